@@ -1,0 +1,50 @@
+//! Instruction sets: what this processor has, and which of it is used.
+
+use std::sync::OnceLock;
+
+/// The instruction set that kernels use, from the plainest to the widest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// Portable Rust, on any architecture: the reference of the others.
+    Scalar,
+    /// x86-64 with AVX2, FMA and F16C: 256-bit vectors.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, CD, DQ and VL (and all of [`Isa::Avx2`]): 512-bit vectors.
+    Avx512,
+}
+
+impl Isa {
+    /// The widest level of this processor, or the level named by the environment variable `CANDLE_PLAN_ISA`
+    /// (`scalar`, `avx2`, `avx512`) where the processor has it. Read once.
+    pub fn get() -> Isa {
+        static CHOSEN: OnceLock<Isa> = OnceLock::new();
+        *CHOSEN.get_or_init(|| match std::env::var("CANDLE_PLAN_ISA").as_deref() {
+            Ok("scalar") => Isa::Scalar,
+            Ok("avx2") => Isa::detect().min(Isa::Avx2),
+            _ => Isa::detect(),
+        })
+    }
+
+    /// Every level that this processor can run, plainest first: what a test walks through.
+    pub fn available() -> impl Iterator<Item = Isa> {
+        let widest = Isa::detect();
+        [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(move |isa| *isa <= widest)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn detect() -> Isa {
+        use std::arch::is_x86_feature_detected as has;
+        if !(has!("avx2") && has!("fma") && has!("f16c")) {
+            Isa::Scalar
+        } else if has!("avx512f") && has!("avx512bw") && has!("avx512cd") && has!("avx512dq") && has!("avx512vl") {
+            Isa::Avx512
+        } else {
+            Isa::Avx2
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn detect() -> Isa {
+        Isa::Scalar
+    }
+}

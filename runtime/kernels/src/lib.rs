@@ -1,0 +1,9 @@
+//! CPU kernels of candle-plan: plain slices in, plain slices out, no tensors, no plan.
+//!
+//! Every kernel has one scalar form, which defines its result, and faster forms that are chosen at run time from the
+//! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of threads.
+//! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
+
+pub mod buffer;
+pub mod isa;
+pub mod threads;
