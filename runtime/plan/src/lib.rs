@@ -1,1 +1,13 @@
-//! x
+//! Executes plans that `candle-compiler` wrote, on [candle](candle_core).
+//!
+//! One line of data flow: bytes are [read], [verified](verify), [prepared](prepare) and [executed](execute).
+
+pub mod dtype;
+pub mod error;
+pub mod kernel;
+pub mod ops;
+pub mod plan;
+#[cfg(test)]
+pub mod testing;
+pub mod types;
+pub mod value;

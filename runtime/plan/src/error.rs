@@ -1,0 +1,90 @@
+//! What can go wrong, as data with a place.
+
+/// The result of everything in this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of reading, preparing or running a plan.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes are not a plan that this version can read.
+    #[error("cannot read the plan: {0}")]
+    Read(String),
+    /// The plan breaks the rules of the format; every violation found, in order.
+    #[error("the plan is not valid:\n  {}", .0.join("\n  "))]
+    Verify(Vec<String>),
+    /// An input that was given to a run does not fit what the plan declares.
+    #[error("input {name:?}: expected {expected}, found {found}")]
+    Input {
+        /// The name of the input.
+        name: String,
+        /// What the plan declares.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// A step failed.
+    #[error("{place}: {message}")]
+    Run {
+        /// The step: its place in the plan, its op, its inputs' dtypes and shapes, its origin.
+        place: Box<Place>,
+        /// What the op said.
+        message: String,
+    },
+    /// The device cannot be used.
+    #[error("device {device:?}: {reason}")]
+    Device {
+        /// The device that was asked for.
+        device: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// What an op says of its inputs or attributes; the executor adds the [`Place`].
+    #[error("{0}")]
+    Op(String),
+}
+
+/// Where in a plan, and in the model it came from, a step failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The step's index in its block.
+    pub step: usize,
+    /// The op's name.
+    pub op: &'static str,
+    /// The inputs, as `float32 [1, 3, 224, 224]`.
+    pub inputs: Vec<String>,
+    /// The ONNX nodes and source lines the step came from.
+    pub origin: String,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "step {} {}({})", self.step, self.op, self.inputs.join(", "))?;
+        if self.origin.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " from {}", self.origin)
+        }
+    }
+}
+
+impl Error {
+    /// An op's complaint.
+    pub fn op(message: impl Into<String>) -> Error {
+        Error::Op(message.into())
+    }
+}
+
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Error {
+        match error {
+            candle_core::Error::WithBacktrace { inner, .. } => Error::from(*inner),
+            other => Error::Op(other.to_string()),
+        }
+    }
+}
+
+/// Returns an op's complaint from the function: `bail!("axis {axis} is out of range")`.
+#[macro_export]
+macro_rules! bail {
+    ($($message:tt)*) => { return Err($crate::error::Error::op(format!($($message)*))) };
+}

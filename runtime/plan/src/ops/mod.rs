@@ -1,0 +1,44 @@
+//! The operations of a plan, one file a family. An op keeps its one name everywhere: the struct here, the tag in the plan,
+//! the class in `compiler/plan/ops.py`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::Kernel;
+
+/// The table of ops: a family is a file, a word is an op.
+macro_rules! ops {
+    ($($family:ident: $($op:ident)*;)*) => {
+        $(pub mod $family;)*
+
+        /// An operation and its attributes, tagged by its name.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub enum Op {
+            $($(
+                #[allow(missing_docs)]
+                $op($family::$op),
+            )*)*
+        }
+
+        impl Op {
+            /// The op's one name.
+            pub fn name(&self) -> &'static str {
+                match self { $($(Op::$op(_) => stringify!($op),)*)* }
+            }
+
+            /// What the op states about itself, and how it runs.
+            pub fn kernel(&self) -> &dyn Kernel {
+                match self { $($(Op::$op(op) => op,)*)* }
+            }
+
+            /// Every op's family and name, in the table's order.
+            pub fn all() -> &'static [(&'static str, &'static str)] {
+                &[$($((stringify!($family), stringify!($op)),)*)*]
+            }
+        }
+    };
+}
+
+ops! {
+    identity: Identity;
+}

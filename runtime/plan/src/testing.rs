@@ -1,0 +1,117 @@
+//! Runs one op in a test the ways the executor would.
+
+use candle_plan_kernels::threads::Threads;
+
+use crate::error::{Error, Result};
+use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Types};
+use crate::types::{TensorType, Type};
+use crate::value::{Array, Value};
+
+struct NoBlocks;
+
+impl Blocks for NoBlocks {
+    fn run(&self, index: usize, _: Vec<Value>) -> Result<Vec<Value>> {
+        Err(Error::op(format!("there is no block {index}")))
+    }
+}
+
+/// A tensor value.
+pub fn tensor<T: crate::dtype::Element>(data: &[T], dims: &[usize]) -> Value {
+    Array::new(data.to_vec(), dims).expect("test data fills its shape").into()
+}
+
+/// The outputs of `kernel` for the inputs, with one output. See [`run_outputs`].
+pub fn run(kernel: &dyn Kernel, inputs: &[Option<Value>]) -> Result<Value> {
+    run_outputs(kernel, inputs, 1).map(|mut outputs| outputs.remove(0))
+}
+
+/// The `count` outputs of `kernel`: run with shared inputs, with inputs it may overwrite, with two threads and with
+/// prepacked constants; all must agree to the bit, and with the types that `infer` gives.
+pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) -> Result<Vec<Value>> {
+    let types: Vec<Option<Type>> = inputs.iter().map(|value| value.as_ref().map(type_of)).collect();
+    let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
+    assert!(kernel.arity().inputs.contains(&inputs.len()), "{kernel:?} takes {:?} inputs", kernel.arity().inputs);
+    let inferred = kernel.infer(&Types { inputs: &types, outputs: count })?;
+    let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
+    let packed = kernel.prepack(&Constants { values: &values, types: &types })?;
+
+    let two = Threads::new(2).map_err(|error| Error::op(error.to_string()))?;
+    let go = |owned: bool, threads: &Threads, packed| {
+        let give = |(i, value): (usize, &'_ Option<Value>)| match value {
+            None => Input::Absent,
+            Some(value) if owned && kernel.in_place().contains(&i) => Input::Owned(deep_copy(value)),
+            Some(value) => Input::Owned(value.clone()),
+        };
+        let mut owned_inputs: Vec<Input> = inputs.iter().enumerate().map(give).collect();
+        if !owned {
+            for (input, value) in owned_inputs.iter_mut().zip(inputs) {
+                if let Some(value) = value {
+                    *input = Input::Shared(value);
+                }
+            }
+        }
+        kernel.run(&mut Call { inputs: &mut owned_inputs, outputs: count, packed, threads, blocks: &NoBlocks })
+    };
+    let outputs = go(false, &Threads::serial(), None)?;
+    for other in
+        [go(true, &Threads::serial(), None)?, go(false, &two, None)?, go(false, &Threads::serial(), packed.as_ref())?]
+    {
+        assert!(same(&outputs, &other), "{kernel:?}: in place, threads or prepacking change the result");
+    }
+    for (output, kind) in outputs.iter().zip(&inferred) {
+        assert!(kind.admits(output), "{kernel:?} infers {kind}, gives {}", output.describe());
+    }
+    Ok(outputs)
+}
+
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Tensor(array) => Type::Tensor(TensorType::sized(array.dtype(), array.dims())),
+        Value::Strings(strings) => Type::Tensor(TensorType::sized(crate::dtype::DType::String, &strings.dims)),
+        Value::Sequence(items) => {
+            Type::Sequence(Box::new(items.first().map_or(Type::any(crate::dtype::DType::Float32), type_of)))
+        }
+        Value::None => Type::Optional(Box::new(Type::any(crate::dtype::DType::Float32))),
+    }
+}
+
+fn deep_copy(value: &Value) -> Value {
+    match value {
+        Value::Tensor(array) => {
+            let copy = array.candle().copy().expect("a CPU tensor copies");
+            Array::from_candle(&copy, array.dtype()).expect("the carrier is the same").into()
+        }
+        other => other.clone(),
+    }
+}
+
+fn same(a: &[Value], b: &[Value]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b))
+}
+
+fn same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Tensor(a), Value::Tensor(b)) => a.dtype() == b.dtype() && a.dims() == b.dims() && raw(a) == raw(b),
+        (Value::Strings(a), Value::Strings(b)) => a == b,
+        (Value::Sequence(a), Value::Sequence(b)) => same(a, b),
+        (Value::None, Value::None) => true,
+        _ => false,
+    }
+}
+
+fn raw(array: &Array) -> Vec<u8> {
+    use candle_core::DType as Carrier;
+    let tensor = array.candle().flatten_all().expect("flattens");
+    let bytes = match tensor.dtype() {
+        Carrier::F16 => tensor.to_vec1::<half::f16>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::BF16 => tensor.to_vec1::<half::bf16>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::F32 => tensor.to_vec1::<f32>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::F64 => tensor.to_vec1::<f64>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::I16 => tensor.to_vec1::<i16>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::I32 => tensor.to_vec1::<i32>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::I64 => tensor.to_vec1::<i64>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        Carrier::U32 => tensor.to_vec1::<u32>().map(|v| bytemuck::cast_slice(&v).to_vec()),
+        _ => tensor.to_vec1::<u8>(),
+    };
+    bytes.expect("a CPU tensor reads")
+}

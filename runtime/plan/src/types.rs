@@ -1,0 +1,157 @@
+//! What is known of a value before a run: its kind, dtype and dimensions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::value::Value;
+
+/// A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Dim {
+    /// A known size.
+    Size(usize),
+    /// A size named by a symbol or an expression of symbols.
+    Symbol(String),
+}
+
+/// The dimensions of a tensor; `null` for one that nothing is known about.
+pub type Shape = Vec<Option<Dim>>;
+
+/// A tensor's dtype and shape.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TensorType {
+    /// The logical element type.
+    pub dtype: DType,
+    /// The dimensions; `null` when not even the rank is known.
+    pub shape: Option<Shape>,
+}
+
+/// The type of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Type {
+    /// A tensor, of numbers or strings.
+    Tensor(TensorType),
+    /// A sequence whose items are all of one type.
+    Sequence(Box<Type>),
+    /// A value of the type, or nothing.
+    Optional(Box<Type>),
+}
+
+impl TensorType {
+    /// A tensor of which only the dtype is known.
+    pub fn any(dtype: DType) -> TensorType {
+        TensorType { dtype, shape: None }
+    }
+
+    /// A tensor of known rank and unknown dimensions.
+    pub fn ranked(dtype: DType, rank: usize) -> TensorType {
+        TensorType { dtype, shape: Some(vec![None; rank]) }
+    }
+
+    /// A tensor of known dimensions.
+    pub fn sized(dtype: DType, dims: &[usize]) -> TensorType {
+        TensorType { dtype, shape: Some(dims.iter().map(|&d| Some(Dim::Size(d))).collect()) }
+    }
+
+    /// The number of dimensions, where it is known.
+    pub fn rank(&self) -> Option<usize> {
+        self.shape.as_ref().map(Vec::len)
+    }
+
+    /// Dimension `axis`, where it is known to be a number.
+    pub fn size(&self, axis: usize) -> Option<usize> {
+        match self.shape.as_ref()?.get(axis)? {
+            Some(Dim::Size(size)) => Some(*size),
+            _ => None,
+        }
+    }
+
+    /// All dimensions, where each is known to be a number.
+    pub fn sizes(&self) -> Option<Vec<usize>> {
+        (0..self.rank()?).map(|axis| self.size(axis)).collect()
+    }
+
+    /// Whether a tensor of this type can be a tensor of the other: same dtype, and no rank or size that differs.
+    pub fn agrees_with(&self, other: &TensorType) -> bool {
+        let sizes_agree = |(a, b): (&Option<Dim>, &Option<Dim>)| match (a, b) {
+            (Some(Dim::Size(a)), Some(Dim::Size(b))) => a == b,
+            _ => true,
+        };
+        self.dtype == other.dtype
+            && match (&self.shape, &other.shape) {
+                (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(sizes_agree),
+                _ => true,
+            }
+    }
+}
+
+impl Type {
+    /// A tensor of which only the dtype is known.
+    pub fn any(dtype: DType) -> Type {
+        Type::Tensor(TensorType::any(dtype))
+    }
+
+    /// A tensor of known rank and unknown dimensions.
+    pub fn ranked(dtype: DType, rank: usize) -> Type {
+        Type::Tensor(TensorType::ranked(dtype, rank))
+    }
+
+    /// The tensor type, or an error that says what this is instead.
+    pub fn tensor(&self) -> Result<&TensorType> {
+        match self {
+            Type::Tensor(tensor) => Ok(tensor),
+            other => Err(Error::op(format!("expected a tensor, found {other}"))),
+        }
+    }
+
+    /// Whether a value of this type can be a value of the other.
+    pub fn agrees_with(&self, other: &Type) -> bool {
+        match (self, other) {
+            (Type::Tensor(a), Type::Tensor(b)) => a.agrees_with(b),
+            (Type::Sequence(a), Type::Sequence(b)) | (Type::Optional(a), Type::Optional(b)) => a.agrees_with(b),
+            (Type::Optional(a), b) | (b, Type::Optional(a)) => a.agrees_with(b),
+            _ => false,
+        }
+    }
+
+    /// Whether a run's value is of this type; sizes are compared where both sides are numbers.
+    pub fn admits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Type::Tensor(tensor), Value::Tensor(array)) => {
+                tensor.agrees_with(&TensorType::sized(array.dtype(), array.dims()))
+            }
+            (Type::Tensor(tensor), Value::Strings(strings)) => {
+                tensor.agrees_with(&TensorType::sized(DType::String, &strings.dims))
+            }
+            (Type::Sequence(item), Value::Sequence(items)) => items.iter().all(|value| item.admits(value)),
+            (Type::Optional(_), Value::None) => true,
+            (Type::Optional(item), value) => item.admits(value),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Type {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Type::Tensor(TensorType { dtype, shape: None }) => write!(f, "{dtype} of any rank"),
+            Type::Tensor(TensorType { dtype, shape: Some(shape) }) => {
+                let dims: Vec<String> = shape
+                    .iter()
+                    .map(|dim| match dim {
+                        Some(Dim::Size(size)) => size.to_string(),
+                        Some(Dim::Symbol(symbol)) => symbol.clone(),
+                        None => "?".to_string(),
+                    })
+                    .collect();
+                write!(f, "{dtype} [{}]", dims.join(", "))
+            }
+            Type::Sequence(item) => write!(f, "sequence of {item}"),
+            Type::Optional(item) => write!(f, "optional {item}"),
+        }
+    }
+}
