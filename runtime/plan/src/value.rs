@@ -173,8 +173,9 @@ impl Array {
     #[allow(clippy::unnecessary_fallible_conversions)] // infallible for some of the types
     pub fn to_i64(&self) -> Result<Vec<i64>> {
         match self.dtype {
+            DType::Int64 => Ok(self.read::<i64>()?.to_vec()),
             DType::Bool => Ok(self.read::<crate::dtype::Bool>()?.iter().map(|b| i64::from(b.0)).collect()),
-            dtype => dispatch!("an index", dtype, [i64, i32, i16, i8, u8, u16, u32, u64], T => {
+            dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
                 let fits = |v: &T| i64::try_from(*v).map_err(|_| Error::op(format!("{v} does not fit in 64 bits")));
                 self.read::<T>()?.iter().map(fits).collect()
             }),
