@@ -6,4 +6,5 @@
 
 pub mod buffer;
 pub mod isa;
+pub mod program;
 pub mod threads;
