@@ -1,0 +1,101 @@
+# Everything a developer does here. Needs Python 3.10 or newer and Rust (https://rustup.rs), nothing else: the
+# environment .venv is made, filled and kept up to date by the targets that need it.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SAY    := @printf '\033[1m── %s\033[0m\n'
+# Where the third-party models are, if anywhere; each is described in its INDEX.json.
+ZOO    ?= ../shared/zoo
+
+# A change in any of these means that the extension has to be built again; cargo then does only what is needed.
+SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
+# nextest when it is installed; both reuse what maturin built, because the whole workspace is named.
+CARGO_TEST := $(shell command -v cargo-nextest >/dev/null && echo nextest run --no-fail-fast || echo test --no-fail-fast)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test check format lint types test-rust test-python generate bless bench zoo fuzz clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# ── environment and build ────────────────────────────────────────────────────────────────────────────────────────────
+
+$(BIN)/maturin:
+	$(SAY) "Making the Python environment $(VENV)"
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it from https://rustup.rs"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed" if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+
+$(VENV)/.demo: $(BIN)/maturin $(SOURCES)
+	$(SAY) "Building the runtime in release mode and installing candle-compiler (about two minutes the first time)"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".[check]"
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/maturin $(SOURCES)
+	$(SAY) "Building the runtime in release mode and installing all that the tests need (PyTorch is large: some minutes)"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".[dev]"
+	@touch $(VENV)/.demo $@
+
+build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
+	$(SAY) "Ready: try  $(BIN)/candlec --help"
+
+# ── use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
+	@$(BIN)/python models/demo.py
+
+bench: $(VENV)/.demo ## time every zoo model beside onnxruntime
+	$(SAY) "Timing the models of $(ZOO) beside onnxruntime"
+	$(BIN)/candlec bench --zoo $(ZOO)
+
+zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
+	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
+	$(BIN)/candlec zoo run --path $(ZOO)
+	$(BIN)/candlec zoo run --path $(ZOO) --unpin
+
+# ── tests ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+test: test-rust test-python ## every test, Rust and Python
+
+test-rust: $(VENV)/.dev
+	$(SAY) "Rust tests"
+	cd runtime && cargo $(CARGO_TEST) --release --workspace
+
+test-python: $(VENV)/.dev
+	$(SAY) "Python tests"
+	$(BIN)/python -m pytest -q -n 2
+
+check: format lint types test ## what CI runs: format, lints, types, every test
+
+format: $(VENV)/.dev
+	$(SAY) "Format"
+	$(BIN)/ruff format --check .
+	cd runtime && cargo fmt --check --all
+
+lint: $(VENV)/.dev
+	$(SAY) "Lints"
+	$(BIN)/ruff check .
+	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings
+
+types: $(VENV)/.dev
+	$(SAY) "Types"
+	$(BIN)/mypy
+
+# ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+generate: $(VENV)/.dev ## write the files that are generated from the Rust source
+	$(SAY) "Generating plan.schema.json, compiler/plan/ops.py and the generated pages of docs/"
+	$(BIN)/python tools/generate.py
+
+bless: $(VENV)/.dev ## accept the present output as the expected one of the golden tests
+	$(SAY) "Blessing goldens: review the difference before you commit it"
+	BLESS=1 $(BIN)/python -m pytest -q tests/golden
+
+fuzz: $(VENV)/.dev ## flip bits of plans and models for ten minutes; a crash fails
+	$(SAY) "Fuzzing"
+	FUZZ_SECONDS=600 $(BIN)/python -m pytest -q tests/test_bad_input.py -k fuzz
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build runtime/target compiler/_runtime*.so
