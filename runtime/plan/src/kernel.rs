@@ -150,9 +150,9 @@ pub trait Blocks {
 }
 
 /// One execution of a step.
-pub struct Call<'a> {
+pub struct Call<'a, 'v> {
     /// One entry an input; `None` for an absent one.
-    pub inputs: &'a mut [Input<'a>],
+    pub inputs: &'a mut [Input<'v>],
     /// How many outputs the step has; results beyond it are dropped.
     pub outputs: usize,
     /// What [`Kernel::prepack`] made.
@@ -173,7 +173,7 @@ pub enum Input<'a> {
     Owned(Value),
 }
 
-impl<'a> Call<'a> {
+impl<'a> Call<'a, '_> {
     /// The number of inputs, absent ones counted.
     pub fn len(&self) -> usize {
         self.inputs.len()

@@ -4,10 +4,16 @@
 
 pub mod dtype;
 pub mod error;
+pub mod execute;
+pub mod inputs;
 pub mod kernel;
 pub mod ops;
 pub mod plan;
+pub mod prepare;
+pub mod read;
+pub mod session;
 #[cfg(test)]
 pub mod testing;
 pub mod types;
 pub mod value;
+pub mod verify;

@@ -129,3 +129,9 @@ impl std::fmt::Display for Origin {
         f.write_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "))
     }
 }
+
+/// The JSON schema of [`Plan`]: what `plan.schema.json` holds.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Plan);
+    format!("{:#}\n", schema.as_value())
+}

@@ -230,6 +230,20 @@ impl Array {
         cell.failure.into_inner().map_or(Ok(()), Err)
     }
 
+    /// The elements, taken out of the storage without a copy where the tensor is all of it. Only for a value whose storage
+    /// nobody else reads (see [`Session::exclusive_outputs`](crate::session::Session::exclusive_outputs)).
+    ///
+    /// # Errors
+    /// `T`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
+    pub fn into_elements<T: Element>(self) -> Result<Vec<T>> {
+        let taken = Take::<T> { elements: Default::default() };
+        self.tensor.inplace_op1(&taken)?;
+        match taken.elements.into_inner() {
+            Some(elements) => Ok(bytemuck::allocation::cast_vec(elements)),
+            None => Ok(self.bits::<T>()?.to_vec()),
+        }
+    }
+
     /// Whether both views lie in one storage.
     pub fn shares_storage_with(&self, other: &Array) -> bool {
         let (mine, theirs) = (self.tensor.storage_and_layout().0, other.tensor.storage_and_layout().0);
@@ -281,6 +295,25 @@ impl<F: FnOnce(&mut [T]) -> Result<()>, T: Element> candle_core::InplaceOp1 for 
         let slice = T::stored_mut(storage).zip(range).and_then(|(all, (start, end))| all.get_mut(start..end));
         if let (Some(slice), Some(rewrite)) = (slice, self.rewrite.take()) {
             *self.failure.borrow_mut() = rewrite(cast_slice_mut(slice)).err();
+        }
+        Ok(())
+    }
+}
+
+struct Take<T: Element> {
+    elements: std::cell::RefCell<Option<Vec<T::Stored>>>,
+}
+
+impl<T: Element> candle_core::InplaceOp1 for Take<T> {
+    fn name(&self) -> &'static str {
+        "take"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
+        if let (Some(all), Some(range)) = (T::stored_mut(storage), layout.contiguous_offsets()) {
+            if range == (0, all.len()) {
+                *self.elements.borrow_mut() = Some(std::mem::take(all));
+            }
         }
         Ok(())
     }

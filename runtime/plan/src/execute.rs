@@ -1,0 +1,122 @@
+//! Runs an executable. Everything was decided by [prepare](crate::prepare): this page only moves values.
+
+use candle_plan_kernels::threads::Threads;
+
+use crate::error::{Error, Place, Result};
+use crate::kernel::{Blocks, Call, Input};
+use crate::plan::OriginId;
+use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
+use crate::value::Value;
+
+impl Executable {
+    /// The outputs for the inputs, both in the plan's order.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when an input does not fit its declaration, [`Error::Run`] with its place when a step fails.
+    pub fn run(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<Value>> {
+        crate::inputs::check(self, &inputs)?;
+        Run { executable: self, threads }.block(&self.main, inputs)
+    }
+}
+
+struct Run<'a> {
+    executable: &'a Executable,
+    threads: &'a Threads,
+}
+
+struct Nested<'a> {
+    run: &'a Run<'a>,
+    blocks: &'a [PreparedBlock],
+}
+
+impl Blocks for Nested<'_> {
+    fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        match self.blocks.get(index) {
+            Some(block) => self.run.block(block, inputs),
+            None => Err(Error::op(format!("there is no block {index}"))),
+        }
+    }
+}
+
+impl Run<'_> {
+    fn block(&self, block: &PreparedBlock, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        if inputs.len() != block.inputs.len() {
+            return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
+        }
+        let mut slots: Vec<Option<Value>> = vec![None; block.slots];
+        for (slot, value) in block.inputs.iter().zip(inputs) {
+            slots[*slot as usize] = Some(value);
+        }
+        for step in &block.steps {
+            self.step(step, &mut slots)?;
+        }
+        let output = |operand: &Operand| match *operand {
+            Operand::Constant(index) => self.executable.constants.get(index as usize).cloned(),
+            Operand::Slot(slot) | Operand::Dying(slot) => slots[slot as usize].clone(),
+            Operand::Absent => None,
+        };
+        block
+            .outputs
+            .iter()
+            .map(|operand| output(operand).ok_or_else(|| Error::op("an output was not computed")))
+            .collect()
+    }
+
+    fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>]) -> Result<()> {
+        let mut inputs = Vec::with_capacity(step.inputs.len());
+        for operand in &step.inputs {
+            inputs.push(match *operand {
+                Operand::Dying(slot) => slots[slot as usize].take().map_or(Input::Absent, Input::Owned),
+                _ => Input::Absent,
+            });
+        }
+        for (input, operand) in inputs.iter_mut().zip(&step.inputs) {
+            let shared = match *operand {
+                Operand::Constant(index) => self.executable.constants.get(index as usize),
+                Operand::Slot(slot) => slots[slot as usize].as_ref(),
+                _ => continue,
+            };
+            *input = shared.map_or(Input::Absent, Input::Shared);
+        }
+        let blocks = Nested { run: self, blocks: &step.blocks };
+        let mut call = Call {
+            inputs: &mut inputs,
+            outputs: step.outputs.len(),
+            packed: step.packed.as_ref(),
+            threads: self.threads,
+            blocks: &blocks,
+        };
+        let outputs = step.op.kernel().run(&mut call).map_err(|error| self.place(error, step, slots))?;
+        drop(inputs);
+        for (slot, value) in step.outputs.iter().zip(outputs) {
+            if let Some(slot) = slot {
+                slots[*slot as usize] = Some(value);
+            }
+        }
+        for slot in &step.drops {
+            slots[*slot as usize] = None;
+        }
+        Ok(())
+    }
+
+    /// An op's complaint with the step's place; an error that has a place already (of a nested step) keeps it.
+    fn place(&self, error: Error, step: &PreparedStep, slots: &[Option<Value>]) -> Error {
+        let Error::Op(message) = error else { return error };
+        let describe = |operand: &Operand| match *operand {
+            Operand::Absent => "absent".to_string(),
+            Operand::Constant(index) => {
+                self.executable.constants.get(index as usize).map_or_else(String::new, Value::describe)
+            }
+            Operand::Slot(slot) => slots[slot as usize].as_ref().map_or_else(String::new, Value::describe),
+            Operand::Dying(_) => "taken over".to_string(),
+        };
+        let OriginId(origin) = step.origin;
+        let place = Place {
+            step: step.index,
+            op: step.op.name(),
+            inputs: step.inputs.iter().map(describe).collect(),
+            origin: self.executable.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string),
+        };
+        Error::Run { place: Box::new(place), message }
+    }
+}

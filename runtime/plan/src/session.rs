@@ -1,0 +1,73 @@
+//! A plan, loaded and ready: what a Rust program holds to run a model.
+
+use candle_plan_kernels::threads::Threads;
+
+use crate::error::{Error, Result};
+use crate::prepare::Executable;
+use crate::types::Type;
+use crate::value::Value;
+
+/// A plan prepared for one device and a number of threads. May be run from many threads at once.
+pub struct Session {
+    executable: Executable,
+    threads: Threads,
+}
+
+impl Session {
+    /// Reads, verifies and prepares the bytes of a plan file. `threads`: how many a run uses; `None` for one for each
+    /// processor of the machine.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device is not there, [`Error::Read`] and [`Error::Verify`] when the plan is not
+    /// sound.
+    pub fn load(bytes: &[u8], device: &str, threads: Option<usize>) -> Result<Session> {
+        check_device(device)?;
+        let count = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let threads =
+            Threads::new(count).map_err(|error| Error::op(format!("cannot start {count} threads: {error}")))?;
+        let (plan, constants) = crate::read::read(bytes)?;
+        Ok(Session { executable: Executable::prepare(plan, constants)?, threads })
+    }
+
+    /// The names and types of the inputs, in order.
+    pub fn inputs(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.executable.inputs()
+    }
+
+    /// The names and types of the outputs, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.executable.outputs()
+    }
+
+    /// For each output, whether its storage belongs to it alone, so that the caller may [take](crate::value::Array::into_elements) it.
+    pub fn exclusive_outputs(&self) -> &[bool] {
+        self.executable.exclusive_outputs()
+    }
+
+    /// The device that was taken.
+    pub fn device(&self) -> &'static str {
+        "cpu"
+    }
+
+    /// The number of threads a run uses.
+    pub fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    /// The outputs for the inputs, both in the plan's order.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        self.executable.run(inputs, &self.threads)
+    }
+}
+
+fn check_device(device: &str) -> Result<()> {
+    let reason = match device {
+        "cpu" | "auto" => return Ok(()),
+        "cuda" => "this build has no CUDA module; run with --device cpu, or build one with `make cuda`",
+        _ => "it is not known; devices are cpu, cuda and auto",
+    };
+    Err(Error::Device { device: device.to_string(), reason: reason.to_string() })
+}

@@ -1,0 +1,163 @@
+//! What a plan must satisfy before anything is prepared or run. Every violation is reported, in this order:
+//!
+//! 1. Ids are in range: values of the block, constants and origins of the plan.
+//! 2. Every value is defined exactly once: as an input, as a constant, or by one step.
+//! 3. A step's inputs are defined before it; a block's outputs are defined.
+//! 4. A constant's value has the constant's type.
+//! 5. A step has as many inputs and outputs as its op takes.
+//! 6. A step's op accepts its inputs' types, and its outputs are declared with the types that follow.
+//! 7. Nested blocks satisfy the same, at most [`MAX_DEPTH`] deep.
+//! 8. The plan's inputs and outputs have distinct names, and none is empty.
+
+use std::collections::HashSet;
+
+use crate::kernel::Types;
+use crate::plan::{Block, Constant, Plan, Step, ValueId};
+use crate::types::{Dim, TensorType, Type};
+
+/// How deep blocks may nest.
+pub const MAX_DEPTH: usize = 32;
+
+/// Every violation of the rules above; empty when the plan is sound.
+pub fn verify(plan: &Plan) -> Vec<String> {
+    let mut verifier = Verifier { plan, violations: Vec::new() };
+    verifier.block(&plan.main, "", 0);
+    verifier.names("input", &plan.main.inputs);
+    verifier.names("output", &plan.main.outputs);
+    verifier.violations
+}
+
+struct Verifier<'a> {
+    plan: &'a Plan,
+    violations: Vec<String>,
+}
+
+impl Verifier<'_> {
+    fn report(&mut self, place: &str, message: impl std::fmt::Display) {
+        self.violations.push(format!("{place}{message}"));
+    }
+
+    fn block(&mut self, block: &Block, place: &str, depth: usize) {
+        if depth > MAX_DEPTH {
+            return self.report(place, format!("blocks nest deeper than {MAX_DEPTH}"));
+        }
+        let mut defined = vec![false; block.values.len()];
+        for id in &block.inputs {
+            self.define(&mut defined, *id, place);
+        }
+        for entry in &block.constants {
+            self.define(&mut defined, entry.value, place);
+            self.constant(block, entry, place);
+        }
+        for (index, step) in block.steps.iter().enumerate() {
+            let place = format!("{place}step {index} {}: ", step.op.name());
+            self.step(block, step, &mut defined, &place, depth);
+        }
+        for id in &block.outputs {
+            self.used(&defined, *id, place);
+        }
+    }
+
+    fn define(&mut self, defined: &mut [bool], id: ValueId, place: &str) {
+        match defined.get_mut(id.0 as usize) {
+            None => self.report(place, format!("value {} does not exist", id.0)),
+            Some(seen) if *seen => self.report(place, format!("value {} is defined twice", id.0)),
+            Some(seen) => *seen = true,
+        }
+    }
+
+    fn used(&mut self, defined: &[bool], id: ValueId, place: &str) {
+        match defined.get(id.0 as usize) {
+            None => self.report(place, format!("value {} does not exist", id.0)),
+            Some(false) => self.report(place, format!("value {} is used before it is defined", id.0)),
+            Some(true) => {}
+        }
+    }
+
+    fn constant(&mut self, block: &Block, entry: &crate::plan::ConstantValue, place: &str) {
+        let Some(constant) = self.plan.constants.get(entry.constant.0 as usize) else {
+            return self.report(place, format!("constant {} does not exist", entry.constant.0));
+        };
+        let found = constant_type(constant);
+        match block.values.get(entry.value.0 as usize) {
+            Some(info) if !info.kind.agrees_with(&found) => self.report(
+                place,
+                format!("value {} is {}, its constant {} is {found}", entry.value.0, info.kind, entry.constant.0),
+            ),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, block: &Block, step: &Step, defined: &mut [bool], place: &str, depth: usize) {
+        let before = self.violations.len();
+        if step.origin.0 as usize >= self.plan.origins.len() {
+            self.report(place, format!("origin {} does not exist", step.origin.0));
+        }
+        for id in step.inputs.iter().flatten() {
+            self.used(defined, *id, place);
+        }
+        for id in step.outputs.iter().flatten() {
+            self.define(defined, *id, place);
+        }
+        let arity = step.op.kernel().arity();
+        if !arity.inputs.contains(&step.inputs.len()) {
+            self.report(place, format!("takes {} inputs, found {}", range(&arity.inputs), step.inputs.len()));
+        }
+        if !arity.outputs.contains(&step.outputs.len()) {
+            self.report(place, format!("gives {} outputs, found {}", range(&arity.outputs), step.outputs.len()));
+        }
+        for (index, nested) in step.op.kernel().blocks().into_iter().enumerate() {
+            self.block(nested, &format!("{place}block {index}: "), depth + 1);
+        }
+        if self.violations.len() == before {
+            self.types(block, step, place);
+        }
+    }
+
+    fn types(&mut self, block: &Block, step: &Step, place: &str) {
+        let kind = |id: &Option<ValueId>| id.and_then(|id| block.values.get(id.0 as usize)).map(|info| &info.kind);
+        let inputs: Vec<Option<&Type>> = step.inputs.iter().map(kind).collect();
+        let inferred = match step.op.kernel().infer(&Types { inputs: &inputs, outputs: step.outputs.len() }) {
+            Ok(inferred) => inferred,
+            Err(error) => return self.report(place, error),
+        };
+        for (index, declared) in step.outputs.iter().map(kind).enumerate() {
+            match (inferred.get(index), declared) {
+                (None, Some(_)) => self.report(place, format!("output {index} is never computed")),
+                (Some(found), Some(declared)) if !declared.agrees_with(found) => {
+                    self.report(place, format!("output {index} is declared {declared}, and computed {found}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn names(&mut self, what: &str, ids: &[ValueId]) {
+        let mut seen = HashSet::new();
+        for info in ids.iter().filter_map(|id| self.plan.main.values.get(id.0 as usize)) {
+            if info.name.is_empty() {
+                self.violations.push(format!("an {what} has no name"));
+            } else if !seen.insert(&info.name) {
+                self.violations.push(format!("two {what}s are named {:?}", info.name));
+            }
+        }
+    }
+}
+
+fn constant_type(constant: &Constant) -> Type {
+    Type::Tensor(match constant {
+        Constant::Tensor(kind) => kind.clone(),
+        Constant::Strings { shape, .. } => TensorType {
+            dtype: crate::dtype::DType::String,
+            shape: Some(shape.iter().map(|&size| Some(Dim::Size(size))).collect()),
+        },
+    })
+}
+
+fn range(range: &std::ops::RangeInclusive<usize>) -> String {
+    match (range.start(), range.end()) {
+        (start, end) if start == end => start.to_string(),
+        (start, &usize::MAX) => format!("at least {start}"),
+        (start, end) => format!("{start} to {end}"),
+    }
+}

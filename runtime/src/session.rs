@@ -1,0 +1,64 @@
+//! A prepared plan that Python runs.
+
+use candle_plan::session::Session as Inner;
+use candle_plan::types::Type;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use serde_json::json;
+
+use crate::arrays::{from_python, to_python_value};
+use crate::errors::to_python;
+
+/// A plan prepared for one device and a number of threads. May be run from many threads at once.
+#[pyclass(frozen)]
+pub struct Session {
+    inner: Inner,
+}
+
+#[pymethods]
+impl Session {
+    /// `device` is "cpu", "cuda" or "auto"; `threads` is the number of threads a run uses, one for each processor by default.
+    #[new]
+    #[pyo3(signature = (plan, device = "cpu", threads = None))]
+    fn new(py: Python<'_>, plan: &[u8], device: &str, threads: Option<usize>) -> PyResult<Session> {
+        let inner = py.detach(|| Inner::load(plan, device, threads)).map_err(to_python)?;
+        Ok(Session { inner })
+    }
+
+    /// The inputs, as a JSON list of names and types.
+    #[getter]
+    fn inputs(&self) -> String {
+        describe(self.inner.inputs())
+    }
+
+    /// The outputs, as a JSON list of names and types.
+    #[getter]
+    fn outputs(&self) -> String {
+        describe(self.inner.outputs())
+    }
+
+    /// The device that was taken.
+    #[getter]
+    fn device(&self) -> &'static str {
+        self.inner.device()
+    }
+
+    /// The number of threads a run uses.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.inner.threads()
+    }
+
+    /// The outputs for the inputs, both in the plan's order (see `arrays` for their form).
+    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+        let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<_>>()?;
+        let outputs = py.detach(|| self.inner.run(inputs)).map_err(to_python)?;
+        let exclusive = self.inner.exclusive_outputs();
+        let outputs = outputs.into_iter().zip(exclusive).map(|(value, own)| to_python_value(py, value, *own));
+        PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+fn describe<'a>(values: impl Iterator<Item = (&'a str, &'a Type)>) -> String {
+    json!(values.map(|(name, kind)| json!({"name": name, "type": kind})).collect::<Vec<_>>()).to_string()
+}
