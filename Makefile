@@ -44,7 +44,7 @@ build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
 # ── use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
-	@$(BIN)/python models/demo.py
+	@$(BIN)/python tools/demo.py
 
 bench: $(VENV)/.demo ## time every zoo model beside onnxruntime
 	$(SAY) "Timing the models of $(ZOO) beside onnxruntime"

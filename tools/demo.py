@@ -1,0 +1,72 @@
+"""The demonstration behind `make demo`: compile a trained model, run it, check it, and see a model refused."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).parent.parent
+PLAN = "build/demo/digits.plan"
+OUTPUT = "build/demo/digits.out.npz"
+SHADES = " ░▒▓█"
+
+console = Console(highlight=False)
+
+
+def command(text: str, expected: int = 0) -> None:
+    """Show a command and run it; the demonstration ends when it does not exit with `expected`."""
+    console.print(f"\n[bold cyan]$ {text}[/]")
+    program, *arguments = shlex.split(text)
+    done = subprocess.run([str(Path(sys.executable).parent / program), *arguments], cwd=ROOT, check=False)
+    if done.returncode != expected:
+        sys.exit(f"`{text}` ended with exit code {done.returncode}, not {expected}")
+
+
+def say(text: str) -> None:
+    """A sentence between two commands."""
+    console.print(f"\n[bold]{text}[/]")
+
+
+def rows(picture: np.ndarray) -> list[str]:
+    """Grey levels `[8, 8]` in 0…1 as text, two characters a point."""
+    levels = np.clip(np.rint(picture * (len(SHADES) - 1)), 0, len(SHADES) - 1).astype(int)
+    return ["".join(SHADES[level] * 2 for level in line) for line in levels]
+
+
+def show(count: int = 4) -> None:
+    """What the network was given, what it made of it, and the digits it read."""
+    given = np.load(ROOT / "models/digits.npz")["picture"]
+    made = np.load(ROOT / OUTPUT)
+    labels = np.load(ROOT / "models/digits.labels.npz")["digit"]
+    read = made["logits"].argmax(axis=1)
+    for title, pictures in (("noisy, as given", given), ("cleaned by the plan", made["clean"])):
+        console.print(f"\n  {title}", style="dim")
+        for line in zip(*(rows(picture[0]) for picture in pictures[:count]), strict=True):
+            console.print(Text("  " + "   ".join(line)))
+    console.print("  " + "".join(f"{f'read as {digit}':<19}" for digit in read[:count]))
+    console.print(f"\n  {np.sum(read == labels)} of {len(labels)} digits read right")
+
+
+def main() -> None:
+    """The demonstration, in four commands."""
+    (ROOT / PLAN).parent.mkdir(parents=True, exist_ok=True)
+    say("1. Compile a network that PyTorch trained and exported (models/digits.py)")
+    command(f"candlec compile models/digits.onnx -o {PLAN}")
+    say("2. Run the plan on noisy pictures that the network has never seen")
+    command(f"candlec run {PLAN} --input models/digits.npz --output {OUTPUT}")
+    show()
+    say("3. Check it against onnxruntime on the same pictures")
+    command(f"candlec verify models/digits.onnx {PLAN} --input models/digits.npz")
+    say("4. A model with 3-D convolutions is refused, and the layers in the way are named (exit code 1)")
+    command("candlec check models/digits_3d.onnx", expected=1)
+    say("Done. Your own model:  .venv/bin/candlec compile model.onnx && .venv/bin/candlec run model.plan")
+
+
+if __name__ == "__main__":
+    main()
