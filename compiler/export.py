@@ -32,7 +32,9 @@ def export(
     `dynamic` names the dims that may vary: `{"x": {0: "batch", 2: "time"}}`; equal names mean equal sizes. `outputs`
     names the outputs. The names of Python files in the stack traces are made relative to the working folder, so that
     the file does not tell where it was made. The exporter's own optimiser is off by default: it leaves a fused node
-    with the origin of one of its parts, and the compiler's passes do the same work. Needs PyTorch: `pip install "candle-compiler[export]"`.
+    with the origin of one of its parts, and the compiler's passes do the same work.
+
+    Needs PyTorch: `pip install "candle-compiler[export]"`.
     """
     import torch
 
