@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::Kernel;
 
+pub mod padding;
+
 /// The table of ops: a family is a file, a word is an op.
 macro_rules! ops {
     ($($family:ident: $($op:ident)*;)*) => {
