@@ -20,19 +20,20 @@ impl Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| match std::env::var("CANDLE_PLAN_ISA").as_deref() {
             Ok("scalar") => Isa::Scalar,
-            Ok("avx2") => Isa::detect().min(Isa::Avx2),
-            _ => Isa::detect(),
+            Ok("avx2") => Isa::widest().min(Isa::Avx2),
+            _ => Isa::widest(),
         })
     }
 
     /// Every level that this processor can run, plainest first: what a test walks through.
     pub fn available() -> impl Iterator<Item = Isa> {
-        let widest = Isa::detect();
+        let widest = Isa::widest();
         [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(move |isa| *isa <= widest)
     }
 
+    /// The widest level of this processor.
     #[cfg(target_arch = "x86_64")]
-    fn detect() -> Isa {
+    pub fn widest() -> Isa {
         use std::arch::is_x86_feature_detected as has;
         if !(has!("avx2") && has!("fma") && has!("f16c")) {
             Isa::Scalar
@@ -43,8 +44,9 @@ impl Isa {
         }
     }
 
+    /// The widest level of this processor.
     #[cfg(not(target_arch = "x86_64"))]
-    fn detect() -> Isa {
+    pub fn widest() -> Isa {
         Isa::Scalar
     }
 }

@@ -7,4 +7,9 @@
 pub mod buffer;
 pub mod isa;
 pub mod program;
+mod lanes;
+pub mod norm;
+pub mod reduce;
+pub mod rewrite;
+pub mod softmax;
 pub mod threads;

@@ -1,0 +1,268 @@
+//! Normalisation of rows by their mean and variance, or by their mean square; and of channels by given ones.
+//!
+//! The variance is taken around the mean (two passes), so a large mean costs no accuracy.
+
+use crate::isa::Isa;
+use crate::lanes::{fold, per_isa, Real};
+use crate::rewrite::Rewrite;
+use crate::threads::Threads;
+
+/// Elements that make a task of their own.
+const TASK: usize = 1 << 14;
+/// Elements that are summed before they join the total, which is `f64`.
+const BLOCK: usize = 4096;
+
+/// What a row is divided by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Centre {
+    /// `(x − mean) / √(variance + ε)`: layer, instance and group normalisation.
+    Mean,
+    /// `x / √(mean of x² + ε)`: RMS normalisation.
+    Zero,
+}
+
+/// What a normalised row is multiplied by, and what is added.
+#[derive(Debug, Clone, Copy)]
+pub enum Affine<'a, R> {
+    /// An element of `scale` and of `bias` for each element of a row; repeated where there are more rows.
+    Elements {
+        /// A whole number of rows.
+        scale: &'a [R],
+        /// As long as `scale`.
+        bias: &'a [R],
+    },
+    /// An element of `scale` and of `bias` for `spatial` neighbouring elements; repeated where there are more.
+    Channels {
+        /// One element a channel; a row holds a whole number of channels.
+        scale: &'a [R],
+        /// As long as `scale`.
+        bias: &'a [R],
+        /// The elements of a channel.
+        spatial: usize,
+    },
+}
+
+/// Normalises every row of `n` elements.
+pub fn normalize_rows<R: Real>(
+    isa: Isa,
+    threads: &Threads,
+    x: Rewrite<R>,
+    n: usize,
+    centre: Centre,
+    epsilon: f64,
+    affine: Affine<R>,
+) {
+    if x.is_empty() {
+        return;
+    }
+    let rows = TASK.div_ceil(n);
+    x.for_each_chunk(threads, rows * n, |i, chunk| normalize(isa, chunk, n, i * rows, centre, epsilon, affine));
+}
+
+/// The mean of each row of `n` elements (0 where the centre is zero), and the factor `1 / √(… + ε)` it is multiplied by.
+pub fn row_statistics<R: Real>(
+    isa: Isa,
+    threads: &Threads,
+    x: &[R],
+    n: usize,
+    centre: Centre,
+    epsilon: f64,
+) -> Vec<(R, R)> {
+    let mut out = vec![(R::ZERO, R::ZERO); x.len().checked_div(n).unwrap_or(0)];
+    let rows = TASK.div_ceil(n.max(1));
+    threads.for_each_chunk(&mut out, rows, |i, out| {
+        for (k, out) in out.iter_mut().enumerate() {
+            let row = i * rows + k;
+            *out = statistics_of(isa, &x[row * n..(row + 1) * n], centre, epsilon);
+        }
+    });
+    out
+}
+
+/// `(x − mean[c]) · factor[c] + bias[c]` for `x [N, C, spatial]`.
+pub fn normalize_channels<R: Real>(
+    isa: Isa,
+    threads: &Threads,
+    x: Rewrite<R>,
+    spatial: usize,
+    mean: &[R],
+    factor: &[R],
+    bias: &[R],
+) {
+    let channels = mean.len();
+    assert!(factor.len() == channels && bias.len() == channels, "one value a channel");
+    if x.is_empty() {
+        return;
+    }
+    assert_eq!(x.len() % (channels * spatial), 0, "the input fills its channels");
+    let length = if spatial == 1 { channels } else { spatial };
+    let rows = TASK.div_ceil(length);
+    x.for_each_chunk(threads, rows * length, |i, chunk| {
+        channel_rows(isa, chunk, length, i * rows, spatial == 1, [mean, factor, bias]);
+    });
+}
+
+per_isa! {
+    fn normalize<R: Real>(
+        chunk: Rewrite<'_, R>, n: usize, first: usize, centre: Centre, epsilon: f64, affine: Affine<'_, R>,
+    ) where FMA {
+        let mut chunk = chunk;
+        for i in 0..chunk.len() / n {
+            let mut row = chunk.part(i * n, n);
+            let (mean, factor) = statistics::<R, FMA>(row.source(), centre, epsilon);
+            match affine {
+                Affine::Elements { scale, bias } => {
+                    let start = (first + i) * n % scale.len();
+                    row.zip_map(&scale[start..start + n], &bias[start..start + n], |v, scale, bias| {
+                        ((v - mean) * factor).mul_add::<FMA>(scale, bias)
+                    });
+                }
+                Affine::Channels { scale, bias, spatial } => {
+                    let channels = n / spatial;
+                    for k in 0..channels {
+                        let channel = ((first + i) * channels + k) % scale.len();
+                        let (factor, bias) = (factor * scale[channel], bias[channel]);
+                        row.part(k * spatial, spatial).map(|v| (v - mean).mul_add::<FMA>(factor, bias));
+                    }
+                }
+            }
+        }
+    }
+}
+
+per_isa! {
+    fn statistics_of<R: Real>(row: &[R], centre: Centre, epsilon: f64) -> (R, R) where FMA {
+        statistics::<R, FMA>(row, centre, epsilon)
+    }
+}
+
+#[inline(always)]
+fn statistics<R: Real, const FMA: bool>(row: &[R], centre: Centre, epsilon: f64) -> (R, R) {
+    let n = row.len() as f64;
+    let mut mean = 0.0;
+    if centre == Centre::Mean {
+        for block in row.chunks(BLOCK) {
+            mean += fold(block, R::ZERO, |a, v| a + v, |a, b| a + b).to_f64();
+        }
+        mean /= n;
+    }
+    let (mean, mut square) = (R::from_f64(mean), 0.0);
+    for block in row.chunks(BLOCK) {
+        square += fold(block, R::ZERO, |a, v| (v - mean).mul_add::<FMA>(v - mean, a), |a, b| a + b).to_f64();
+    }
+    (mean, R::from_f64(1.0 / (square / n + epsilon).sqrt()))
+}
+
+per_isa! {
+    fn channel_rows<R: Real>(
+        chunk: Rewrite<'_, R>, length: usize, first: usize, across: bool, values: [&[R]; 3],
+    ) where FMA {
+        let mut chunk = chunk;
+        let [mean, factor, bias] = values;
+        for i in 0..chunk.len() / length {
+            let mut row = chunk.part(i * length, length);
+            if across {
+                row.zip_map(mean, factor, |v, mean, factor| (v - mean) * factor);
+                Rewrite::in_place(row.target()).zip_map(bias, bias, |v, bias, _| v + bias);
+            } else {
+                let channel = (first + i) % mean.len();
+                let (mean, factor, bias) = (mean[channel], factor[channel], bias[channel]);
+                row.map(|v| (v - mean).mul_add::<FMA>(factor, bias));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(len: usize, offset: f32) -> Vec<f32> {
+        (0..len).map(|i| ((i * 7919) % 1013) as f32 * 0.004 - 2.0 + offset).collect()
+    }
+
+    fn plain_statistics(row: &[f32], centre: Centre, epsilon: f64) -> (f64, f64) {
+        let n = row.len() as f64;
+        let mean = if centre == Centre::Mean { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n } else { 0.0 };
+        let square = row.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n;
+        (mean, 1.0 / (square + epsilon).sqrt())
+    }
+
+    fn close(found: &[f32], expected: &[f64], tolerance: f64, case: &str) {
+        assert_eq!(found.len(), expected.len(), "{case}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((f64::from(*found) - expected).abs() <= tolerance, "{case}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn rows_agree_with_f64_on_every_instruction_set() {
+        let two = Threads::new(2).expect("a pool of two threads");
+        for (rows, n) in [(0, 4), (1, 1), (3, 5), (2, 64), (7, 100), (128, 768), (2, 30_000)] {
+            for (centre, offset) in [(Centre::Mean, 0.0), (Centre::Mean, 1000.0), (Centre::Zero, 0.0)] {
+                let (x, scale, bias) = (values(rows * n, offset), values(n, 1.0), values(n, 0.5));
+                let mut expected = Vec::new();
+                for row in x.chunks(n) {
+                    let (mean, factor) = plain_statistics(row, centre, 1e-5);
+                    expected.extend(
+                        (0..n).map(|k| (f64::from(row[k]) - mean) * factor * f64::from(scale[k]) + f64::from(bias[k])),
+                    );
+                }
+                // The mean of a row far from zero is rounded to a value of its own size.
+                let tolerance = 1e-5 + f64::from(offset) * 1e-6;
+                let affine = Affine::Elements { scale: &scale, bias: &bias };
+                for isa in Isa::available() {
+                    let mut y = x.clone();
+                    let case = format!("{rows}x{n} {centre:?} {isa:?}");
+                    normalize_rows(isa, &two, Rewrite::in_place(&mut y), n, centre, 1e-5, affine);
+                    close(&y, &expected, tolerance, &case);
+                    let mut other = vec![0.0; x.len()];
+                    let from_to = Rewrite::from_to(&x, &mut other);
+                    normalize_rows(isa, &Threads::serial(), from_to, n, centre, 1e-5, affine);
+                    assert_eq!(y, other, "{case}: in place or threads change a bit");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn channels_take_their_own_scale_and_bias() {
+        let (channels, groups, batch) = (6, 2, 3);
+        for spatial in [1, 5, 40] {
+            let n = channels / groups * spatial;
+            let (x, scale, bias) =
+                (values(batch * channels * spatial, 0.0), values(channels, 1.0), values(channels, 0.0));
+            let expected: Vec<f64> = (0..x.len())
+                .map(|i| {
+                    let (mean, factor) = plain_statistics(&x[i / n * n..i / n * n + n], Centre::Mean, 1e-5);
+                    let c = i / spatial % channels;
+                    (f64::from(x[i]) - mean) * factor * f64::from(scale[c]) + f64::from(bias[c])
+                })
+                .collect();
+            let affine = Affine::Channels { scale: &scale, bias: &bias, spatial };
+            let mut y = x.clone();
+            normalize_rows(Isa::get(), &Threads::serial(), Rewrite::in_place(&mut y), n, Centre::Mean, 1e-5, affine);
+            close(&y, &expected, 1e-5, &format!("spatial {spatial}"));
+        }
+    }
+
+    #[test]
+    fn given_statistics_normalize_channels() {
+        for (batch, channels, spatial) in [(2, 3, 1), (1, 4, 4), (2, 5, 100), (3, 1, 1)] {
+            let x = values(batch * channels * spatial, 0.0);
+            let (mean, factor, bias) = (values(channels, 0.5), values(channels, 2.0), values(channels, 1.0));
+            let expected: Vec<f64> = (0..x.len())
+                .map(|i| {
+                    let c = i / spatial % channels;
+                    (f64::from(x[i]) - f64::from(mean[c])) * f64::from(factor[c]) + f64::from(bias[c])
+                })
+                .collect();
+            for isa in Isa::available() {
+                let mut y = x.clone();
+                let rewrite = Rewrite::in_place(&mut y);
+                normalize_channels(isa, &Threads::serial(), rewrite, spatial, &mean, &factor, &bias);
+                close(&y, &expected, 1e-5, &format!("{batch}x{channels}x{spatial} {isa:?}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Reductions of the middle axis of `[outer, n, inner]`; a reduction over several groups of axes is several of these.
+//!
+//! A partial result is kept in lanes (see [`crate::lanes`]) for a block of elements, and blocks are joined in a wider
+//! total: a sum of a million `f32` is within 1e-6 of the exact one.
+
+use crate::isa::Isa;
+use crate::lanes::{fold, per_isa, LANES};
+use crate::threads::Threads;
+
+/// What is folded. A total is `f64` for floating-point sums and products, 64 bits wide and wrapping for integer ones, and
+/// the element type itself for extrema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fold {
+    /// Σ x
+    Sum,
+    /// Σ |x|
+    SumAbs,
+    /// Σ x²
+    SumSquare,
+    /// Π x
+    Product,
+}
+
+/// Which extremum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extremum {
+    /// The largest element; the least value of the type (−∞) for no elements.
+    Max,
+    /// The smallest element; the greatest value of the type (∞) for no elements.
+    Min,
+}
+
+/// The element types that are reduced.
+pub trait Number: bytemuck::Pod + Send + Sync + PartialOrd {
+    /// What sums and products are kept in.
+    type Total: Number<Total = Self::Total>;
+
+    /// Folds the middle axis of `x [outer, n, inner]` into `out [outer, inner]`.
+    fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self::Total]);
+
+    /// The extremum along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`. A NaN wins.
+    fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self]);
+
+    /// The mean of `count` elements whose sum is `total`; 0 for no elements. Integers truncate.
+    fn mean(total: Self::Total, count: usize) -> Self;
+
+    /// The total as an element: integers wrap.
+    fn from_total(total: Self::Total) -> Self;
+
+    /// The element nearest to a real number: integers truncate and saturate.
+    fn from_f64(value: f64) -> Self;
+
+    /// The nearest real number.
+    fn to_f64(self) -> f64;
+}
+
+/// One kind of fold over elements of one type.
+trait Rule {
+    type In: Copy + Send + Sync;
+    /// Partial results within a block.
+    type Lane: Copy;
+    type Total: Copy + Send + Sync;
+    const START: Self::Lane;
+    fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
+    fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
+    fn total(lane: Self::Lane) -> Self::Total;
+    fn add(a: Self::Total, b: Self::Total) -> Self::Total;
+}
+
+/// Elements along the reduced axis whose partial results stay in lanes before they join the total.
+const BLOCK: usize = 4096;
+/// Rows of a column fold between two additions to the totals.
+const ROWS: usize = 64;
+/// Elements that make a task of their own.
+const TASK: usize = 1 << 16;
+
+fn reduce<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], [outer, n, inner]: [usize; 3], out: &mut [R::Total]) {
+    assert_eq!(x.len(), outer * n * inner, "the input fills its shape");
+    assert_eq!(out.len(), outer * inner, "the output fills its shape");
+    if n == 0 || out.is_empty() {
+        out.fill(R::total(R::START));
+    } else if inner > 1 {
+        reduce_columns::<R>(isa, threads, x, n, inner, out);
+    } else if n > TASK && outer < threads.count() {
+        for (row, total) in x.chunks_exact(n).zip(out) {
+            let mut parts = vec![R::total(R::START); n.div_ceil(TASK)];
+            threads.for_each_chunk(&mut parts, 1, |i, part| part[0] = fold_task::<R>(isa, task_of(row, i)));
+            *total = parts.into_iter().fold(R::total(R::START), R::add);
+        }
+    } else {
+        let rows = (TASK / n).max(1);
+        threads.for_each_chunk(out, rows, |i, out| {
+            fold_rows::<R>(isa, &x[i * rows * n..], n, out);
+        });
+    }
+}
+
+fn task_of<T>(row: &[T], i: usize) -> &[T] {
+    &row[i * TASK..row.len().min((i + 1) * TASK)]
+}
+
+per_isa! {
+    fn fold_rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA {
+        for (row, total) in x.chunks_exact(n).zip(out) {
+            *total = R::total(R::START);
+            for task in row.chunks(TASK) {
+                *total = R::add(*total, blocks::<R>(task));
+            }
+        }
+    }
+}
+
+per_isa! {
+    fn fold_task<R: Rule>(x: &[R::In]) -> R::Total where FMA {
+        blocks::<R>(x)
+    }
+}
+
+#[inline(always)]
+fn blocks<R: Rule>(x: &[R::In]) -> R::Total {
+    // A loop and not an iterator's method: a closure inside one is compiled for the plainest instruction set.
+    let mut total = R::total(R::START);
+    for block in x.chunks(BLOCK) {
+        total = R::add(total, R::total(fold(block, R::START, R::step, R::join)));
+    }
+    total
+}
+
+fn reduce_columns<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], n: usize, inner: usize, out: &mut [R::Total]) {
+    // A few rows side by side fill the lanes where one is too narrow.
+    let side_by_side = (LANES / inner).min(n);
+    if n * inner >= TASK || (out.len() / inner < threads.count() && inner >= 2 * LANES) {
+        for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
+            let width = (TASK / n).max(1).next_multiple_of(LANES);
+            threads.for_each_chunk(out, width, |i, out| fold_columns::<R>(isa, x, inner, i * width, side_by_side, out));
+        }
+    } else {
+        let group = (TASK / (n * inner)).max(1);
+        threads.for_each_chunk(out, group * inner, |i, out| {
+            let x = x[i * group * n * inner..].chunks_exact(n * inner);
+            for (x, out) in x.zip(out.chunks_exact_mut(inner)) {
+                fold_columns::<R>(isa, x, inner, 0, side_by_side, out);
+            }
+        });
+    }
+}
+
+per_isa! {
+    /// Folds columns `first .. first + out.len()` of the rows `x [n, inner]`.
+    fn fold_columns<R: Rule>(x: &[R::In], inner: usize, first: usize, side_by_side: usize, out: &mut [R::Total]) where FMA {
+        if side_by_side > 1 {
+            return fold_narrow_columns::<R>(x, inner, side_by_side, out);
+        }
+        for (i, out) in out.chunks_mut(LANES).enumerate() {
+            let first = first + i * LANES;
+            out.fill(R::total(R::START));
+            for rows in x.chunks(ROWS * inner) {
+                match <&mut [R::Total; LANES]>::try_from(&mut *out) {
+                    Ok(out) => fold_tile::<R, LANES>(rows, inner, first, out),
+                    Err(_) => fold_part::<R>(rows, inner, first, out),
+                }
+            }
+        }
+    }
+}
+
+/// One tile of columns of up to [`ROWS`] rows; the lanes stay in registers.
+#[inline(always)]
+fn fold_tile<R: Rule, const W: usize>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::Total; W]) {
+    let mut lanes = [R::START; W];
+    for row in rows.chunks_exact(inner) {
+        for (lane, &value) in lanes.iter_mut().zip(&row[first..first + W]) {
+            *lane = R::step(*lane, value);
+        }
+    }
+    for (total, lane) in out.iter_mut().zip(lanes) {
+        *total = R::add(*total, R::total(lane));
+    }
+}
+
+#[inline(always)]
+fn fold_part<R: Rule>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
+    let mut lanes = [R::START; LANES];
+    for row in rows.chunks_exact(inner) {
+        for (lane, &value) in lanes.iter_mut().zip(&row[first..first + out.len()]) {
+            *lane = R::step(*lane, value);
+        }
+    }
+    for (total, lane) in out.iter_mut().zip(lanes) {
+        *total = R::add(*total, R::total(lane));
+    }
+}
+
+/// Reads `count` rows as one, folds those as columns, then joins the `count` results of each column.
+#[inline(always)]
+fn fold_narrow_columns<R: Rule>(x: &[R::In], inner: usize, count: usize, out: &mut [R::Total]) {
+    let width = count * inner;
+    let mut totals = [R::total(R::START); LANES];
+    for rows in x.chunks(ROWS * width) {
+        fold_part::<R>(rows, width, 0, &mut totals[..width]);
+        let rest = rows.chunks_exact(width).remainder();
+        if !rest.is_empty() {
+            fold_part::<R>(rest, rest.len(), 0, &mut totals[..rest.len()]);
+        }
+    }
+    for (column, total) in out.iter_mut().enumerate() {
+        let parts = totals[column..width].iter().step_by(inner).copied();
+        *total = parts.reduce(R::add).unwrap_or(R::total(R::START));
+    }
+}
+
+macro_rules! sum_rule {
+    ($rule:ident<$number:ident, $lane:ident, $total:ident>: $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
+        struct $rule;
+        impl Rule for $rule {
+            type In = $number;
+            type Lane = $lane;
+            type Total = $total;
+            const START: $lane = $start;
+            #[inline(always)]
+            fn step(lane: $lane, $v: $number) -> $lane {
+                $combine(lane, $lift)
+            }
+            #[inline(always)]
+            fn join(a: $lane, b: $lane) -> $lane {
+                $combine(a, b)
+            }
+            #[inline(always)]
+            fn total(lane: $lane) -> $total {
+                $total::from(lane)
+            }
+            #[inline(always)]
+            fn add(a: $total, b: $total) -> $total {
+                $combine(a, b)
+            }
+        }
+    };
+}
+
+macro_rules! extremum_rule {
+    ($rule:ident<$number:ident>: $start:expr, $beats:tt) => {
+        struct $rule;
+        impl Rule for $rule {
+            type In = $number;
+            type Lane = $number;
+            type Total = $number;
+            const START: $number = $start;
+            #[inline(always)]
+            #[allow(clippy::eq_op)] // only a NaN differs from itself
+            fn step(lane: $number, v: $number) -> $number {
+                if v $beats lane || v != v { v } else { lane }
+            }
+            #[inline(always)]
+            fn join(a: $number, b: $number) -> $number {
+                Self::step(a, b)
+            }
+            #[inline(always)]
+            fn total(lane: $number) -> $number {
+                lane
+            }
+            #[inline(always)]
+            fn add(a: $number, b: $number) -> $number {
+                Self::step(a, b)
+            }
+        }
+    };
+}
+
+/// `$lane` holds sums within a block, `$total` everything else.
+macro_rules! number {
+    ($number:ident, $lane:ident, $total:ident, $least:expr, $greatest:expr, $abs:expr, $plus:expr, $times:expr, $one:expr,
+     mean: $mean:expr) => {
+        impl Number for $number {
+            type Total = $total;
+
+            fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$total]) {
+                sum_rule!(Sum<$number, $lane, $total>: 0 as $lane, |v| v as $lane, $plus);
+                sum_rule!(SumAbs<$number, $lane, $total>: 0 as $lane, |v| $abs(v as $lane), $plus);
+                sum_rule!(SumSquare<$number, $lane, $total>: 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
+                sum_rule!(Product<$number, $total, $total>: $one, |v| v as $total, $times);
+                match fold {
+                    Fold::Sum => reduce::<Sum>(isa, threads, x, dims, out),
+                    Fold::SumAbs => reduce::<SumAbs>(isa, threads, x, dims, out),
+                    Fold::SumSquare => reduce::<SumSquare>(isa, threads, x, dims, out),
+                    Fold::Product => reduce::<Product>(isa, threads, x, dims, out),
+                }
+            }
+
+            fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$number]) {
+                extremum_rule!(Max<$number>: $least, >);
+                extremum_rule!(Min<$number>: $greatest, <);
+                match which {
+                    Extremum::Max => reduce::<Max>(isa, threads, x, dims, out),
+                    Extremum::Min => reduce::<Min>(isa, threads, x, dims, out),
+                }
+            }
+
+            #[allow(clippy::cast_possible_truncation)]
+            fn mean(total: $total, count: usize) -> $number {
+                let count = count.max(1) as $total;
+                let mean: fn($total, $total) -> $total = $mean;
+                mean(total, count) as $number
+            }
+
+            #[allow(clippy::cast_possible_truncation)]
+            fn from_total(total: $total) -> $number {
+                total as $number
+            }
+
+            #[allow(clippy::cast_possible_truncation)]
+            fn from_f64(value: f64) -> $number {
+                value as $number
+            }
+
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    };
+}
+
+macro_rules! float {
+    ($($number:ident)*) => {
+        $(number!($number, $number, f64, $number::NEG_INFINITY, $number::INFINITY, $number::abs,
+            |a, b| a + b, |a, b| a * b, 1.0, mean: |total, count| total / count);)*
+    };
+}
+
+macro_rules! integer {
+    ($($number:ident in $total:ident, $abs:expr;)*) => {
+        $(number!($number, $total, $total, $number::MIN, $number::MAX, $abs, $total::wrapping_add, $total::wrapping_mul,
+            1, mean: |total, count| total.wrapping_div(count));)*
+    };
+}
+
+float! { f32 f64 }
+integer! {
+    i8 in i64, i64::wrapping_abs;
+    i16 in i64, i64::wrapping_abs;
+    i32 in i64, i64::wrapping_abs;
+    i64 in i64, i64::wrapping_abs;
+    u8 in u64, |v| v;
+    u16 in u64, |v| v;
+    u32 in u64, |v| v;
+    u64 in u64, |v| v;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer;
+
+    const SHAPES: [[usize; 3]; 18] = [
+        [1, 1, 1],
+        [2, 0, 3],
+        [0, 4, 2],
+        [3, 5, 1],
+        [2, 31, 1],
+        [2, 64, 1],
+        [3, 1000, 1],
+        [1, 70_001, 1],
+        [2, 3, 2],
+        [1, 5000, 3],
+        [4, 129, 5],
+        [2, 7, 16],
+        [3, 65, 31],
+        [2, 2, 64],
+        [2, 130, 65],
+        [1, 200, 1000],
+        [5, 3, 200],
+        [1, 2, 70_000],
+    ];
+
+    fn noise(len: usize) -> Vec<f32> {
+        let mut state = 12_345u32;
+        let next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 0.9
+        };
+        std::iter::repeat_with(next).take(len).collect()
+    }
+
+    fn plain<T: Copy>(x: &[T], [outer, n, inner]: [usize; 3], start: f64, step: impl Fn(f64, T) -> f64) -> Vec<f64> {
+        let column = |o: usize, i: usize| (0..n).fold(start, |a, k| step(a, x[(o * n + k) * inner + i]));
+        (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))).map(|(o, i)| column(o, i)).collect()
+    }
+
+    #[test]
+    fn f32_sums_are_exact_to_1e_6_of_the_sum_of_magnitudes() {
+        for dims in SHAPES {
+            let x = noise(dims.iter().product());
+            let scale = plain(&x, dims, 0.0, |a, v: f32| a + f64::from(v).abs());
+            let cases: [(Fold, Vec<f64>); 3] = [
+                (Fold::Sum, plain(&x, dims, 0.0, |a, v: f32| a + f64::from(v))),
+                (Fold::SumAbs, scale.clone()),
+                (Fold::SumSquare, plain(&x, dims, 0.0, |a, v: f32| a + f64::from(v) * f64::from(v))),
+            ];
+            for (fold, expected) in cases {
+                for isa in Isa::available() {
+                    let mut out = buffer::for_overwrite(expected.len());
+                    f32::fold(fold, isa, &Threads::serial(), &x, dims, &mut out);
+                    for ((found, expected), scale) in out.iter().zip(&expected).zip(&scale) {
+                        assert!(
+                            (found - expected).abs() <= 1e-6 * scale,
+                            "{fold:?} {dims:?} {isa:?}: {found} {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_and_instruction_sets_do_not_change_a_bit() {
+        let two = Threads::new(2).expect("a pool of two threads");
+        for dims in SHAPES {
+            let x = noise(dims.iter().product());
+            let run = |isa, threads: &Threads| {
+                let mut out: Vec<f64> = buffer::for_overwrite(dims[0] * dims[2]);
+                f32::fold(Fold::Sum, isa, threads, &x, dims, &mut out);
+                out
+            };
+            let scalar = run(Isa::Scalar, &Threads::serial());
+            for isa in Isa::available() {
+                assert_eq!(run(isa, &two), scalar, "{dims:?} {isa:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn extrema_agree_with_a_plain_loop() {
+        for dims in SHAPES {
+            let x = noise(dims.iter().product());
+            let integers: Vec<i32> = x.iter().map(|v| (v * 1e6) as i32).collect();
+            let expected = plain(&x, dims, f64::INFINITY, |a, v: f32| a.min(f64::from(v)));
+            let expected_max = plain(&integers, dims, f64::from(i32::MIN), |a, v: i32| a.max(f64::from(v)));
+            for isa in Isa::available() {
+                let mut out = buffer::for_overwrite(expected.len());
+                f32::extremum(Extremum::Min, isa, &Threads::serial(), &x, dims, &mut out);
+                assert_eq!(out.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), expected, "min {dims:?} {isa:?}");
+                let mut out = buffer::for_overwrite(expected.len());
+                i32::extremum(Extremum::Max, isa, &Threads::serial(), &integers, dims, &mut out);
+                assert_eq!(out.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), expected_max, "max {dims:?} {isa:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_nan_is_the_extremum_wherever_it_stands() {
+        for position in 0..200 {
+            let mut x = noise(200);
+            x[position] = f32::NAN;
+            for isa in Isa::available() {
+                let mut out = [0.0];
+                f32::extremum(Extremum::Max, isa, &Threads::serial(), &x, [1, 200, 1], &mut out);
+                assert!(out[0].is_nan(), "position {position} {isa:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn integers_wrap_and_means_truncate() {
+        let mut out = [0];
+        i32::fold(Fold::Sum, Isa::get(), &Threads::serial(), &[i32::MAX, 1], [1, 2, 1], &mut out);
+        assert_eq!(i32::from_total(out[0]), i32::MIN);
+        i32::fold(Fold::Product, Isa::get(), &Threads::serial(), &[3, -5, 7], [1, 3, 1], &mut out);
+        assert_eq!(i32::from_total(out[0]), -105);
+        assert_eq!(i32::mean(-7, 2), -3);
+        assert_eq!(i32::mean(0, 0), 0);
+    }
+}

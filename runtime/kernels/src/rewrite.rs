@@ -1,0 +1,108 @@
+//! Kernels that give every element a new value: from an input to an output of the same size, or where it stands.
+
+use crate::lanes::{load, store};
+use crate::threads::Threads;
+
+/// The output of a kernel that works in place, and its input where that is another buffer of the same length.
+pub struct Rewrite<'a, R> {
+    from: Option<&'a [R]>,
+    to: &'a mut [R],
+}
+
+impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
+    /// Replaces the elements of `x`.
+    pub fn in_place(x: &'a mut [R]) -> Self {
+        Rewrite { from: None, to: x }
+    }
+
+    /// Fills `y` from `x`.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn from_to(x: &'a [R], y: &'a mut [R]) -> Self {
+        assert_eq!(x.len(), y.len(), "the output is as long as the input");
+        Rewrite { from: Some(x), to: y }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.to.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.to.is_empty()
+    }
+
+    /// The elements before the rewrite.
+    #[inline(always)]
+    pub fn source(&self) -> &[R] {
+        self.from.unwrap_or(self.to)
+    }
+
+    /// The elements to write.
+    #[inline(always)]
+    pub(crate) fn target(&mut self) -> &mut [R] {
+        self.to
+    }
+
+    /// Sets every element to `f` of its old value.
+    #[inline(always)]
+    pub(crate) fn map(&mut self, f: impl Fn(R) -> R) {
+        match self.from {
+            Some(from) => {
+                for (y, &x) in self.to.iter_mut().zip(from) {
+                    *y = f(x);
+                }
+            }
+            None => {
+                for x in self.to.iter_mut() {
+                    *x = f(*x);
+                }
+            }
+        }
+    }
+
+    /// Sets every element to `f` of its old value and the elements of `a` and `b` at its place.
+    #[inline(always)]
+    pub(crate) fn zip_map(&mut self, a: &[R], b: &[R], f: impl Fn(R, R, R) -> R) {
+        match self.from {
+            Some(from) => {
+                for (((y, &x), &a), &b) in self.to.iter_mut().zip(from).zip(a).zip(b) {
+                    *y = f(x, a, b);
+                }
+            }
+            None => {
+                for ((x, &a), &b) in self.to.iter_mut().zip(a).zip(b) {
+                    *x = f(*x, a, b);
+                }
+            }
+        }
+    }
+
+    /// Sets every block of `W` elements to `f` of its start and its old values; a last block is filled up with `pad`.
+    #[inline(always)]
+    pub(crate) fn map_blocks<const W: usize>(&mut self, pad: R, mut f: impl FnMut(usize, [R; W]) -> [R; W]) {
+        let mut start = 0;
+        while start < self.to.len() {
+            let block = load(&self.source()[start..], pad);
+            store(f(start, block), &mut self.to[start..]);
+            start += W;
+        }
+    }
+
+    /// Elements `start .. start + len`.
+    #[inline(always)]
+    pub(crate) fn part(&mut self, start: usize, len: usize) -> Rewrite<'_, R> {
+        Rewrite { from: self.from.map(|from| &from[start..start + len]), to: &mut self.to[start..start + len] }
+    }
+
+    /// Calls `task(i, chunk)` for consecutive chunks of `length` elements, the last one maybe shorter.
+    pub(crate) fn for_each_chunk(self, threads: &Threads, length: usize, task: impl Fn(usize, Rewrite<'_, R>) + Sync) {
+        let from = self.from;
+        threads.for_each_chunk(self.to, length, |i, to| {
+            let from = from.map(|from| &from[i * length..i * length + to.len()]);
+            task(i, Rewrite { from, to });
+        });
+    }
+}
