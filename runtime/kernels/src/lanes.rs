@@ -206,7 +206,7 @@ fn exp_of_nonpositive<const FMA: bool>(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // (eʳ − 1 − r) / r², the polynomial of least greatest error.
-    const TERMS: [f32; 5] = [1.381_455_2e-3, 8.368_711e-3, 4.166_838_9e-2, 0.166_665_21, 0.499_999_94];
+    const TERMS: [f32; 5] = [1.381_455_2e-3, 8.368_711e-3, 4.166_839e-2, 0.166_665_21, 0.499_999_94];
     // Here 2ⁿ becomes 0. A comparison, so that a NaN passes through.
     let x = if x < -88.3 { -88.3 } else { x };
     let shifted = Real::mul_add::<FMA>(x, std::f32::consts::LOG2_E, ROUND);

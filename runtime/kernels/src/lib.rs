@@ -6,9 +6,9 @@
 
 pub mod buffer;
 pub mod isa;
-pub mod program;
 mod lanes;
 pub mod norm;
+pub mod program;
 pub mod reduce;
 pub mod rewrite;
 pub mod softmax;
