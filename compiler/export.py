@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 STACK_TRACE = "pkg.torch.onnx.stack_trace"
-INSTALLED = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
+INSTALLED = re.compile(r".*/(?=(?:site|dist)-packages/|python3\.\d+/)")
 
 
 def export(
@@ -59,10 +59,10 @@ def relative_trace(trace: str, root: Path) -> str:
 
 
 def relative_name(name: str, root: Path) -> str:
-    """`name` relative to `root`, or to the folder of installed packages, or its last part alone."""
+    """`site-packages/…` for an installed file, else `name` relative to `root`, or its last part alone."""
+    path = Path(name)
     if INSTALLED.match(name):
         return INSTALLED.sub("", name)
-    path = Path(name)
     if not path.is_absolute():
         return name
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

@@ -1,0 +1,54 @@
+"""Seeded random inputs for what a plan declares."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Protocol
+
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Declared", "random_inputs"]
+
+BATCH, OTHER = 1, 16
+
+
+class Declared(Protocol):
+    """What an input is declared as: name, dtype, and a shape of sizes, symbols and unknowns."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...] | None
+
+
+def random_inputs(declared: Iterable[Declared], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
+    """An array for each input: floats are normal, integers and booleans 0 or 1, strings short words.
+
+    A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.
+    """
+    generator = np.random.default_rng(seed)
+    chosen = dict(sizes)
+    return {each.name: _random(each.dtype, _shape(each.shape or (), chosen), generator) for each in declared}
+
+
+def _shape(dims: tuple[int | str | None, ...], chosen: dict[str, int]) -> tuple[int, ...]:
+    def size(axis: int, dim: int | str | None) -> int:
+        free = BATCH if axis == 0 else OTHER
+        if isinstance(dim, str):
+            return chosen.setdefault(dim, free)
+        return free if dim is None else dim
+
+    return tuple(size(axis, dim) for axis, dim in enumerate(dims))
+
+
+def _random(dtype: str, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    if dtype == "string":
+        words = generator.choice(np.array(["lamp", "river", "stone"], dtype=object), size=math.prod(shape))
+        return words.reshape(shape)
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    if kind.kind in "biu" or "int" in dtype:
+        return generator.integers(0, 2, size=shape).astype(kind)
+    return generator.standard_normal(shape, dtype=np.float32).astype(kind)
