@@ -5,6 +5,8 @@
 //! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
 
 pub mod buffer;
+pub mod concat;
+pub mod indexed;
 pub mod isa;
 mod lanes;
 pub mod norm;
@@ -12,4 +14,6 @@ pub mod program;
 pub mod reduce;
 pub mod rewrite;
 pub mod softmax;
+pub mod strided;
 pub mod threads;
+pub mod transpose;

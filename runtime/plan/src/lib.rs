@@ -2,6 +2,7 @@
 //!
 //! One line of data flow: bytes are [read], [verified](verify), [prepared](prepare) and [executed](execute).
 
+pub mod axes;
 pub mod dtype;
 pub mod error;
 pub mod execute;
@@ -17,3 +18,4 @@ pub mod testing;
 pub mod types;
 pub mod value;
 pub mod verify;
+pub mod words;

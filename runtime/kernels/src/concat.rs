@@ -1,0 +1,80 @@
+//! Joins tensors along an axis.
+
+use crate::strided::{copy_run, Word};
+use crate::threads::Threads;
+
+/// What one tensor gives to a joined row: `run` elements of each of its rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a, T> {
+    /// The tensor, in row-major order.
+    pub data: &'a [T],
+    /// How many elements each joined row takes from it.
+    pub run: usize,
+}
+
+/// Fills `out` with rows that are each made of one run of every part: `out[row] = part0[row] ‖ part1[row] ‖ …`.
+///
+/// # Panics
+/// The parts do not fill `out`.
+pub fn concat<T: Word>(parts: &[Part<T>], out: &mut [T], threads: &Threads) {
+    let width: usize = parts.iter().map(|part| part.run).sum();
+    if width == 0 || out.is_empty() {
+        return;
+    }
+    let rows = out.len() / width;
+    assert!(
+        rows * width == out.len() && parts.iter().all(|p| p.data.len() == rows * p.run),
+        "the parts do not fill it"
+    );
+    let task = (out.len() / (4 * threads.count())).max((128 << 10) / size_of::<T>());
+    threads.for_each_chunk(out, if threads.count() == 1 { rows * width } else { task }, |chunk, out| {
+        fill(parts, width, chunk * task, out);
+    });
+}
+
+/// Fills `out`, which begins at element `at` of the joined tensor.
+fn fill<T: Word>(parts: &[Part<T>], width: usize, at: usize, mut out: &mut [T]) {
+    let (mut row, mut column) = (at / width, at % width);
+    while !out.is_empty() {
+        for part in parts {
+            if column >= part.run {
+                column -= part.run;
+                continue;
+            }
+            let count = (part.run - column).min(out.len());
+            let (head, tail) = out.split_at_mut(count);
+            copy_run(&part.data[row * part.run + column..][..count], head);
+            out = tail;
+            column = 0;
+        }
+        row += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::for_overwrite;
+
+    #[test]
+    fn rows_are_joined_in_order() {
+        for (rows, runs) in
+            [(1, vec![5]), (3, vec![1, 2, 3]), (2, vec![0, 9, 0]), (100, vec![700, 1, 2000]), (1, vec![90_000, 70_000])]
+        {
+            let data: Vec<Vec<u32>> = runs
+                .iter()
+                .enumerate()
+                .map(|(p, run)| (0..rows * run).map(|i| (i * 10 + p) as u32).collect())
+                .collect();
+            let parts: Vec<Part<u32>> = data.iter().zip(&runs).map(|(data, &run)| Part { data, run }).collect();
+            let expected: Vec<u32> = (0..rows)
+                .flat_map(|row| parts.iter().flat_map(move |p| p.data[row * p.run..][..p.run].to_vec()))
+                .collect();
+            for threads in [Threads::serial(), Threads::new(2).expect("two threads")] {
+                let mut out = for_overwrite(expected.len());
+                concat(&parts, &mut out, &threads);
+                assert_eq!(out, expected, "{rows} rows of {runs:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Copies between layouts: slices with steps, broadcasts, permutations of axes.
+//!
+//! Elements are moved, not computed with, so one instantiation a width ([`Word`]) serves every element type.
+
+use bytemuck::Pod;
+
+use crate::isa::Isa;
+use crate::threads::Threads;
+use crate::transpose::{transpose, Plane};
+
+/// An unsigned integer that stands for any element of its width.
+pub trait Word: Pod + Send + Sync + PartialEq + std::fmt::Debug {}
+
+impl Word for u8 {}
+impl Word for u16 {}
+impl Word for u32 {}
+impl Word for u64 {}
+
+/// Where the elements of a copy stand in its source: `[i0, i1, …]` at `offset + Σ i·stride`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Where element `[0, 0, …]` stands.
+    pub offset: usize,
+    /// The dimensions of the view.
+    pub dims: Vec<usize>,
+    /// The step of each dimension: 0 repeats, a negative one goes backwards.
+    pub strides: Vec<isize>,
+}
+
+impl View {
+    /// All of a row-major tensor, in order.
+    pub fn contiguous(dims: &[usize]) -> View {
+        let mut strides = vec![1isize; dims.len()];
+        for axis in (1..dims.len()).rev() {
+            strides[axis - 1] = strides[axis].saturating_mul(dims[axis].max(1) as isize);
+        }
+        View { offset: 0, dims: dims.to_vec(), strides }
+    }
+
+    /// The same elements with dimension `i` of the result taken from dimension `order[i]`.
+    pub fn permute(&self, order: &[usize]) -> View {
+        let pick = |&axis: &usize| (self.dims[axis], self.strides[axis]);
+        let (dims, strides) = order.iter().map(pick).unzip();
+        View { offset: self.offset, dims, strides }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.dims.contains(&0)
+    }
+
+    /// Whether every element stands inside a source of `len` elements.
+    pub fn fits(&self, len: usize) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let (mut low, mut high) = (self.offset as i128, self.offset as i128);
+        for (&dim, &stride) in self.dims.iter().zip(&self.strides) {
+            let reach = (dim as i128 - 1) * stride as i128;
+            low += reach.min(0);
+            high += reach.max(0);
+        }
+        low >= 0 && high < len as i128
+    }
+
+    /// The same elements in the same order with as few dimensions as possible: none of size 1, and no two neighbours that
+    /// one dimension can stand for.
+    fn merged(&self) -> View {
+        let mut merged = View { offset: self.offset, dims: Vec::new(), strides: Vec::new() };
+        for (&dim, &stride) in self.dims.iter().zip(&self.strides).filter(|(&dim, _)| dim != 1) {
+            match (merged.dims.last_mut(), merged.strides.last_mut()) {
+                (Some(outer), Some(step)) if *step == stride * dim as isize => {
+                    *outer *= dim;
+                    *step = stride;
+                }
+                _ => {
+                    merged.dims.push(dim);
+                    merged.strides.push(stride);
+                }
+            }
+        }
+        if merged.dims.is_empty() {
+            merged.dims.push(1);
+            merged.strides.push(1);
+        }
+        merged
+    }
+}
+
+/// Copies the elements of a view, in row-major order, to `out`.
+///
+/// # Panics
+/// An element of the view is outside `source`, or `out` is not as long as the view.
+pub fn copy<T: Word>(source: &[T], view: &View, out: &mut [T], threads: &Threads) {
+    copy_on(source, view, out, threads, Isa::get());
+}
+
+fn copy_on<T: Word>(source: &[T], view: &View, out: &mut [T], threads: &Threads, isa: Isa) {
+    assert!(view.fits(source.len()) && view.len() == out.len(), "a copy of {view:?} leaves its source");
+    if out.is_empty() {
+        return;
+    }
+    let view = view.merged();
+    let walk = Walk { source, dims: &view.dims, strides: &view.strides, crossed: crossed_axis(&view), isa };
+    let (level, rows) = split(&view, out.len() * size_of::<T>(), threads.count());
+    let length: usize = view.dims[level + 1..].iter().product();
+    threads.for_each_chunk(out, rows * length, |chunk, out| {
+        let mut row = chunk * rows;
+        let mut out = out;
+        while !out.is_empty() {
+            let count = (view.dims[level] - row % view.dims[level]).min(out.len() / length);
+            let (head, tail) = out.split_at_mut(count * length);
+            walk.rows(level, count, walk.start_of(view.offset, level, row), head);
+            out = tail;
+            row += count;
+        }
+    });
+}
+
+/// The level whose rows tasks share, and how many rows a task takes.
+fn split(view: &View, bytes: usize, threads: usize) -> (usize, usize) {
+    const WORTH_A_TASK: usize = 128 << 10;
+    let tasks = (bytes / WORTH_A_TASK).min(4 * threads);
+    if threads == 1 || tasks < 2 {
+        return (0, view.dims[0]);
+    }
+    let mut rows = 1usize;
+    let level = view.dims.iter().position(|&dim| {
+        rows *= dim;
+        rows >= tasks
+    });
+    let level = level.unwrap_or(view.dims.len() - 1);
+    // Whole tiles of a transpose.
+    (level, rows.div_ceil(tasks).next_multiple_of(16))
+}
+
+/// The dimension that the source holds innermost, where that is not the last one: a copy that runs along it in the source
+/// and along the last one in the result is done by square tiles.
+fn crossed_axis(view: &View) -> Option<usize> {
+    let last = view.dims.len() - 1;
+    let tiled = |axis: &usize| view.strides[*axis] == 1 && view.dims[*axis] >= 4;
+    (view.strides[last] > 1 && view.dims[last] >= 4).then(|| (0..last).find(tiled)).flatten()
+}
+
+/// A copy under way: a merged view, walked from its outermost dimension inwards.
+struct Walk<'a, T> {
+    source: &'a [T],
+    dims: &'a [usize],
+    strides: &'a [isize],
+    crossed: Option<usize>,
+    isa: Isa,
+}
+
+impl<T: Word> Walk<'_, T> {
+    /// Where row `row` of dimensions `0 ..= level` begins in the source.
+    fn start_of(&self, offset: usize, level: usize, row: usize) -> isize {
+        let mut rest = row;
+        (0..=level).rev().fold(offset as isize, |start, axis| {
+            let i = rest % self.dims[axis];
+            rest /= self.dims[axis];
+            start + i as isize * self.strides[axis]
+        })
+    }
+
+    /// Copies `count` rows of dimension `level`, the first of which begins at `start`.
+    fn rows(&self, level: usize, count: usize, start: isize, out: &mut [T]) {
+        if level + 1 == self.dims.len() {
+            return self.run(count, start, out);
+        }
+        if self.crossed == Some(level) {
+            return self.tiles(level, count, start, out);
+        }
+        for (i, row) in out.chunks_exact_mut(out.len() / count).enumerate() {
+            self.rows(level + 1, self.dims[level + 1], start + i as isize * self.strides[level], row);
+        }
+    }
+
+    /// Copies `count` elements along the last dimension.
+    fn run(&self, count: usize, start: isize, out: &mut [T]) {
+        let stride = self.strides[self.dims.len() - 1];
+        match stride {
+            1 => copy_run(&self.source[start as usize..start as usize + count], out),
+            0 => out.fill(self.source[start as usize]),
+            _ => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = self.source[(start + i as isize * stride) as usize];
+                }
+            }
+        }
+    }
+
+    /// Copies the planes that the crossed dimension (`level`, `count` of its elements) and the last one span, for every
+    /// index of the dimensions between.
+    fn tiles(&self, level: usize, count: usize, start: isize, out: &mut [T]) {
+        let last = self.dims.len() - 1;
+        let columns = self.dims[last];
+        let plane = Plane { rows: count, columns, from: self.strides[last] as usize, to: out.len() / count };
+        for between in 0..plane.to / columns {
+            let mut rest = between;
+            let start = (level + 1..last).rev().fold(start, |start, axis| {
+                let i = rest % self.dims[axis];
+                rest /= self.dims[axis];
+                start + i as isize * self.strides[axis]
+            });
+            transpose(&self.source[start as usize..], &mut out[between * columns..], plane, self.isa);
+        }
+    }
+}
+
+/// A copy that does not call into the C library for a few elements.
+pub(crate) fn copy_run<T: Copy>(source: &[T], out: &mut [T]) {
+    if source.len() <= 8 {
+        out.iter_mut().zip(source).for_each(|(out, value)| *out = *value);
+    } else {
+        out.copy_from_slice(source);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::for_overwrite;
+
+    fn expected<T: Word>(source: &[T], view: &View) -> Vec<T> {
+        let element = |mut i: usize| {
+            let axes = view.dims.iter().zip(&view.strides).rev();
+            let at = axes.fold(view.offset as isize, |at, (&dim, &stride)| {
+                let index = i % dim;
+                i /= dim;
+                at + index as isize * stride
+            });
+            source[at as usize]
+        };
+        (0..view.len()).map(element).collect()
+    }
+
+    fn check<T: Word>(source: &[T], view: &View) {
+        let two = Threads::new(2).expect("two threads");
+        for isa in Isa::available() {
+            for threads in [&Threads::serial(), &two] {
+                let mut out: Vec<T> = for_overwrite(view.len());
+                copy_on(source, view, &mut out, threads, isa);
+                assert!(out == expected(source, view), "{view:?} {isa:?} {threads:?} {}", std::any::type_name::<T>());
+            }
+        }
+    }
+
+    fn check_widths(view: &View) {
+        let numbers = || 0..60_000u64;
+        check(&numbers().map(|i| (i * 7) as u8).collect::<Vec<_>>(), view);
+        check(&numbers().map(|i| i as u16).collect::<Vec<_>>(), view);
+        check(&numbers().map(|i| i as u32).collect::<Vec<_>>(), view);
+        check(&numbers().collect::<Vec<_>>(), view);
+    }
+
+    #[test]
+    fn permutations() {
+        let cases: [(&[usize], &[usize]); 12] = [
+            (&[5, 7], &[1, 0]),
+            (&[64, 33], &[1, 0]),
+            (&[200, 300], &[1, 0]),
+            (&[2, 100, 300], &[0, 2, 1]),
+            (&[3, 40, 50, 4], &[0, 3, 1, 2]),
+            (&[2, 12, 30, 40], &[0, 2, 1, 3]),
+            (&[2, 17, 18, 19], &[3, 2, 1, 0]),
+            (&[4, 5, 6, 7, 8], &[2, 4, 0, 3, 1]),
+            (&[2, 3, 4, 3, 4, 5], &[0, 1, 3, 5, 2, 4]),
+            (&[20, 1, 30, 1, 40], &[4, 1, 2, 3, 0]),
+            (&[1, 1], &[1, 0]),
+            (&[3, 0, 4], &[2, 1, 0]),
+        ];
+        for (dims, order) in cases {
+            check_widths(&View::contiguous(dims).permute(order));
+        }
+    }
+
+    #[test]
+    fn steps_and_repeats() {
+        let cases = [
+            View { offset: 59_999, dims: vec![60_000], strides: vec![-1] },
+            View { offset: 10, dims: vec![20, 30], strides: vec![300, 2] },
+            View { offset: 7, dims: vec![40, 3, 50], strides: vec![0, 1, 0] },
+            View { offset: 1000, dims: vec![20, 30, 40], strides: vec![-40, 1, 60] },
+            View { offset: 0, dims: vec![5, 5, 5], strides: vec![0, 0, 0] },
+            View { offset: 3, dims: vec![], strides: vec![] },
+            View { offset: 90_000, dims: vec![2, 0], strides: vec![7, 7] },
+        ];
+        cases.iter().for_each(check_widths);
+    }
+
+    #[test]
+    fn merging_keeps_the_order() {
+        let view = View::contiguous(&[2, 3, 1, 4, 5]);
+        assert_eq!(view.merged(), View { offset: 0, dims: vec![120], strides: vec![1] });
+        assert_eq!(view.permute(&[1, 0, 2, 3, 4]).merged().dims, [3, 2, 20]);
+    }
+
+    #[test]
+    fn a_view_that_leaves_its_source_does_not_fit() {
+        let view = |offset, stride| View { offset, dims: vec![4], strides: vec![stride] };
+        assert!(view(0, 3).fits(10) && view(9, -3).fits(10) && view(9, 0).fits(10));
+        assert!(!view(1, 3).fits(10) && !view(8, -3).fits(10) && !view(10, 0).fits(10));
+    }
+}

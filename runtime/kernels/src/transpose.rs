@@ -1,0 +1,178 @@
+//! Transposes of planes, by square tiles that stay in registers.
+
+use crate::isa::Isa;
+use crate::strided::Word;
+
+/// A plane to transpose: `to[row, column] = from[column, row]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Plane {
+    /// The rows of the result.
+    pub rows: usize,
+    /// The columns of the result.
+    pub columns: usize,
+    /// The distance of the source's rows, one for each column of the result.
+    pub from: usize,
+    /// The distance of the result's rows.
+    pub to: usize,
+}
+
+/// The tiles of one strip of the source share the cache lines of the result.
+const STRIP: usize = 64;
+
+/// Transposes a plane: `out[row·to + column] = source[column·from + row]`.
+///
+/// # Panics
+/// The plane reaches beyond `source` or `out`.
+pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
+    if plane.rows == 0 || plane.columns == 0 {
+        return;
+    }
+    assert!((plane.columns - 1) * plane.from + plane.rows <= source.len(), "{plane:?} leaves its source");
+    assert!((plane.rows - 1) * plane.to + plane.columns <= out.len(), "{plane:?} leaves its result");
+    #[cfg(target_arch = "x86_64")]
+    if let (Ok(source), Ok(out)) = (bytemuck::try_cast_slice(source), bytemuck::try_cast_slice_mut(&mut *out)) {
+        if size_of::<T>() == 4 && x86::transpose(source, out, plane, isa) {
+            return;
+        }
+    }
+    match plane.rows.min(plane.columns) {
+        0..8 => single(source, out, plane),
+        _ => tiled::<8>(plane, |row, column| tile::<T, 8>(source, out, plane, row, column)),
+    }
+}
+
+/// Calls `tile` for the corners of `N × N` tiles that cover the plane, strip by strip. The last ones overlap their
+/// neighbours, so that none is cut; the plane must hold one.
+fn tiled<const N: usize>(plane: Plane, mut tile: impl FnMut(usize, usize)) {
+    for strip in (0..plane.columns).step_by(STRIP) {
+        for row in (0..plane.rows).step_by(N) {
+            for column in (strip..(strip + STRIP).min(plane.columns)).step_by(N) {
+                tile(row.min(plane.rows - N), column.min(plane.columns - N));
+            }
+        }
+    }
+}
+
+/// Transposes one tile.
+fn tile<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane, row: usize, column: usize) {
+    let mut block = [[T::zeroed(); N]; N];
+    for i in 0..N {
+        let line = &source[(column + i) * plane.from + row..][..N];
+        for j in 0..N {
+            block[j][i] = line[j];
+        }
+    }
+    for (j, line) in block.iter().enumerate() {
+        out[(row + j) * plane.to + column..][..N].copy_from_slice(line);
+    }
+}
+
+/// Transposes a plane that holds no tile, along its longer side.
+fn single<T: Word>(source: &[T], out: &mut [T], plane: Plane) {
+    if plane.rows <= plane.columns {
+        for row in 0..plane.rows {
+            let line = &mut out[row * plane.to..][..plane.columns];
+            line.iter_mut().enumerate().for_each(|(column, out)| *out = source[column * plane.from + row]);
+        }
+    } else {
+        for column in 0..plane.columns {
+            let line = &source[column * plane.from..][..plane.rows];
+            line.iter().enumerate().for_each(|(row, value)| out[row * plane.to + column] = *value);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{tiled, Plane};
+    use crate::isa::Isa;
+
+    /// Transposes with the widest tile that the plane holds; `false` where it holds none. The caller has checked that the
+    /// plane lies inside both slices.
+    pub fn transpose(source: &[f32], out: &mut [f32], plane: Plane, isa: Isa) -> bool {
+        let (from, to) = (source.as_ptr(), out.as_mut_ptr());
+        let at = |row, column| (column * plane.from + row, row * plane.to + column);
+        let least = plane.rows.min(plane.columns);
+        if isa >= Isa::Avx512 && least >= 16 {
+            tiled::<16>(plane, |row, column| {
+                let (i, j) = at(row, column);
+                // SAFETY: the processor has AVX-512; the tile lies inside the plane, and the plane inside both slices.
+                unsafe { tile16(from.add(i), plane.from, to.add(j), plane.to) }
+            });
+        } else if isa >= Isa::Avx2 && least >= 8 {
+            tiled::<8>(plane, |row, column| {
+                let (i, j) = at(row, column);
+                // SAFETY: the processor has AVX2; the tile lies inside the plane, and the plane inside both slices.
+                unsafe { tile8(from.add(i), plane.from, to.add(j), plane.to) }
+            });
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Transposes 16×16: pairs, then fours, within 128-bit lanes; then the lanes themselves.
+    ///
+    /// # Safety
+    /// AVX-512F; 16 rows of 16 elements are readable at `from` and writable at `to`.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn tile16(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the function's contract.
+        unsafe {
+            let r: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(from.add(i * from_stride)));
+            let mut fours = [_mm512_setzero_ps(); 16];
+            for q in 0..4 {
+                let [a, b, c, d] = [r[4 * q], r[4 * q + 1], r[4 * q + 2], r[4 * q + 3]];
+                let (low, high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                let (low2, high2) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+                let pairs = |x, y| (_mm512_castps_pd(x), _mm512_castps_pd(y));
+                let (x, y) = pairs(low, low2);
+                fours[q] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+                fours[4 + q] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+                let (x, y) = pairs(high, high2);
+                fours[8 + q] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+                fours[12 + q] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+            }
+            // fours[4·j + q], lane l: column 4·l + j of rows 4·q .. 4·q + 4.
+            for j in 0..4 {
+                let [a, b, c, d] = [fours[4 * j], fours[4 * j + 1], fours[4 * j + 2], fours[4 * j + 3]];
+                let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xDD>(a, b));
+                let (even2, odd2) = (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xDD>(c, d));
+                _mm512_storeu_ps(to.add(j * to_stride), _mm512_shuffle_f32x4::<0x88>(even, even2));
+                _mm512_storeu_ps(to.add((4 + j) * to_stride), _mm512_shuffle_f32x4::<0x88>(odd, odd2));
+                _mm512_storeu_ps(to.add((8 + j) * to_stride), _mm512_shuffle_f32x4::<0xDD>(even, even2));
+                _mm512_storeu_ps(to.add((12 + j) * to_stride), _mm512_shuffle_f32x4::<0xDD>(odd, odd2));
+            }
+        }
+    }
+
+    /// Transposes 8×8: pairs, then fours, within 128-bit lanes; then the lanes themselves.
+    ///
+    /// # Safety
+    /// AVX2; 8 rows of 8 elements are readable at `from` and writable at `to`.
+    #[target_feature(enable = "avx2")]
+    unsafe fn tile8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the function's contract.
+        unsafe {
+            let r: [__m256; 8] = std::array::from_fn(|i| _mm256_loadu_ps(from.add(i * from_stride)));
+            let mut fours = [_mm256_setzero_ps(); 8];
+            for q in 0..2 {
+                let [a, b, c, d] = [r[4 * q], r[4 * q + 1], r[4 * q + 2], r[4 * q + 3]];
+                let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                fours[q] = _mm256_shuffle_ps::<0x44>(low, low2);
+                fours[2 + q] = _mm256_shuffle_ps::<0xEE>(low, low2);
+                fours[4 + q] = _mm256_shuffle_ps::<0x44>(high, high2);
+                fours[6 + q] = _mm256_shuffle_ps::<0xEE>(high, high2);
+            }
+            // fours[2·j + q], lane l: column 4·l + j of rows 4·q .. 4·q + 4.
+            for j in 0..4 {
+                let (a, b) = (fours[2 * j], fours[2 * j + 1]);
+                _mm256_storeu_ps(to.add(j * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));
+                _mm256_storeu_ps(to.add((4 + j) * to_stride), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Axes and dimensions that come from a plan or from a tensor.
+
+use crate::error::{Error, Result};
+
+/// Axis `axis` of a tensor of rank `rank`; a negative one counts from the end.
+///
+/// # Errors
+/// There is no such axis.
+pub fn resolve(axis: i64, rank: usize) -> Result<usize> {
+    let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
+    from_start
+        .and_then(|axis| usize::try_from(axis).ok())
+        .filter(|&axis| axis < rank)
+        .ok_or_else(|| Error::op(format!("axis {axis} is out of range for a tensor of rank {rank}")))
+}
+
+/// Which axes of a tensor of rank `rank` are in `axes`.
+///
+/// # Errors
+/// There is no such axis, or one is named twice.
+pub fn mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
+    let mut mask = vec![false; rank];
+    for &axis in axes {
+        let place = resolve(axis, rank)?;
+        if std::mem::replace(&mut mask[place], true) {
+            return Err(Error::op(format!("axis {axis} is named twice")));
+        }
+    }
+    Ok(mask)
+}
+
+/// Dimensions from signed integers.
+///
+/// # Errors
+/// One is negative.
+pub fn dims(sizes: &[i64]) -> Result<Vec<usize>> {
+    let dim = |&size: &i64| usize::try_from(size).map_err(|_| Error::op(format!("{sizes:?} is not a shape")));
+    sizes.iter().map(dim).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_count_from_both_ends() {
+        for (axis, rank, expected) in [
+            (0, 1, Some(0)),
+            (-1, 3, Some(2)),
+            (-3, 3, Some(0)),
+            (3, 3, None),
+            (-4, 3, None),
+            (0, 0, None),
+            (i64::MIN, 2, None),
+        ] {
+            assert_eq!(resolve(axis, rank).ok(), expected, "axis {axis} of rank {rank}");
+        }
+        assert_eq!(mask(&[-1, 0], 3).ok(), Some(vec![true, false, true]));
+        assert!(mask(&[1, -2], 3).is_err());
+        assert!(dims(&[2, 0]).is_ok() && dims(&[2, -1]).is_err());
+    }
+}

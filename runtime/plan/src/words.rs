@@ -1,0 +1,276 @@
+//! Elements as plain words of their width: what ops that move data and never compute work on.
+
+use std::sync::Arc;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use candle_core::{CpuStorage, DType as Carrier, Layout, Storage, Tensor};
+use candle_plan_kernels::strided;
+use parking_lot::RwLockReadGuard;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::value::{Array, Strings, Value};
+
+/// An unsigned integer as wide as the elements that it stands for.
+pub trait Word: strided::Word {
+    /// The carrier's elements; `None` when they have another width or are not on the CPU.
+    fn of(storage: &CpuStorage) -> Option<&[Self]>;
+
+    /// The carrier's elements, to write.
+    fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
+
+    /// A carrier's storage made of words, without a copy.
+    fn into_storage(words: Vec<Self>, carrier: Carrier) -> Option<CpuStorage>;
+}
+
+macro_rules! words {
+    ($($word:ty: $($carrier:ident)+;)*) => {
+        $(impl Word for $word {
+            fn of(storage: &CpuStorage) -> Option<&[Self]> {
+                match storage {
+                    $(CpuStorage::$carrier(elements) => Some(cast_slice(elements)),)+
+                    _ => None,
+                }
+            }
+
+            fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
+                match storage {
+                    $(CpuStorage::$carrier(elements) => Some(cast_slice_mut(elements)),)+
+                    _ => None,
+                }
+            }
+
+            fn into_storage(words: Vec<Self>, carrier: Carrier) -> Option<CpuStorage> {
+                match carrier {
+                    $(Carrier::$carrier => Some(CpuStorage::$carrier(bytemuck::allocation::cast_vec(words))),)+
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+words! {
+    u8: U8;
+    u16: I16 F16 BF16;
+    u32: I32 U32 F32;
+    u64: I64 F64;
+}
+
+/// Runs `$body` with the type name `$W` standing for the word of a dtype's width.
+#[macro_export]
+macro_rules! by_width {
+    ($dtype:expr, $W:ident => $body:expr) => {{
+        use candle_core::DType as Carrier;
+        match $dtype.carrier() {
+            Err(error) => Err(error),
+            Ok(Carrier::U8) => {
+                type $W = u8;
+                $body
+            }
+            Ok(Carrier::I16 | Carrier::F16 | Carrier::BF16) => {
+                type $W = u16;
+                $body
+            }
+            Ok(Carrier::I32 | Carrier::U32 | Carrier::F32) => {
+                type $W = u32;
+                $body
+            }
+            Ok(_) => {
+                type $W = u64;
+                $body
+            }
+        }
+    }};
+}
+
+/// A read lock on a tensor's words; use it as a slice.
+pub struct Words<'a, W> {
+    storage: RwLockReadGuard<'a, Storage>,
+    start: usize,
+    end: usize,
+    word: std::marker::PhantomData<W>,
+}
+
+impl<W: Word> Words<'_, W> {
+    fn slice(&self) -> Option<&[W]> {
+        match &*self.storage {
+            Storage::Cpu(storage) => W::of(storage)?.get(self.start..self.end),
+            _ => None,
+        }
+    }
+}
+
+impl<W: Word> std::ops::Deref for Words<'_, W> {
+    type Target = [W];
+
+    fn deref(&self) -> &[W] {
+        self.slice().unwrap_or_default()
+    }
+}
+
+/// The elements as words, without a copy.
+///
+/// # Errors
+/// The elements have another width, or are not on the CPU.
+pub fn read<W: Word>(array: &Array) -> Result<Words<'_, W>> {
+    let (storage, layout) = array.candle().storage_and_layout();
+    let (start, end) =
+        layout.contiguous_offsets().ok_or_else(|| Error::op("a value between steps is not contiguous"))?;
+    let words = Words { storage, start, end, word: std::marker::PhantomData };
+    match words.slice() {
+        Some(_) => Ok(words),
+        None => Err(unfit::<W>(array.dtype())),
+    }
+}
+
+/// A tensor made of words, without a copy.
+///
+/// # Errors
+/// The elements have another width, or are not as many as the dimensions say.
+pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Array> {
+    let storage = W::into_storage(words, dtype.carrier()?).ok_or_else(|| unfit::<W>(dtype))?;
+    Array::from_storage(storage, dims, dtype)
+}
+
+/// Rewrites the words of a tensor that [`Call::take`](crate::kernel::Call::take) gave away.
+///
+/// # Errors
+/// The elements have another width, or are not on the CPU.
+pub fn update<W: Word>(array: &Array, rewrite: impl FnOnce(&mut [W])) -> Result<()> {
+    let cell = Update { rewrite: std::cell::Cell::new(Some(rewrite)), word: std::marker::PhantomData };
+    array.candle().inplace_op1(&cell)?;
+    match cell.rewrite.take() {
+        None => Ok(()),
+        Some(_) => Err(unfit::<W>(array.dtype())),
+    }
+}
+
+struct Update<F, W> {
+    rewrite: std::cell::Cell<Option<F>>,
+    word: std::marker::PhantomData<W>,
+}
+
+impl<F: FnOnce(&mut [W]), W: Word> candle_core::InplaceOp1 for Update<F, W> {
+    fn name(&self) -> &'static str {
+        "update"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
+        let range = layout.contiguous_offsets();
+        let words = W::of_mut(storage).zip(range).and_then(|(all, (start, end))| all.get_mut(start..end));
+        if let Some((words, rewrite)) = words.and_then(|words| Some((words, self.rewrite.take()?))) {
+            rewrite(words);
+        }
+        Ok(())
+    }
+}
+
+fn unfit<W>(dtype: DType) -> Error {
+    Error::op(format!("{dtype} elements on this device are not words of {} bytes", size_of::<W>()))
+}
+
+/// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: each stands for its place in a table of
+/// all the strings.
+pub struct Movable {
+    /// The tensors, in the order given.
+    pub arrays: Vec<Array>,
+    strings: Option<Vec<Strings>>,
+}
+
+impl Movable {
+    /// The tensors `values`.
+    ///
+    /// # Errors
+    /// A value is not a tensor, or the dtypes differ.
+    pub fn new(values: &[&Value]) -> Result<Movable> {
+        if let [Value::Strings(_), ..] = values {
+            return Movable::of_strings(values);
+        }
+        let arrays: Vec<Array> = values.iter().map(|value| value.tensor().cloned()).collect::<Result<_>>()?;
+        match arrays.iter().find(|array| array.dtype() != arrays[0].dtype()) {
+            Some(other) => Err(Error::op(format!("{} and {} do not mix", arrays[0].dtype(), other.dtype()))),
+            None => Ok(Movable { arrays, strings: None }),
+        }
+    }
+
+    fn of_strings(values: &[&Value]) -> Result<Movable> {
+        let (mut arrays, mut tables, mut next) = (Vec::new(), Vec::new(), 0u64);
+        for value in values {
+            let Value::Strings(strings) = value else {
+                return Err(Error::op(format!("expected strings, found {}", value.describe())));
+            };
+            let end = next + strings.data.len() as u64;
+            arrays.push(Array::new((next..end).collect(), &strings.dims)?);
+            tables.push(strings.clone());
+            next = end;
+        }
+        Ok(Movable { arrays, strings: Some(tables) })
+    }
+
+    /// The value that a moved tensor stands for.
+    ///
+    /// # Errors
+    /// A string's place is not in the table.
+    pub fn restore(&self, moved: Array) -> Result<Value> {
+        let Some(tables) = &self.strings else { return Ok(moved.into()) };
+        let find = |place: &u64| {
+            let mut place = *place as usize;
+            for table in tables {
+                match table.data.get(place) {
+                    Some(string) => return Ok(string.clone()),
+                    None => place -= table.data.len(),
+                }
+            }
+            Err(Error::op("a moved string has no place in its table"))
+        };
+        let data: Arc<[String]> = moved.read::<u64>()?.iter().map(find).collect::<Result<_>>()?;
+        Ok(Value::Strings(Strings { dims: moved.dims().to_vec(), data }))
+    }
+}
+
+impl From<Array> for Movable {
+    fn from(array: Array) -> Movable {
+        Movable { arrays: vec![array], strings: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    fn strings(data: &[&str]) -> Value {
+        Value::Strings(Strings { dims: vec![data.len()], data: data.iter().map(|s| s.to_string()).collect() })
+    }
+
+    fn reversed<W: Word + Into<u64>>(dtype: DType, words: Vec<W>) -> Result<Vec<u64>> {
+        let made = array(words, &[3], dtype)?;
+        update::<W>(&made, |words| words.reverse())?;
+        let read = read::<W>(&made)?;
+        Ok(read.iter().map(|&word| word.into()).collect())
+    }
+
+    #[test]
+    fn words_go_through_every_carrier() {
+        use DType::*;
+        for dtype in
+            [Bool, Int4, Float8E5M2, Int16, Uint16, Float16, Bfloat16, Int32, Uint32, Float32, Int64, Uint64, Float64]
+        {
+            let moved = by_width!(dtype, W => reversed::<W>(dtype, vec![3, 1, 2]));
+            assert_eq!(moved.expect("every dtype has a carrier"), [2, 1, 3], "{dtype}");
+        }
+        let floats = Array::new(vec![1f32], &[1]).expect("one element");
+        assert!(read::<u16>(&floats).is_err() && update::<u8>(&floats, |_| ()).is_err());
+        assert!(array::<u8>(vec![1], &[1], DType::Float32).is_err());
+    }
+
+    #[test]
+    fn strings_move_as_places() {
+        let movable = Movable::new(&[&strings(&["a", "b"]), &strings(&["c"])]).expect("strings mix");
+        let moved = Array::new(vec![2u64, 0, 1, 2], &[2, 2]).expect("four elements");
+        let Value::Strings(back) = movable.restore(moved).expect("known places") else { panic!("not strings") };
+        assert_eq!((back.dims, back.data.join("")), (vec![2, 2], "cabc".to_string()));
+        assert!(Movable::new(&[&strings(&["a"]), &Array::scalar(1u64).into()]).is_err());
+    }
+}
