@@ -8,6 +8,7 @@ pub mod error;
 pub mod execute;
 pub mod inputs;
 pub mod kernel;
+pub mod movable;
 pub mod ops;
 pub mod plan;
 pub mod prepare;

@@ -53,6 +53,17 @@ impl Value {
         }
     }
 
+    /// The dimensions of a tensor, of numbers or strings.
+    ///
+    /// # Errors
+    /// The value is not a tensor.
+    pub fn dims(&self) -> Result<&[usize]> {
+        match self {
+            Value::Strings(strings) => Ok(&strings.dims),
+            value => Ok(value.tensor()?.dims()),
+        }
+    }
+
     /// The tensor, or an error that says what this is instead.
     pub fn tensor(&self) -> Result<&Array> {
         match self {

@@ -1,15 +1,14 @@
 //! Elements as plain words of their width: what ops that move data and never compute work on.
 
-use std::sync::Arc;
-
 use bytemuck::{cast_slice, cast_slice_mut};
-use candle_core::{CpuStorage, DType as Carrier, Layout, Storage, Tensor};
+use candle_core::{CpuStorage, DType as Carrier, Layout, Storage};
+use candle_plan_kernels::buffer::try_for_overwrite;
 use candle_plan_kernels::strided;
 use parking_lot::RwLockReadGuard;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::value::{Array, Strings, Value};
+use crate::value::{element_count, Array};
 
 /// An unsigned integer as wide as the elements that it stands for.
 pub trait Word: strided::Word {
@@ -124,6 +123,15 @@ pub fn read<W: Word>(array: &Array) -> Result<Words<'_, W>> {
     }
 }
 
+/// Room for the words of a tensor of shape `dims`, all of which the caller writes.
+///
+/// # Errors
+/// There is not so much memory.
+pub fn room<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
+    try_for_overwrite(element_count(dims)?)
+        .ok_or_else(|| Error::op(format!("there is no memory for a tensor of shape {dims:?}")))
+}
+
 /// A tensor made of words, without a copy.
 ///
 /// # Errors
@@ -170,79 +178,9 @@ fn unfit<W>(dtype: DType) -> Error {
     Error::op(format!("{dtype} elements on this device are not words of {} bytes", size_of::<W>()))
 }
 
-/// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: each stands for its place in a table of
-/// all the strings.
-pub struct Movable {
-    /// The tensors, in the order given.
-    pub arrays: Vec<Array>,
-    strings: Option<Vec<Strings>>,
-}
-
-impl Movable {
-    /// The tensors `values`.
-    ///
-    /// # Errors
-    /// A value is not a tensor, or the dtypes differ.
-    pub fn new(values: &[&Value]) -> Result<Movable> {
-        if let [Value::Strings(_), ..] = values {
-            return Movable::of_strings(values);
-        }
-        let arrays: Vec<Array> = values.iter().map(|value| value.tensor().cloned()).collect::<Result<_>>()?;
-        match arrays.iter().find(|array| array.dtype() != arrays[0].dtype()) {
-            Some(other) => Err(Error::op(format!("{} and {} do not mix", arrays[0].dtype(), other.dtype()))),
-            None => Ok(Movable { arrays, strings: None }),
-        }
-    }
-
-    fn of_strings(values: &[&Value]) -> Result<Movable> {
-        let (mut arrays, mut tables, mut next) = (Vec::new(), Vec::new(), 0u64);
-        for value in values {
-            let Value::Strings(strings) = value else {
-                return Err(Error::op(format!("expected strings, found {}", value.describe())));
-            };
-            let end = next + strings.data.len() as u64;
-            arrays.push(Array::new((next..end).collect(), &strings.dims)?);
-            tables.push(strings.clone());
-            next = end;
-        }
-        Ok(Movable { arrays, strings: Some(tables) })
-    }
-
-    /// The value that a moved tensor stands for.
-    ///
-    /// # Errors
-    /// A string's place is not in the table.
-    pub fn restore(&self, moved: Array) -> Result<Value> {
-        let Some(tables) = &self.strings else { return Ok(moved.into()) };
-        let find = |place: &u64| {
-            let mut place = *place as usize;
-            for table in tables {
-                match table.data.get(place) {
-                    Some(string) => return Ok(string.clone()),
-                    None => place -= table.data.len(),
-                }
-            }
-            Err(Error::op("a moved string has no place in its table"))
-        };
-        let data: Arc<[String]> = moved.read::<u64>()?.iter().map(find).collect::<Result<_>>()?;
-        Ok(Value::Strings(Strings { dims: moved.dims().to_vec(), data }))
-    }
-}
-
-impl From<Array> for Movable {
-    fn from(array: Array) -> Movable {
-        Movable { arrays: vec![array], strings: None }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::Value;
-
-    fn strings(data: &[&str]) -> Value {
-        Value::Strings(Strings { dims: vec![data.len()], data: data.iter().map(|s| s.to_string()).collect() })
-    }
 
     fn reversed<W: Word + Into<u64>>(dtype: DType, words: Vec<W>) -> Result<Vec<u64>> {
         let made = array(words, &[3], dtype)?;
@@ -263,14 +201,5 @@ mod tests {
         let floats = Array::new(vec![1f32], &[1]).expect("one element");
         assert!(read::<u16>(&floats).is_err() && update::<u8>(&floats, |_| ()).is_err());
         assert!(array::<u8>(vec![1], &[1], DType::Float32).is_err());
-    }
-
-    #[test]
-    fn strings_move_as_places() {
-        let movable = Movable::new(&[&strings(&["a", "b"]), &strings(&["c"])]).expect("strings mix");
-        let moved = Array::new(vec![2u64, 0, 1, 2], &[2, 2]).expect("four elements");
-        let Value::Strings(back) = movable.restore(moved).expect("known places") else { panic!("not strings") };
-        assert_eq!((back.dims, back.data.join("")), (vec![2, 2], "cabc".to_string()));
-        assert!(Movable::new(&[&strings(&["a"]), &Array::scalar(1u64).into()]).is_err());
     }
 }

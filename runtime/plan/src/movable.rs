@@ -1,0 +1,120 @@
+//! Tensors of any dtype, strings too, whose elements an op moves and never computes with.
+
+use std::sync::Arc;
+
+use candle_plan_kernels::strided::{copy, View};
+use candle_plan_kernels::threads::Threads;
+
+use crate::by_width;
+use crate::error::{Error, Result};
+use crate::value::{element_count, Array, Strings, Value};
+use crate::words;
+
+/// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: each stands for its place in a table of
+/// all the strings.
+pub struct Movable {
+    /// The tensors, in the order given.
+    pub arrays: Vec<Array>,
+    strings: Option<Vec<Strings>>,
+}
+
+impl Movable {
+    /// The tensors `values`.
+    ///
+    /// # Errors
+    /// A value is not a tensor, or the dtypes differ.
+    pub fn new(values: &[&Value]) -> Result<Movable> {
+        if let [Value::Strings(_), ..] = values {
+            return Movable::of_strings(values);
+        }
+        let arrays: Vec<Array> = values.iter().map(|value| value.tensor().cloned()).collect::<Result<_>>()?;
+        match arrays.iter().find(|array| array.dtype() != arrays[0].dtype()) {
+            Some(other) => Err(Error::op(format!("{} and {} do not mix", arrays[0].dtype(), other.dtype()))),
+            None => Ok(Movable { arrays, strings: None }),
+        }
+    }
+
+    fn of_strings(values: &[&Value]) -> Result<Movable> {
+        let (mut arrays, mut tables, mut next) = (Vec::new(), Vec::new(), 0u64);
+        for value in values {
+            let Value::Strings(strings) = value else {
+                return Err(Error::op(format!("expected strings, found {}", value.describe())));
+            };
+            let end = next + strings.data.len() as u64;
+            arrays.push(Array::new((next..end).collect(), &strings.dims)?);
+            tables.push(strings.clone());
+            next = end;
+        }
+        Ok(Movable { arrays, strings: Some(tables) })
+    }
+
+    /// The value that a moved tensor stands for.
+    ///
+    /// # Errors
+    /// A string's place is not in the table.
+    pub fn restore(&self, moved: Array) -> Result<Value> {
+        let Some(tables) = &self.strings else { return Ok(moved.into()) };
+        let find = |place: &u64| {
+            let mut place = *place as usize;
+            for table in tables {
+                match table.data.get(place) {
+                    Some(string) => return Ok(string.clone()),
+                    None => place -= table.data.len(),
+                }
+            }
+            Err(Error::op("a moved string has no place in its table"))
+        };
+        let data: Arc<[String]> = moved.read::<u64>()?.iter().map(find).collect::<Result<_>>()?;
+        Ok(Value::Strings(Strings { dims: moved.dims().to_vec(), data }))
+    }
+}
+
+impl From<Array> for Movable {
+    fn from(array: Array) -> Movable {
+        Movable { arrays: vec![array], strings: None }
+    }
+}
+
+/// A tensor of the elements of a view, which lie inside `array`.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn copy_view(array: &Array, view: &View, threads: &Threads) -> Result<Array> {
+    by_width!(array.dtype(), W => {
+        let mut out = words::room::<W>(&view.dims)?;
+        copy(&words::read::<W>(array)?, view, &mut out, threads);
+        words::array(out, &view.dims, array.dtype())
+    })
+}
+
+/// A value's elements under other dimensions, sharing storage.
+///
+/// # Errors
+/// The value is not a tensor, or the dimensions hold another number of elements.
+pub fn reshape(value: &Value, dims: &[usize]) -> Result<Value> {
+    match value {
+        Value::Strings(strings) if element_count(dims)? == strings.data.len() => {
+            Ok(Value::Strings(Strings { dims: dims.to_vec(), data: strings.data.clone() }))
+        }
+        Value::Strings(strings) => Err(Error::op(format!("cannot view {:?} as {dims:?}", strings.dims))),
+        value => Ok(value.tensor()?.reshape(dims)?.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(data: &[&str]) -> Value {
+        Value::Strings(Strings { dims: vec![data.len()], data: data.iter().map(|s| s.to_string()).collect() })
+    }
+
+    #[test]
+    fn strings_move_as_places() {
+        let movable = Movable::new(&[&strings(&["a", "b"]), &strings(&["c"])]).expect("strings mix");
+        let moved = Array::new(vec![2u64, 0, 1, 2], &[2, 2]).expect("four elements");
+        let Value::Strings(back) = movable.restore(moved).expect("known places") else { panic!("not strings") };
+        assert_eq!((back.dims, back.data.join("")), (vec![2, 2], "cabc".to_string()));
+        assert!(Movable::new(&[&strings(&["a"]), &Array::scalar(1u64).into()]).is_err());
+    }
+}
