@@ -107,7 +107,7 @@ fn copy_on<T: Word>(source: &[T], view: &View, out: &mut [T], threads: &Threads,
     }
     let view = view.merged();
     let walk = Walk { source, dims: &view.dims, strides: &view.strides, crossed: crossed_axis(&view), isa };
-    let (level, rows) = split(&view, out.len() * size_of::<T>(), threads.count());
+    let (level, rows) = split(&view, size_of_val(out), threads.count());
     let length: usize = view.dims[level + 1..].iter().product();
     threads.for_each_chunk(out, rows * length, |chunk, out| {
         let mut row = chunk * rows;

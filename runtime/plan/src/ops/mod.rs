@@ -43,4 +43,7 @@ macro_rules! ops {
 
 ops! {
     identity: Identity;
+    layout: DepthToSpace SpaceToDepth Transpose;
+    shape: Shape Size;
+    views: Flatten Reshape Squeeze Unsqueeze;
 }
