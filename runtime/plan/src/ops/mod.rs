@@ -43,7 +43,10 @@ macro_rules! ops {
 
 ops! {
     identity: Identity;
+    join: Concat Split;
     layout: DepthToSpace SpaceToDepth Transpose;
+    repeat: Expand Tile;
     shape: Shape Size;
+    slice: Slice;
     views: Flatten Reshape Squeeze Unsqueeze;
 }
