@@ -1,0 +1,71 @@
+"""Small questions about a graph that passes and lowerings share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+__all__ = ["array_of", "constant_of", "graph_attributes", "nodes_of", "opset_of", "rank", "sole_user", "static_shape"]
+
+
+def constant_of(value: ir.Value | None) -> np.ndarray | None:
+    """The value's elements if it is an initializer or a Constant node's output."""
+    if value is None:
+        return None
+    producer = value.producer()
+    if value.const_value is None and (producer is None or not _is_dense_constant(producer)):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return None if tensor is None else array_of(tensor)
+
+
+def array_of(tensor: ir.TensorProtocol) -> np.ndarray:
+    """A tensor's elements; strings as an object array of `str`."""
+    array = tensor.numpy()
+    if tensor.dtype != ir.DataType.STRING:
+        return array
+    text = [item.decode("utf-8") if isinstance(item, bytes) else str(item) for item in array.ravel().tolist()]
+    return np.array(text, dtype=object).reshape(array.shape)
+
+
+def _is_dense_constant(node: ir.Node) -> bool:
+    return node.op_identifier() == ("", "Constant", "") and "sparse_value" not in node.attributes
+
+
+def sole_user(value: ir.Value) -> ir.Node | None:
+    """The one node that reads the value; `None` if there are more, or if a graph returns it."""
+    users = {use.node for use in value.uses()}
+    return users.pop() if len(users) == 1 and not value.is_graph_output() else None
+
+
+def rank(value: ir.Value | None) -> int | None:
+    """The number of dimensions, where it is known."""
+    return None if value is None or value.shape is None else value.shape.rank()
+
+
+def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The dimensions, where all are known numbers."""
+    if value is None or value.shape is None or not value.shape.is_static():
+        return None
+    return tuple(value.shape.numpy())
+
+
+def opset_of(node: ir.Node, default: int) -> int:
+    """The opset that the node is written in: its own, or the model's."""
+    return node.version if node.version is not None else default
+
+
+def graph_attributes(node: ir.Node) -> Iterator[ir.Graph]:
+    """The nested graphs of a node."""
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
+def nodes_of(model: ir.Model) -> Iterator[ir.Node]:
+    """Every node of the model's graph and of the graphs nested in it."""
+    return iter(ir.traversal.RecursiveGraphIterator(model.graph))

@@ -1,0 +1,113 @@
+"""path | bytes | ModelProto → `onnx_ir.Model`, checked as far as reading it needs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.errors import CompileError, Diagnostic
+
+__all__ = ["Loaded", "Source", "load"]
+
+Source = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model and the SHA-256 of the bytes it was read from."""
+
+    model: ir.Model
+    sha256: str
+
+
+def load(source: Source) -> Loaded:
+    """Reads a model; every node's origin is noted.
+
+    Raises:
+        CompileError: the source is not a model that can be read.
+    """
+    data, folder = _read(source)
+    proto = source if isinstance(source, onnx.ModelProto) else _parse(data)
+    model = _deserialize(proto, folder)
+    _check_opsets(model)
+    _fix_initializers(model)
+    origin.record(model)
+    return Loaded(model, hashlib.sha256(data).hexdigest())
+
+
+def _refuse(code: str, message: str, help: str = "") -> CompileError:
+    return CompileError([Diagnostic(code, message, help=help)])
+
+
+def _read(source: Source) -> tuple[bytes, Path | None]:
+    if isinstance(source, onnx.ModelProto):
+        return source.SerializeToString(deterministic=True), None
+    if isinstance(source, bytes):
+        return source, None
+    path = Path(source)
+    try:
+        return path.read_bytes(), path.absolute().parent
+    except OSError as error:
+        raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
+
+
+def _parse(data: bytes) -> onnx.ModelProto:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception as error:  # protobuf's DecodeError, which has no type stubs
+        raise _refuse("CC0101", f"this is not an ONNX model: {error}") from None
+    if not proto.HasField("graph") or not proto.opset_import:
+        raise _refuse("CC0101", "this is not an ONNX model: it has no graph or no opset")
+    return proto
+
+
+def _deserialize(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
+    try:
+        model = ir.serde.deserialize_model(proto)
+    except Exception as error:  # onnx_ir reports malformed protos with many types of exception
+        raise _refuse("CC0101", f"this is not a sound ONNX model: {error}") from error
+    _resolve_external_data(model, folder)
+    return model
+
+
+def _resolve_external_data(model: ir.Model, folder: Path | None) -> None:
+    """Opens the files of external weights, which have to lie in the model's folder."""
+    diagnostics = []
+    for graph in (model.graph, *model.graph.subgraphs()):
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if not isinstance(tensor, ir.ExternalTensor):
+                continue
+            if folder is None:
+                message = f"the weight {value.name!r} is in the file {str(tensor.location)!r}: give the model's path"
+                diagnostics.append(Diagnostic("CC0103", message))
+                continue
+            tensor.base_dir = str(folder)
+            try:
+                tensor.numpy()
+            except (OSError, ValueError) as error:
+                diagnostics.append(Diagnostic("CC0103", f"the weight {value.name!r}: {error}"))
+    if diagnostics:
+        raise CompileError(diagnostics)
+
+
+def _check_opsets(model: ir.Model) -> None:
+    opset = model.opset_imports.get("")
+    if opset is not None and not onnx_schema.OLDEST <= opset <= onnx_schema.NEWEST:
+        message = f"opset {opset} is not between {onnx_schema.OLDEST} and {onnx_schema.NEWEST}"
+        raise _refuse("CC0104", message)
+
+
+def _fix_initializers(model: ir.Model) -> None:
+    """Initializers are constants, also where the file lists them as inputs too, as IR version 3 demands."""
+    for graph in (model.graph, *model.graph.subgraphs()):
+        kept = [value for value in graph.inputs if not value.is_initializer()]
+        if len(kept) != len(graph.inputs):
+            graph.inputs[:] = kept

@@ -1,0 +1,34 @@
+"""Values passed on unchanged, and constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value
+
+
+@lowers("Identity", newest=25)
+def identity(node: Node, build: PlanBuilder) -> Value:
+    """The input itself: no step is needed."""
+    return node.input(0)
+
+
+@lowers("Constant", newest=25)
+def constant(node: Node, build: PlanBuilder) -> Value:
+    """The value of the one attribute that is there."""
+    dense = node.tensor("value", None)
+    forms: list[tuple[Any, type]] = [
+        (node.float("value_float", None), np.float32),
+        (node.floats("value_floats", None), np.float32),
+        (node.int("value_int", None), np.int64),
+        (node.ints("value_ints", None), np.int64),
+        (node.string("value_string", None), object),
+        (node.strings("value_strings", None), object),
+    ]
+    arrays: list[np.ndarray] = [np.array(value, dtype) for value, dtype in forms if value is not None]
+    if dense is None and not arrays:
+        node.refuse("CC0202", "Constant has none of the values that are supported (sparse tensors are not)")
+    return build.constant(arrays[0] if dense is None else dense)

@@ -1,0 +1,165 @@
+"""ONNX nodes → steps of a plan. Every node that cannot be lowered is reported, not only the first."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import array_of, graph_attributes, opset_of
+from compiler.lower.node import LOWERINGS, Node
+from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
+from compiler.plan.types import refined, type_of
+
+__all__ = ["can_lower", "lower"]
+
+_REMOVED = frozenset(
+    [
+        "ATen",
+        "Affine",
+        "ConstantFill",
+        "Crop",
+        "DynamicSlice",
+        "GRUUnit",
+        "GivenTensorFill",
+        "ImageScaler",
+        "ParametricSoftplus",
+        "Scale",
+        "ScaledTanh",
+    ]
+)
+
+
+def can_lower(node: ir.Node) -> bool:
+    """Whether there is a lowering for the node's operator."""
+    return (node.domain, node.op_type) in LOWERINGS
+
+
+def lower(model: ir.Model) -> tuple[ops.Block, Pool]:
+    """The model's graph as the main block of a plan, and the constants and origins that it refers to.
+
+    Raises:
+        CompileError: nodes that cannot be lowered, all of them.
+    """
+    return _Lowering(model).run()
+
+
+class _Lowering:
+    def __init__(self, model: ir.Model) -> None:
+        self.graph = model.graph
+        self.opsets = model.opset_imports
+        self.diagnostics: list[Diagnostic] = []
+
+    def run(self) -> tuple[ops.Block, Pool]:
+        builder = PlanBuilder(self.lower_graph)
+        for value in self.graph.inputs:
+            builder.values[value] = builder.input(value.name or "", self.input_type(value))
+        outputs = self.lower_graph(self.graph, builder)
+        if self.diagnostics:
+            raise CompileError(self.diagnostics)
+        return builder.finish(
+            _named(builder, outputs, [value.name or "" for value in self.graph.outputs])
+        ), builder.pool
+
+    def input_type(self, value: ir.Value) -> ops.AnyType:
+        try:
+            kind = type_of(value)
+        except TypeError as error:
+            self.diagnostics.append(Diagnostic("CC0205", f"input {value.name!r}: {error}"))
+            kind = None
+        if kind is None:
+            self.diagnostics.append(Diagnostic("CC0205", f"input {value.name!r} has no type"))
+            return ops.Type.Tensor(ops.TensorType(dtype="float32"))
+        return kind
+
+    def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
+        for value in graph.initializers.values():
+            if value.const_value is not None and value not in builder.values:
+                builder.values[value] = builder.constant(array_of(value.const_value))
+                builder.values[value].name = value.name or ""
+        for node in graph:
+            self.node(node, builder)
+        results = [builder.value_of(value) for value in graph.outputs]
+        if None in results and not self.diagnostics:
+            missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
+            self.diagnostics.append(Diagnostic("CC0106", f"nothing defines the outputs {missing}"))
+        return [value for value in results if value is not None]
+
+    def node(self, node: ir.Node, builder: PlanBuilder) -> None:
+        inputs = tuple(None if value is None else builder.value_of(value) for value in node.inputs)
+        if any(value is not None and found is None for value, found in zip(node.inputs, inputs, strict=True)):
+            if not self.diagnostics:
+                self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
+            return
+        builder.origin = origin.of(node)
+        try:
+            results = self.lower_node(node, inputs, builder)
+            self.assign(node, results, builder)
+        except RefusedError as error:
+            self.diagnostics.append(Diagnostic("CC0205", f"{node.op_type}: {error}", origin.of(node)))
+        except CompileError as error:
+            self.diagnostics.extend(error.diagnostics)
+
+    def lower_node(self, node: ir.Node, inputs: tuple[Value | None, ...], builder: PlanBuilder) -> tuple[Value, ...]:
+        opset = opset_of(node, self.opsets.get(node.domain, 1))
+        version = onnx_schema.since_version(node.domain, node.op_type, opset) or opset
+        view = Node(node, inputs, version)
+        lowering = LOWERINGS.get((node.domain, node.op_type))
+        if lowering is None:
+            known = node.op_type in _REMOVED
+            view.refuse(*_unknown(node, known))
+        if version > lowering.newest:
+            view.refuse(
+                "CC0204", f"{node.op_type}-{version} is newer than {node.op_type}-{lowering.newest}, the newest known"
+            )
+        results = lowering.function(view, builder)
+        view.check_all_read()
+        return results if isinstance(results, tuple) else (results,)
+
+    def assign(self, node: ir.Node, results: tuple[Value, ...], builder: PlanBuilder) -> None:
+        for index, value in enumerate(node.outputs):
+            if index >= len(results):
+                if value.uses() or value.is_graph_output():
+                    raise CompileError([_missing_output(node, index)])
+                continue
+            builder.values[value] = results[index]
+            self.check_type(node, value, results[index], builder)
+
+    def check_type(self, node: ir.Node, value: ir.Value, result: Value, builder: PlanBuilder) -> None:
+        declared = None if value.type is None or not _is_known(value) else type_of(value)
+        if isinstance(declared, ops.Type.Tensor) and result.dtype != declared.value.dtype:
+            message = f"{node.op_type} gives {result.dtype} for {value.name!r}, which is {declared.value.dtype}"
+            raise CompileError([Diagnostic("CC0207", message, origin.of(node))])
+        if result.owner is builder and result.constant is None and result not in builder.inputs:
+            result.type = refined(result.type, declared)
+            result.name = result.name or value.name or ""
+
+
+def _is_known(value: ir.Value) -> bool:
+    try:
+        return type_of(value) is not None
+    except TypeError:
+        return False
+
+
+def _unknown(node: ir.Node, removed: bool) -> tuple[str, str]:
+    domain = f" of domain {node.domain!r}" if node.domain else ""
+    if removed:
+        return "CC0208", f"{node.op_type} was an experimental operator and is not in ONNX any more"
+    nested = " (with nested graphs)" if any(True for _ in graph_attributes(node)) else ""
+    return "CC0201", f"operator {node.op_type}{domain} is not supported{nested}"
+
+
+def _missing_output(node: ir.Node, index: int) -> Diagnostic:
+    return Diagnostic("CC0205", f"output {index} of {node.op_type} is not supported", origin.of(node))
+
+
+def _named(builder: PlanBuilder, outputs: list[Value], names: list[str]) -> list[Value]:
+    """The outputs under the model's names: a value that has another name, or is none of a step, is passed on."""
+    results: list[Value] = []
+    for value, name in zip(outputs, names, strict=True):
+        taken = value in results or value in builder.inputs or value.constant is not None
+        result = builder(ops.Identity(), value) if taken else value
+        result.name = name
+        results.append(result)
+    return results

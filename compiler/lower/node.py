@@ -1,0 +1,214 @@
+"""An ONNX node as a lowering sees it, and the table of lowerings.
+
+A lowering reads what it handles; what it does not read, it does not handle: an attribute that stays unread is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias, TypeVar, overload
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import dtypes, onnx_schema, origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import array_of
+from compiler.plan import PlanBuilder, Value
+
+__all__ = ["LOWERINGS", "Lowering", "Node", "lowers"]
+
+Result = Value | tuple[Value, ...]
+Function = Callable[["Node", PlanBuilder], Result]
+T = TypeVar("T")
+# The class below has methods of the names `int` and `float`.
+Int: TypeAlias = int
+Float: TypeAlias = float
+Ints: TypeAlias = list[int]
+Floats: TypeAlias = list[float]
+_Kind = ir.AttributeType
+_REQUIRED: Any = object()
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """How nodes of an operator become steps, up to a version of the operator."""
+
+    function: Function
+    newest: int
+
+
+LOWERINGS: dict[tuple[str, str], Lowering] = {}
+"""(domain, operator) → its lowering."""
+
+
+def lowers(op_type: str, *, newest: int, domain: str = "") -> Callable[[Function], Function]:
+    """Registers a lowering for the versions of an operator up to `newest`: the newest version it was written for."""
+
+    def register(function: Function) -> Function:
+        if (domain, op_type) in LOWERINGS:
+            raise ValueError(f"{op_type} of domain {domain!r} has two lowerings")
+        LOWERINGS[domain, op_type] = Lowering(function, newest)
+        return function
+
+    return register
+
+
+class Node:
+    """An ONNX node with its inputs as plan values."""
+
+    def __init__(self, node: ir.Node, inputs: tuple[Value | None, ...], version: int) -> None:
+        self.op_type, self.domain, self.name = node.op_type, node.domain, node.name or ""
+        self.version = version
+        self.inputs = inputs
+        self.outputs = len(node.outputs)
+        self._node = node
+        self._unread = set(node.attributes)
+
+    def input(self, index: Int) -> Value:
+        """Input `index`, which must be there."""
+        value = self.optional(index)
+        if value is None:
+            self.refuse("CC0205", f"input {index} of {self.op_type} is missing")
+        return value
+
+    def optional(self, index: Int) -> Value | None:
+        """Input `index`, if it is there."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def has_input(self, index: Int) -> bool:
+        """Whether input `index` is there."""
+        return self.optional(index) is not None
+
+    def constant(self, index: Int) -> np.ndarray | None:
+        """The value of input `index`, if it is a constant."""
+        value = self.optional(index)
+        return None if value is None else value.constant
+
+    def uses_output(self, index: Int) -> bool:
+        """Whether anybody reads output `index`."""
+        if index >= self.outputs:
+            return False
+        value = self._node.outputs[index]
+        return bool(value.uses()) or value.is_graph_output()
+
+    def output_rank(self, index: Int = 0) -> int | None:
+        """The rank that the graph gives output `index`, where it is known."""
+        shape = self._node.outputs[index].shape
+        return None if shape is None else shape.rank()
+
+    def output_dtype(self, index: Int = 0) -> str | None:
+        """The dtype that the graph gives output `index`, where it is known."""
+        dtype = self._node.outputs[index].dtype
+        return None if dtype is None else dtypes.from_ir(dtype)
+
+    @overload
+    def int(self, name: str) -> Int: ...
+    @overload
+    def int(self, name: str, default: T) -> Int | T: ...
+    def int(self, name: str, default: Any = _REQUIRED) -> Any:
+        """An integer attribute."""
+        return self._attribute(name, _Kind.INT, default)
+
+    @overload
+    def ints(self, name: str) -> Ints: ...
+    @overload
+    def ints(self, name: str, default: T) -> Ints | T: ...
+    def ints(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A list of integers."""
+        return self._attribute(name, _Kind.INTS, default, list)
+
+    @overload
+    def float(self, name: str) -> Float: ...
+    @overload
+    def float(self, name: str, default: T) -> Float | T: ...
+    def float(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A floating-point attribute."""
+        return self._attribute(name, _Kind.FLOAT, default)
+
+    @overload
+    def floats(self, name: str) -> Floats: ...
+    @overload
+    def floats(self, name: str, default: T) -> Floats | T: ...
+    def floats(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A list of floating-point numbers."""
+        return self._attribute(name, _Kind.FLOATS, default, list)
+
+    @overload
+    def string(self, name: str) -> str: ...
+    @overload
+    def string(self, name: str, default: T) -> str | T: ...
+    def string(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A text attribute."""
+        return self._attribute(name, _Kind.STRING, default)
+
+    @overload
+    def strings(self, name: str) -> list[str]: ...
+    @overload
+    def strings(self, name: str, default: T) -> list[str] | T: ...
+    def strings(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A list of texts."""
+        return self._attribute(name, _Kind.STRINGS, default, list)
+
+    @overload
+    def tensor(self, name: str) -> np.ndarray: ...
+    @overload
+    def tensor(self, name: str, default: T) -> np.ndarray | T: ...
+    def tensor(self, name: str, default: Any = _REQUIRED) -> Any:
+        """A tensor attribute's elements."""
+        return self._attribute(name, _Kind.TENSOR, default, array_of)
+
+    def graph(self, name: str) -> ir.Graph:
+        """A nested graph."""
+        graph: ir.Graph = self._attribute(name, _Kind.GRAPH, _REQUIRED)
+        return graph
+
+    @overload
+    def dtype_attr(self, name: str) -> str: ...
+    @overload
+    def dtype_attr(self, name: str, default: T) -> str | T: ...
+    def dtype_attr(self, name: str, default: Any = _REQUIRED) -> Any:
+        """An attribute that names an element type, as a logical dtype."""
+        return self._attribute(name, _Kind.INT, default, self._dtype)
+
+    def type_attr(self, name: str) -> ir.TypeAndShape:
+        """An attribute that is a type."""
+        kind: ir.TypeAndShape = self._attribute(name, _Kind.TYPE_PROTO, _REQUIRED)
+        return kind
+
+    def refuse(self, code: str, message: str, *, help: str = "") -> NoReturn:
+        """Refuses the node: raises a diagnostic that names it."""
+        raise CompileError([Diagnostic(code, message, origin.of(self._node), help)])
+
+    def check_all_read(self) -> None:
+        """Refuses the node if an attribute was not read, unless it has its default value."""
+        left = {name for name in self._unread if not self._is_default(name)}
+        if left:
+            names = ", ".join(sorted(left))
+            self.refuse("CC0203", f"{self.op_type}-{self.version} does not support the attribute {names}")
+
+    def _attribute(self, name: str, kind: _Kind, default: Any, convert: Callable[[Any], Any] | None = None) -> Any:
+        self._unread.discard(name)
+        attribute = self._node.attributes.get(name)
+        if attribute is None:
+            if default is _REQUIRED:
+                self.refuse("CC0202", f"{self.op_type} needs the attribute {name}")
+            return default
+        if attribute.type != kind and not (
+            kind == _Kind.FLOATS and attribute.type == _Kind.INTS and not attribute.value
+        ):
+            self.refuse("CC0202", f"{self.op_type}'s attribute {name} is {attribute.type.name}, not {kind.name}")
+        return convert(attribute.value) if convert else attribute.value
+
+    def _dtype(self, number: Any) -> str:
+        try:
+            return dtypes.from_ir(ir.DataType(number))
+        except (TypeError, ValueError) as error:
+            self.refuse("CC0202", f"{self.op_type} asks for element type {number}: {error}")
+
+    def _is_default(self, name: str) -> bool:
+        value = self._node.attributes[name].value
+        default = onnx_schema.default_of(self.domain, self.op_type, self.version, name)
+        default = default.decode() if isinstance(default, bytes) else default
+        return default is not None and value == default

@@ -1,0 +1,72 @@
+"""What the ONNX standard says about operators, read from `onnx.defs`; passes ask here and copy nothing."""
+
+from __future__ import annotations
+
+import functools
+
+import onnx
+from onnx.defs import OpSchema
+
+__all__ = [
+    "NEWEST",
+    "OLDEST",
+    "default_of",
+    "function_body",
+    "is_deterministic",
+    "newest_version",
+    "schema",
+    "since_version",
+]
+
+OLDEST = 7
+"""The oldest opset of the standard domain that is read."""
+NEWEST: int = onnx.defs.onnx_opset_version()
+"""The newest opset of the standard domain that the onnx package knows."""
+
+
+@functools.cache
+def schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
+    """The operator as an opset defines it; `None` for one that the standard does not have there."""
+    try:
+        return onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def since_version(domain: str, op_type: str, opset: int) -> int | None:
+    """The opset that introduced the operator's version that applies at `opset`."""
+    found = schema(domain, op_type, opset)
+    return None if found is None else found.since_version
+
+
+@functools.cache
+def newest_version(domain: str, op_type: str) -> int | None:
+    """The newest version of an operator."""
+    try:
+        return onnx.defs.get_schema(op_type, domain).since_version
+    except onnx.defs.SchemaError:
+        return None
+
+
+def is_deterministic(domain: str, op_type: str, opset: int) -> bool:
+    """Whether the same inputs always give the same outputs; true for operators that the standard does not know."""
+    found = schema(domain, op_type, opset)
+    return found is None or not found.non_deterministic  # type: ignore[attr-defined]
+
+
+def default_of(domain: str, op_type: str, opset: int, attribute: str) -> object:
+    """The default value of an attribute; `None` where there is none."""
+    found = schema(domain, op_type, opset)
+    if found is None or attribute not in found.attributes:
+        return None
+    default = found.attributes[attribute].default_value
+    return onnx.helper.get_attribute_value(default) if default.name else None
+
+
+def function_body(domain: str, op_type: str, opset: int) -> onnx.FunctionProto | None:
+    """The operator's body in terms of other operators at `opset`, where the standard gives one."""
+    found = schema(domain, op_type, opset)
+    if found is None or not found.has_function:  # type: ignore[attr-defined]
+        return None
+    body: onnx.FunctionProto = found.function_body
+    return body

@@ -1,0 +1,24 @@
+"""What a caller can choose about a compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a compilation."""
+
+    optimize: bool = True
+    """Whether to run the passes that only make the plan faster."""
+    passes: Sequence[str] | None = None
+    """The names of the optional passes to run, instead of all; those needed for correctness always run."""
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """Numbers for symbolic dimensions of the inputs: `{"batch": 1}`."""
+    strip_origins: bool = False
+    """Whether to leave module paths and source lines out of the plan."""
+    verify_passes: bool = False
+    """Whether to verify the graph after every pass, which finds faults of the compiler."""

@@ -1,0 +1,145 @@
+"""Where a node came from: the ONNX nodes, the PyTorch module and the Python line.
+
+`record` notes the origin of every node once, when a model is loaded, in the node's metadata, so that passes may
+rename and merge nodes. A pass that replaces nodes calls `inherit`, and the new nodes have the origins of all that
+they replace.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+
+import onnx_ir as ir
+
+__all__ = ["Origin", "inherit", "of", "record"]
+
+_KEY = "candle_plan.origin"
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_LIBRARY = ("site-packages/", "dist-packages/", "/torch/", "<frozen", "<string>")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Nodes as `Conv(encoder.0.conv)`, the module's path and class, and the source line; empty where not known."""
+
+    nodes: tuple[str, ...] = ()
+    module: str = ""
+    layer: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        module = f"{self.module} : {self.layer}" if self.module and self.layer else self.module
+        return "   ".join(part for part in (self.source, module, " + ".join(self.nodes)) if part)
+
+
+def of(node: ir.Node) -> Origin:
+    """The origin of a node."""
+    text = node.metadata_props.get(_KEY)
+    if text is None:
+        return Origin(nodes=(_title(node),))
+    fields = json.loads(text)
+    return Origin(**{**fields, "nodes": tuple(fields["nodes"])})
+
+
+def inherit(new: Iterable[ir.Node], old: Sequence[ir.Node]) -> None:
+    """Gives every new node the origins of all the old nodes that it stands for."""
+    origin = _merge([of(node) for node in old])
+    for node in new:
+        _write(node, origin)
+
+
+def record(model: ir.Model) -> None:
+    """Notes the origin of every node that has none yet."""
+    graphs = (model.graph, *(function.graph for function in model.functions.values()))
+    nodes = [node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)]
+    nodes = [node for node in nodes if _KEY not in node.metadata_props]
+    frames = [_frame(node) for node in nodes]
+    root = _project_root([frame[0] for frame in frames if frame])
+    for node, frame in zip(nodes, frames, strict=True):
+        module, layer, owner = _module(node)
+        _write(node, Origin((_title(node),), module, layer, _source(frame, root, owner)))
+
+
+def _write(node: ir.Node, origin: Origin) -> None:
+    node.metadata_props[_KEY] = json.dumps(asdict(origin), ensure_ascii=False)
+
+
+def _title(node: ir.Node) -> str:
+    name = node.name or next((value.name for value in node.outputs if value.name), "")
+    return f"{node.op_type}({name})"
+
+
+def _merge(origins: Sequence[Origin]) -> Origin:
+    nodes = tuple(dict.fromkeys(name for origin in origins for name in origin.nodes))
+    modules = [origin.module.split(".") for origin in origins if origin.module]
+    module = ".".join(_common_prefix(modules))
+    layers = {origin.layer for origin in origins if origin.module == module}
+    source = next((origin.source for origin in origins if origin.source), "")
+    return Origin(nodes, module, layers.pop() if len(layers) == 1 else "", source)
+
+
+def _common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
+    prefix = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        prefix.append(parts[0])
+    return prefix
+
+
+def _frame(node: ir.Node) -> tuple[str, str, str] | None:
+    """File, line and function of the innermost frame that is the user's own."""
+    trace = node.metadata_props.get("pkg.torch.onnx.stack_trace", "")
+    frames = [match.group("file", "line", "function") for match in _FRAME.finditer(trace)]
+    own = [frame for frame in frames if not any(part in frame[0] for part in _LIBRARY)]
+    file, line, function = own[-1] if own else ("", "", "")
+    return (file.replace("\\", "/"), line, function) if own else None
+
+
+def _project_root(files: Sequence[str]) -> str:
+    """The folder that all files lie in: paths are shown relative to it, so that no name of a machine is kept."""
+    folders = sorted({str(PurePosixPath(file).parent) for file in files})
+    try:
+        return os.path.commonpath(folders) if folders else ""
+    except ValueError:
+        return ""
+
+
+def _source(frame: tuple[str, str, str] | None, root: str, owner: str) -> str:
+    if frame is None:
+        return ""
+    file, line, function = frame
+    path = PurePosixPath(file)
+    shown = path.relative_to(root) if root and path.is_relative_to(root) else PurePosixPath(path.name)
+    return f"{shown}:{line} in {owner + '.' if owner and function == 'forward' else ''}{function}"
+
+
+def _module(node: ir.Node) -> tuple[str, str, str]:
+    """The module's path and class, and the innermost class that is not PyTorch's own."""
+    scopes = _names(node, "pkg.torch.onnx.name_scopes")[:-1]
+    classes = _names(node, "pkg.torch.onnx.class_hierarchy")[:-1]
+    own = [name.rsplit(".", 1)[-1] for name in classes if name and not name.startswith("torch.")]
+    inner = [(path, name.rsplit(".", 1)[-1]) for path, name in zip(scopes, classes, strict=False) if path]
+    if inner:
+        return (*inner[-1], own[-1] if own else "")
+    return _scripted_module(node), "", own[-1] if own else ""
+
+
+def _names(node: ir.Node, key: str) -> list[str]:
+    try:
+        names = ast.literal_eval(node.metadata_props.get(key, "[]"))
+    except (ValueError, SyntaxError):
+        return []
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _scripted_module(node: ir.Node) -> str:
+    """The TorchScript exporter writes module paths in node names: `/encoder/0/pool/MaxPool`."""
+    name = node.name or ""
+    return ".".join(name.strip("/").split("/")[:-1]) if name.startswith("/") else ""

@@ -1,0 +1,7 @@
+"""The plan: what it holds, how it is built, written and shown."""
+
+from compiler.plan.builder import Nested, PlanBuilder, Pool, RefusedError, Value
+from compiler.plan.plan import Plan, TensorInfo
+from compiler.plan.show import show
+
+__all__ = ["Nested", "Plan", "PlanBuilder", "Pool", "RefusedError", "TensorInfo", "Value", "show"]

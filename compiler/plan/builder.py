@@ -1,0 +1,227 @@
+"""Builds a plan step by step.
+
+The types of results come from the runtime's own `infer`: dtypes and ranks have one judge.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import _runtime, dtypes
+from compiler.origin import Origin
+from compiler.plan import decode, ops
+from compiler.plan.encode import Op, canonical
+from compiler.plan.types import described, tensor_type
+
+__all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
+
+
+class RefusedError(Exception):
+    """The runtime has no such step: what an op says of its inputs."""
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of the plan while it is built."""
+
+    type: ops.AnyType
+    owner: PlanBuilder = field(repr=False)
+    name: str = ""
+    constant: np.ndarray | None = None
+
+    @property
+    def dtype(self) -> str:
+        """The logical element type; empty for a sequence."""
+        tensor = tensor_type(self.type)
+        return "" if tensor is None else tensor.dtype
+
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None:
+        """The dimensions: numbers, symbols, `None` for unknown ones; `None` when not even the rank is known."""
+        tensor = tensor_type(self.type)
+        return None if tensor is None or tensor.shape is None else tuple(tensor.shape)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, where it is known."""
+        return None if self.shape is None else len(self.shape)
+
+    def __str__(self) -> str:
+        return described(self.type)
+
+
+@dataclass
+class Nested:
+    """A nested graph as a block. Its inputs are the graph's own, then `captures`: the outer values that it reads."""
+
+    builder: PlanBuilder
+    outputs: list[Value]
+
+    @property
+    def captures(self) -> list[Value]:
+        """The outer values that the block reads, in the order of its last inputs."""
+        return list(self.builder.captured)
+
+    def block(self, captures: Sequence[Value] | None = None) -> ops.Block:
+        """The block.
+
+        `captures` are the outer values in the order that the step gives them, where blocks share a step's inputs.
+        """
+        for outer in captures or ():
+            self.builder.capture(outer)
+        order = self.captures if captures is None else list(captures)
+        return self.builder.finish(self.outputs, [self.builder.captured[outer] for outer in order])
+
+
+@dataclass
+class _Step:
+    op: Op
+    inputs: list[Value | None]
+    outputs: list[Value]
+    origin: int
+
+
+@dataclass
+class Pool:
+    """What all blocks of a plan share."""
+
+    constants: list[np.ndarray] = field(default_factory=list)
+    origins: dict[Origin, int] = field(default_factory=dict)
+    _index: dict[Any, int] = field(default_factory=dict)
+
+    def constant(self, array: np.ndarray) -> int:
+        """The index of a constant; equal small ones and identical large ones are one."""
+        small = array.nbytes <= 4096 and array.dtype != object
+        key = (array.dtype, array.shape, array.tobytes()) if small else id(array)
+        if key not in self._index:
+            self._index[key] = len(self.constants)
+            self.constants.append(array)
+        return self._index[key]
+
+
+class PlanBuilder:
+    """The steps of one block. Call it with an op and its inputs; the result is the op's output."""
+
+    def __init__(self, lower_graph: Callable[[ir.Graph, PlanBuilder], list[Value]], parent: PlanBuilder | None = None):
+        self.origin = Origin()
+        self.values: dict[ir.Value, Value] = {}
+        self.captured: dict[Value, Value] = {}
+        self.inputs: list[Value] = []
+        self.pool: Pool = parent.pool if parent else Pool()
+        self._lower_graph, self._parent = lower_graph, parent
+        self._steps: list[_Step] = []
+
+    @overload
+    def __call__(self, op: Op, *inputs: Value | None) -> Value: ...
+    @overload
+    def __call__(self, op: Op, *inputs: Value | None, outputs: int) -> tuple[Value, ...]: ...
+    def __call__(self, op: Op, *inputs: Value | None, outputs: int | None = None) -> Value | tuple[Value, ...]:
+        """Adds a step. Gives its one output, or, where the number of outputs is said, a tuple of so many.
+
+        Raises:
+            RefusedError: the op does not take such inputs, or has an attribute that a plan cannot hold.
+        """
+        given = [None if value is None else self._own(value) for value in inputs]
+        while given and given[-1] is None:
+            given.pop()
+        results = [Value(kind, self) for kind in _infer(op, given, 1 if outputs is None else outputs)]
+        origin = self.pool.origins.setdefault(self.origin, len(self.pool.origins))
+        self._steps.append(_Step(op, given, results, origin))
+        return results[0] if outputs is None else tuple(results)
+
+    def constant(self, array: np.ndarray) -> Value:
+        """A constant. Use NumPy's and `ml_dtypes`' types; strings are object arrays."""
+        dims: list[ops.Dim | None] = list(array.shape)
+        kind = ops.TensorType(dtype=dtypes.name_of(array), shape=dims)  # type: ignore[arg-type]
+        return Value(ops.Type.Tensor(kind), self, constant=array)
+
+    def input(self, name: str, kind: ops.AnyType) -> Value:
+        """A new input of the block."""
+        value = Value(kind, self, name)
+        self.inputs.append(value)
+        return value
+
+    def value_of(self, value: ir.Value) -> Value | None:
+        """The plan's value for a value of the graph, looked for outwards."""
+        if value in self.values or self._parent is None:
+            return self.values.get(value)
+        outer = self._parent.value_of(value)
+        return None if outer is None else self._own(outer)
+
+    def nested(self, graph: ir.Graph, inputs: Sequence[ops.AnyType]) -> Nested:
+        """A nested graph, lowered with inputs of the given types."""
+        builder = PlanBuilder(self._lower_graph, self)
+        builder.origin = self.origin
+        for value, kind in zip(graph.inputs, inputs, strict=True):
+            builder.values[value] = builder.input(value.name or "", kind)
+        return Nested(builder, [builder._own(value) for value in self._lower_graph(graph, builder)])
+
+    def capture(self, outer: Value) -> Value:
+        """The value of this block that stands for a value of the block around it."""
+        if outer not in self.captured:
+            self.captured[outer] = Value(outer.type, self, outer.name)
+        return self.captured[outer]
+
+    def _own(self, value: Value) -> Value:
+        """The value itself, or, for one of a block around this, the value that stands for it here."""
+        if value.owner is self or value.constant is not None:
+            return value
+        return value if self._parent is None else self.capture(self._parent._own(value))
+
+    def finish(self, outputs: Sequence[Value], captures: Sequence[Value] = ()) -> ops.Block:
+        """The block, without the steps and constants that nothing needs."""
+        results = [self._own(value) for value in outputs]
+        steps = self._live_steps(results)
+        ids: dict[Value, int] = {}
+        inputs = [_number(ids, value) for value in (*self.inputs, *captures)]
+        written = [self._write(step, ids, used) for step, used in steps]
+        returned = [_number(ids, value) for value in results]
+        constants = [
+            ops.ConstantValue(value=index, constant=self.pool.constant(value.constant))
+            for value, index in ids.items()
+            if value.constant is not None
+        ]
+        values = [ops.ValueInfo(name=value.name, type=value.type) for value in ids]
+        return ops.Block(constants=constants, inputs=inputs, outputs=returned, steps=written, values=values)
+
+    def _live_steps(self, outputs: Sequence[Value]) -> list[tuple[_Step, set[Value]]]:
+        used: set[Value] = set(outputs)
+        live = []
+        for step in reversed(self._steps):
+            if any(value in used for value in step.outputs):
+                used.update(value for value in step.inputs if value is not None)
+                live.append(step)
+        return [(step, used) for step in reversed(live)]
+
+    def _write(self, step: _Step, ids: dict[Value, int], used: set[Value]) -> ops.Step:
+        inputs = [None if value is None else _number(ids, value) for value in step.inputs]
+        outputs = [_number(ids, value) if value in used else None for value in step.outputs]
+        return ops.Step(op=step.op, inputs=inputs, outputs=outputs, origin=step.origin)
+
+
+def _number(ids: dict[Value, int], value: Value) -> int:
+    return ids.setdefault(value, len(ids))
+
+
+def _infer(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[ops.AnyType]:
+    try:
+        text = canonical(op)
+    except ValueError as error:
+        raise RefusedError(f"an attribute of {type(op).__name__} is infinite or not a number") from error
+    types = canonical([None if value is None else value.type for value in inputs])
+    return _infer_text(text, types, outputs)
+
+
+@functools.lru_cache(maxsize=4096)
+def _infer_text(op: str, types: str, outputs: int) -> list[ops.AnyType]:
+    try:
+        return [decode.type_from(kind) for kind in json.loads(_runtime.infer(op, types, outputs))]
+    except _runtime.OpError as error:
+        raise RefusedError(str(error)) from None

@@ -1,0 +1,175 @@
+"""Writes `plan.schema.json` and `compiler/plan/ops.py` from the Rust types of a plan.
+
+`make generate`, or `python -m compiler.plan.generate` alone, runs it.
+
+A struct becomes a dataclass, a list of names a `Literal`, an enum with contents a class that holds one dataclass a
+variant (`Type.Tensor(…)`), beside the names of its variants without contents. Everything is sorted by name, so
+that a merge conflict is resolved by writing the file again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import keyword
+import subprocess
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from compiler import _runtime
+
+__all__ = ["main", "python_source"]
+
+Schema = dict[str, Any]
+
+_SCALARS = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
+_HEADER = '''"""The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
+# ruff: noqa: D205
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from compiler.plan.encode import Op, Struct, Variant
+'''
+
+
+def main() -> None:
+    """Writes both files where they differ from what the Rust source says."""
+    package = Path(__file__).parent
+    schema = _runtime.schema().strip() + "\n"
+    _write(package.parents[1] / "runtime/plan/plan.schema.json", schema)
+    _write(package / "ops.py", python_source(json.loads(schema)))
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def python_source(schema: Schema) -> str:
+    """The Python module for a schema, in the form that ruff gives it."""
+    definitions: dict[str, Schema] = {**schema["$defs"], schema["title"]: schema}
+    ops = {next(iter(variant["properties"])) for variant in definitions["Op"]["oneOf"]}
+    chosen = sorted(set(definitions) - {"Op"})
+    blocks = [_definition(name, definitions[name], name in ops) for name in chosen]
+    return _formatted("\n\n\n".join([_HEADER, *blocks]))
+
+
+def _formatted(source: str) -> str:
+    ruff = subprocess.run(["ruff", "format", "-"], input=source, capture_output=True, text=True, check=True)
+    return ruff.stdout
+
+
+def _definition(name: str, definition: Schema, is_op: bool) -> str:
+    if _is_struct(definition):
+        return _dataclass(name, definition, "Op" if is_op else "Struct")
+    variants = definition.get("oneOf") or definition.get("anyOf")
+    if variants is None or all("const" in v or "enum" in v or v.get("type") in _SCALARS for v in variants):
+        return _alias(name, _annotation(definition), definition)
+    return _variants(name, definition, variants)
+
+
+def _is_struct(definition: Schema) -> bool:
+    return definition.get("type") == "object" and "oneOf" not in definition
+
+
+def _alias(name: str, annotation: str, definition: Schema) -> str:
+    return f"{name}: TypeAlias = {annotation}\n{_doc(definition)}"
+
+
+def _dataclass(name: str, definition: Schema, base: str) -> str:
+    lines = ["@dataclass(frozen=True)", f"class {name}({base}):", textwrap.indent(_doc(definition), "    ")]
+    required = definition.get("required", [])
+    fields = definition.get("properties", {})
+    for field in sorted(fields, key=lambda field: (_is_optional(fields[field], field in required), field)):
+        optional = _is_optional(fields[field], field in required)
+        safe = f"{field}_" if keyword.iskeyword(field) else field
+        annotation = _annotation(fields[field])
+        lines += ["", f"    {safe}: {annotation}{' = None' if optional else ''}"]
+        if "description" in fields[field]:
+            lines.append(textwrap.indent(_doc(fields[field]), "    "))
+    return "\n".join(lines)
+
+
+def _is_optional(schema: Schema, required: bool) -> bool:
+    return not required and "None" in _annotation(schema).split(" | ")
+
+
+def _variants(name: str, definition: Schema, variants: list[Schema]) -> str:
+    units = [unit for variant in variants for unit in variant.get("enum", [variant.get("const")]) if unit is not None]
+    tagged = {tag: variant for variant in variants for tag in variant.get("properties", {})}
+    classes = [
+        textwrap.indent(_content(tag, variant["properties"][tag], variant), "    ") for tag, variant in tagged.items()
+    ]
+    literal = [f"Literal[{', '.join(map(json.dumps, units))}]"] if units else []
+    union = " | ".join([*(f"{name}.{tag}" for tag in tagged), *literal])
+    head = f"class {name}:\n{textwrap.indent(_doc(definition), '    ')}"
+    return "\n\n".join([head, *classes]) + f'\n\n\nAny{name}: TypeAlias = {union}\n"""Any `{name}`."""'
+
+
+def _content(tag: str, content: Schema, variant: Schema) -> str:
+    if "prefixItems" in content:
+        items = list(zip(("first", "second", "third", "fourth"), content["prefixItems"], strict=False))
+    elif content.get("type") == "object":
+        items = list(content.get("properties", {}).items())
+    else:
+        items = [("value", content)]
+    lines = ["@dataclass(frozen=True)", f"class {tag}(Variant):", textwrap.indent(_doc(variant), "    "), ""]
+    lines += [f"    {field}: {_annotation(schema)}" for field, schema in items]
+    return "\n".join(lines)
+
+
+def _annotation(schema: Schema) -> str:
+    if "$ref" in schema:
+        return _reference(schema["$ref"].rsplit("/", 1)[-1])
+    if "const" in schema:
+        return f"Literal[{json.dumps(schema['const'])}]"
+    if "enum" in schema:
+        return f"Literal[{', '.join(map(json.dumps, schema['enum']))}]"
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    if alternatives:
+        literals = [item for part in alternatives for item in part.get("enum", [part.get("const")]) if item is not None]
+        others = [_annotation(part) for part in alternatives if "enum" not in part and "const" not in part]
+        return " | ".join([*([f"Literal[{', '.join(map(json.dumps, literals))}]"] if literals else []), *others])
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return " | ".join(_plain(kind, schema) for kind in kinds)
+
+
+def _reference(name: str) -> str:
+    if name == "Op":
+        return name
+    definition = _definitions()[name]
+    tagged = not _is_struct(definition) and any("properties" in variant for variant in definition.get("oneOf", []))
+    return f"Any{name}" if tagged else name
+
+
+@functools.cache
+def _definitions() -> dict[str, Schema]:
+    definitions: dict[str, Schema] = json.loads(_runtime.schema())["$defs"]
+    return definitions
+
+
+def _plain(kind: str, schema: Schema) -> str:
+    if kind == "null":
+        return "None"
+    if kind == "array" and "prefixItems" in schema:
+        return f"tuple[{', '.join(map(_annotation, schema['prefixItems']))}]"
+    if kind == "array":
+        return f"list[{_annotation(schema['items'])}]"
+    if kind == "object":
+        return f"dict[str, {_annotation(schema['additionalProperties'])}]"
+    return _SCALARS[kind]
+
+
+def _doc(schema: Schema) -> str:
+    text = " ".join(schema.get("description", "Its attributes.").split("\n\n")[0].split())
+    text = text.replace("\\", "\\\\")
+    quoted = f'"""{text}"""'
+    return quoted if len(quoted) <= 112 else '"""' + "\n".join(textwrap.wrap(text, 108)) + '\n"""'
+
+
+if __name__ == "__main__":
+    main()

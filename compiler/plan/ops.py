@@ -1,0 +1,347 @@
+"""The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
+# ruff: noqa: D205
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from compiler.plan.encode import Op, Struct, Variant
+
+
+@dataclass(frozen=True)
+class Block(Struct):
+    """A graph: the model's, or a nested one of a control-flow op. It sees its own values only."""
+
+    constants: list[ConstantValue]
+    """The values that are constants."""
+
+    inputs: list[ValueId]
+    """The values that the caller gives."""
+
+    outputs: list[ValueId]
+    """The values that the caller gets."""
+
+    steps: list[Step]
+    """What is computed, in order: a step's inputs stand before it."""
+
+    values: list[ValueInfo]
+    """Every value of the block; everything else refers to values by their index here."""
+
+
+@dataclass(frozen=True)
+class Concat(Op):
+    """The inputs, equal in all dimensions but `axis`, one after the other along `axis`."""
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+
+class Constant:
+    """A constant: its type says dtype and shape."""
+
+    @dataclass(frozen=True)
+    class Tensor(Variant):
+        """A tensor of the file, by this constant's index in decimal."""
+
+        value: TensorType
+
+    @dataclass(frozen=True)
+    class Strings(Variant):
+        """Strings, in row-major order."""
+
+        data: list[str]
+        shape: list[int]
+
+
+AnyConstant: TypeAlias = Constant.Tensor | Constant.Strings
+"""Any `Constant`."""
+
+
+ConstantId: TypeAlias = int
+"""The index of a constant in the plan."""
+
+
+@dataclass(frozen=True)
+class ConstantValue(Struct):
+    """A value that is a constant."""
+
+    constant: ConstantId
+
+    value: ValueId
+
+
+DType: TypeAlias = Literal[
+    "bool",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+    "string",
+]
+"""The element type of a tensor as ONNX means it, under its NumPy or `ml_dtypes` name."""
+
+
+@dataclass(frozen=True)
+class DepthToSpace(Op):
+    """`Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels, `Y[n,
+    c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or `k = (c·b + i)·b + j` where
+    `channels_first`. Source: [ONNX DepthToSpace](https://onnx.ai/onnx/operators/onnx__DepthToSpace.html).
+    """
+
+    block_size: int
+    """`b`."""
+
+    channels_first: bool
+    """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
+
+
+Dim: TypeAlias = int | str
+"""A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`)."""
+
+
+@dataclass(frozen=True)
+class Expand(Op):
+    """`X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end,
+    and those of size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.
+    """
+
+
+@dataclass(frozen=True)
+class Flatten(Op):
+    """`Y [Π X[..axis], Π X[axis..]] = X`. Source: [ONNX
+    Flatten](https://onnx.ai/onnx/operators/onnx__Flatten.html).
+    """
+
+    axis: int
+    """The first axis of the second dimension, from 0 to the rank; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
+class Identity(Op):
+    """`Y = X`, for a value of any kind, sharing storage. Source: [ONNX
+    Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
+    """
+
+
+@dataclass(frozen=True)
+class Origin(Struct):
+    """Where a step came from: the nodes of the model that it does the work of, and the source lines that made
+    them.
+    """
+
+    module: str
+    """The path of the PyTorch module, as `encoder.0.conv`; empty where the model does not say."""
+
+    nodes: list[str]
+    """The ONNX nodes, as `Conv(encoder.0.conv)`."""
+
+    source: str
+    """File and line, relative to the project, as `model.py:118 in UNet3D.forward`; empty where the model does not
+    say.
+    """
+
+
+OriginId: TypeAlias = int
+"""The index of an origin in the plan."""
+
+
+@dataclass(frozen=True)
+class Plan(Struct):
+    """A compiled model."""
+
+    constants: list[AnyConstant]
+    """The constants that steps refer to by index; the numeric ones are the file's tensors of the same index."""
+
+    main: Block
+    """The model's graph. Its inputs and outputs are the plan's."""
+
+    metadata: dict[str, str]
+    """The model's own metadata (`metadata_props`)."""
+
+    origins: list[Origin]
+    """Where steps came from; steps refer to these by index."""
+
+    passes: list[str]
+    """The passes that ran, in order."""
+
+    source_sha256: str
+    """SHA-256 of the model file the plan was compiled from, in hexadecimal."""
+
+
+@dataclass(frozen=True)
+class Reshape(Op):
+    """`Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions
+    leave; a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
+    """
+
+    allow_zero: bool
+    """Whether a 0 in the shape means a dimension of size 0."""
+
+
+@dataclass(frozen=True)
+class Shape(Op):
+    """The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are."""
+
+    start: int
+    """The first dimension; a negative one counts from the end."""
+
+    end: int | None = None
+    """One past the last dimension; a negative one counts from the end; absent: all the rest."""
+
+
+@dataclass(frozen=True)
+class Size(Op):
+    """The number of `X`'s elements, as `int64 []`. Source: [ONNX
+    Size](https://onnx.ai/onnx/operators/onnx__Size.html).
+    """
+
+
+@dataclass(frozen=True)
+class Slice(Op):
+    """`Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts:
+    [n]`, `ends: [n]`, and, where they are there, `axes: [n]` (else the first `n`) and `steps: [n]` (else 1).
+    """
+
+
+@dataclass(frozen=True)
+class SpaceToDepth(Op):
+    """`Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels, `Y[n, (i·b
+    + j)·C + c, h, w] = X[n, c, h·b + i, w·b + j]`. Source: [ONNX
+    SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
+    """
+
+    block_size: int
+    """`b`."""
+
+
+@dataclass(frozen=True)
+class Split(Op):
+    """`X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64
+    [outputs]`, or, when it is absent, of equal sizes, the last one maybe smaller.
+    """
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
+class Squeeze(Op):
+    """`Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, when
+    neither is there, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
+    """
+
+    axes: list[int] | None = None
+    """The dimensions to drop; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
+class Step(Struct):
+    """One operation."""
+
+    inputs: list[ValueId | None]
+    """The inputs; `null` for an optional one that is absent."""
+
+    op: Op
+    """What is done."""
+
+    origin: OriginId
+    """Where the step came from."""
+
+    outputs: list[ValueId | None]
+    """The outputs; `null` for one that nobody uses."""
+
+
+@dataclass(frozen=True)
+class TensorType(Struct):
+    """A tensor's dtype and shape."""
+
+    dtype: DType
+    """The logical element type."""
+
+    shape: list[Dim | None] | None = None
+    """The dimensions; `null` when not even the rank is known."""
+
+
+@dataclass(frozen=True)
+class Tile(Op):
+    """`X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod
+    dims]`.
+    """
+
+
+@dataclass(frozen=True)
+class Transpose(Op):
+    """`Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension
+    `permutation[a]`.
+    """
+
+    permutation: list[int] | None = None
+    """The order of axes; absent: reversed."""
+
+
+class Type:
+    """The type of a value."""
+
+    @dataclass(frozen=True)
+    class Tensor(Variant):
+        """A tensor, of numbers or strings."""
+
+        value: TensorType
+
+    @dataclass(frozen=True)
+    class Sequence(Variant):
+        """A sequence whose items are all of one type."""
+
+        value: AnyType
+
+    @dataclass(frozen=True)
+    class Optional(Variant):
+        """A value of the type, or nothing."""
+
+        value: AnyType
+
+
+AnyType: TypeAlias = Type.Tensor | Type.Sequence | Type.Optional
+"""Any `Type`."""
+
+
+@dataclass(frozen=True)
+class Unsqueeze(Op):
+    """`Y = X` with dimensions of size 1 put in, at the places of `Y` in `axes`, or in input 1, `axes: int64 [n]`.
+    Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
+    """
+
+    axes: list[int] | None = None
+    """The new dimensions' places in the result; a negative one counts from the end."""
+
+
+ValueId: TypeAlias = int
+"""The index of a value in its block."""
+
+
+@dataclass(frozen=True)
+class ValueInfo(Struct):
+    """A value's name in the model (empty where a pass made it) and its type."""
+
+    name: str
+
+    type: AnyType

@@ -1,0 +1,103 @@
+"""A compiled model: the bytes of a plan file, and questions about them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compiler import _runtime
+from compiler.errors import PlanError
+from compiler.plan import decode
+from compiler.plan.types import tensor_type
+
+__all__ = ["Plan", "TensorInfo"]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output: its name, logical dtype and dims (numbers, symbols, `None` for unknown ones)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...] | None
+    kind: str = "tensor"
+    """`tensor`, `sequence` or `optional`; dtype and shape are then those of the items."""
+
+    @classmethod
+    def from_json(cls, name: str, data: dict[str, Any]) -> TensorInfo:
+        """The description of a value of the type with this JSON form."""
+        kind = next(iter(data)).lower()
+        inner = data
+        while "Tensor" not in inner:
+            inner = next(iter(inner.values()))
+        tensor = tensor_type(decode.type_from(inner))
+        shape = None if tensor is None or tensor.shape is None else tuple(tensor.shape)
+        return cls(name, "" if tensor is None else tensor.dtype, shape, kind)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan, in the form of its file."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Plan({len(self.document['main']['steps'])} steps, {len(self.data)} bytes)"
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Reads a plan file.
+
+        Raises:
+            PlanError: the file is not a sound plan.
+            OSError: the file cannot be read.
+        """
+        plan = cls(Path(path).read_bytes())
+        if violations := _runtime.verify(plan.data):
+            raise PlanError(violations)
+        return plan
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file; at no time is there half a file under this name."""
+        target = Path(path)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
+            try:
+                file.write(self.data)
+                file.close()
+                Path(file.name).chmod(0o666 & ~_umask())
+                Path(file.name).replace(target)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+    @functools.cached_property
+    def document(self) -> dict[str, Any]:
+        """What the plan says, without the constants' elements: the JSON of `plan.schema.json`."""
+        document: dict[str, Any] = json.loads(_runtime.plan_json(self.data))
+        return document
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        """The inputs, in order."""
+        return self._values("inputs")
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        """The outputs, in order."""
+        return self._values("outputs")
+
+    def _values(self, which: str) -> list[TensorInfo]:
+        main = self.document["main"]
+        values = [main["values"][index] for index in main[which]]
+        return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

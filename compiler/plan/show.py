@@ -1,0 +1,59 @@
+"""A plan as text for people and for golden tests: one line a step, the same text for the same plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from compiler.plan.decode import type_from
+from compiler.plan.plan import Plan
+from compiler.plan.types import described
+
+__all__ = ["show"]
+
+Json = dict[str, Any]
+
+
+def show(plan: Plan) -> str:
+    """The plan's graph: its inputs, constants, steps with their attributes and result types, and outputs."""
+    return "\n".join(_block(plan.document["main"])) + "\n"
+
+
+def _block(block: Json) -> Iterator[str]:
+    constants = {entry["value"]: entry["constant"] for entry in block["constants"]}
+    for index in block["inputs"]:
+        yield f"input {_name(block, index)}: {_type(block, index)}"
+    for value, constant in sorted(constants.items(), key=lambda item: item[1]):
+        yield f"constant {_name(block, value)} = #{constant}: {_type(block, value)}"
+    for step in block["steps"]:
+        yield from _step(block, step)
+    yield "return " + ", ".join(_name(block, index) for index in block["outputs"])
+
+
+def _step(block: Json, step: Json) -> Iterator[str]:
+    ((op, attributes),) = step["op"].items()
+    nested = {name: value for name, value in attributes.items() if _is_block(value)}
+    shown = [
+        f"{name}={json.dumps(value)}" for name, value in attributes.items() if name not in nested and value is not None
+    ]
+    inputs = ["_" if index is None else _name(block, index) for index in step["inputs"]]
+    outputs = ", ".join("_" if index is None else _name(block, index) for index in step["outputs"])
+    types = ", ".join("_" if index is None else _type(block, index) for index in step["outputs"])
+    yield f"{outputs} = {op}({', '.join([*inputs, *shown])}): {types}"
+    for name, value in nested.items():
+        yield f"  {name}:"
+        yield from (f"    {line}" for line in _block(value))
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, dict) and "steps" in value
+
+
+def _name(block: Json, index: int) -> str:
+    name = block["values"][index]["name"]
+    return f"%{index}:{name}" if name else f"%{index}"
+
+
+def _type(block: Json, index: int) -> str:
+    return described(type_from(block["values"][index]["type"]))

@@ -1,0 +1,71 @@
+"""The types of values: from the model's graph, and questions about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from compiler import dtypes
+from compiler.plan.ops import AnyType, Dim, TensorType, Type
+
+__all__ = ["described", "refined", "tensor_type", "type_of"]
+
+
+def type_of(value: ir.Value) -> AnyType | None:
+    """The type that the model's graph gives a value; `None` where it gives none.
+
+    Raises:
+        TypeError: a plan has no such element type (complex numbers), or no such kind of value (sparse tensors, maps).
+    """
+    return None if value.type is None else _from_ir(value.type, value.shape)
+
+
+def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
+    if isinstance(kind, ir.SequenceType):
+        return Type.Sequence(_from_ir(kind.elem_type, None))
+    if isinstance(kind, ir.OptionalType):
+        return Type.Optional(_from_ir(kind.elem_type, shape))
+    if not isinstance(kind, ir.TensorType):
+        raise TypeError(f"{kind} is not supported")
+    dims = None if shape is None else [dim if isinstance(dim, int) else dim.value for dim in shape]
+    return Type.Tensor(TensorType(dtype=dtypes.from_ir(kind.dtype), shape=dims))  # type: ignore[arg-type]
+
+
+def tensor_type(kind: AnyType) -> TensorType | None:
+    """The tensor type, if the value is a tensor or an optional one."""
+    if isinstance(kind, Type.Optional):
+        return tensor_type(kind.value)
+    return kind.value if isinstance(kind, Type.Tensor) else None
+
+
+def refined(kind: AnyType, other: AnyType | None) -> AnyType:
+    """The type with what another description of the same value knows besides: the rank, numbers, symbols."""
+    if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor):
+        shape = _refined_shape(kind.value.shape, other.value.shape)
+        return Type.Tensor(replace(kind.value, shape=shape))
+    if isinstance(kind, Type.Sequence) and isinstance(other, Type.Sequence):
+        return Type.Sequence(refined(kind.value, other.value))
+    if isinstance(kind, Type.Optional) and isinstance(other, Type.Optional):
+        return Type.Optional(refined(kind.value, other.value))
+    return kind
+
+
+def _refined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | None) -> list[Dim | None] | None:
+    if shape is None or other is None or len(shape) != len(other):
+        return other if shape is None else shape
+    return [
+        b if a is None or (isinstance(a, str) and isinstance(b, int)) else a for a, b in zip(shape, other, strict=True)
+    ]
+
+
+def described(kind: AnyType) -> str:
+    """`float32 [1, batch, ?]`: how a person reads a type."""
+    if isinstance(kind, Type.Sequence):
+        return f"sequence of {described(kind.value)}"
+    if isinstance(kind, Type.Optional):
+        return f"optional {described(kind.value)}"
+    if kind.value.shape is None:
+        return f"{kind.value.dtype} of any rank"
+    dims = ", ".join("?" if dim is None else str(dim) for dim in kind.value.shape)
+    return f"{kind.value.dtype} [{dims}]"

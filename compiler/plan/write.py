@@ -1,0 +1,55 @@
+"""A plan as the bytes of its file: safetensors with canonical JSON, the same bytes for the same plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from compiler import dtypes
+from compiler.plan import ops
+from compiler.plan.encode import Struct, canonical
+
+__all__ = ["FORMAT", "VERSION", "constant_of", "write"]
+
+FORMAT = "candle-plan"
+VERSION = 1
+_ALIGNMENT = 64
+
+
+def constant_of(array: np.ndarray) -> ops.AnyConstant:
+    """A constant's description; strings are in it, numbers are a tensor of the file."""
+    if array.dtype == object:
+        return ops.Constant.Strings(data=array.ravel().tolist(), shape=list(array.shape))
+    dims: list[ops.Dim | None] = list(array.shape)
+    return ops.Constant.Tensor(ops.TensorType(dtype=dtypes.name_of(array), shape=dims))  # type: ignore[arg-type]
+
+
+def write(plan: Struct, constants: Sequence[np.ndarray]) -> bytes:
+    """The file of a plan (a generated `Plan` struct) with the constants that it describes, in its order."""
+    text = canonical(plan)
+    header: dict[str, object] = {}
+    chunks: list[memoryview | bytes] = []
+    position = 0
+    for index, array in enumerate(constants):
+        if array.dtype == object:
+            continue
+        bits = dtypes.to_carrier(array)
+        begin, position = position, position + bits.nbytes
+        stored = dtypes.STORED.get(dtypes.name_of(array), "U8")
+        header[str(index)] = {"dtype": stored, "shape": list(array.shape), "data_offsets": [begin, position]}
+        chunks.append(bits.reshape(-1).view(np.uint8).data)
+    metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
+    head = json.dumps({"__metadata__": metadata, **header}, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-(len(head) + 8) % _ALIGNMENT)
+    return b"".join([len(head).to_bytes(8, "little"), head, *chunks])
+
+
+def _digest(text: str, chunks: Sequence[memoryview | bytes]) -> str:
+    """The checksum that a plan file carries: over the plan's JSON and the tensors' bytes."""
+    digest = hashlib.sha256(text.encode())
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()

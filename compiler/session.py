@@ -1,0 +1,98 @@
+"""Runs a plan: NumPy arrays in, NumPy arrays out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from compiler import _runtime, dtypes
+from compiler.errors import InputError, PlanError, RunError
+from compiler.plan import Plan, TensorInfo
+
+__all__ = ["DeviceError", "Session", "load"]
+
+DeviceError = _runtime.DeviceError
+
+
+def load(plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int | None = None) -> Session:
+    """Prepares a plan, or the plan file of this name, for running.
+
+    `threads` is the number of threads of a run, by default one for each processor.
+
+    Raises:
+        PlanError: the file is not a sound plan.
+        DeviceError: the device cannot be used.
+    """
+    return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads)
+
+
+class Session:
+    """A prepared plan. `run` may be called from many threads at once."""
+
+    def __init__(self, plan: Plan, device: str = "cpu", threads: int | None = None) -> None:
+        try:
+            self._runtime = _runtime.Session(plan.data, device, threads)
+        except _runtime.PlanError as error:
+            raise PlanError(error.args[0]) from None
+        self.inputs = _infos(self._runtime.inputs)
+        self.outputs = _infos(self._runtime.outputs)
+        self.device: str = self._runtime.device
+        self.threads: int = self._runtime.threads
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs by name, in the plan's order.
+
+        Tensors are NumPy arrays, sequences lists, an empty optional `None`.
+
+        Raises:
+            InputError: an input is missing, unknown, or of another dtype or shape than the plan declares.
+            RunError: a step failed.
+        """
+        for name in inputs:
+            if all(info.name != name for info in self.inputs):
+                raise InputError(name, "one of " + ", ".join(info.name for info in self.inputs), "an unknown name")
+        given = [_to_runtime(info, inputs) for info in self.inputs]
+        try:
+            results = self._runtime.run(given)
+        except _runtime.InputError as error:
+            raise InputError(*error.args) from None
+        except _runtime.RunError as error:
+            raise RunError(*error.args) from None
+        return {info.name: _from_runtime(value) for info, value in zip(self.outputs, results, strict=True)}
+
+
+def _infos(text: str) -> list[TensorInfo]:
+    return [TensorInfo.from_json(item["name"], item["type"]) for item in json.loads(text)]
+
+
+def _to_runtime(info: TensorInfo, inputs: Mapping[str, Any]) -> Any:
+    if info.name not in inputs:
+        if info.kind == "optional":
+            return None
+        raise InputError(info.name, f"{info.dtype} {list(info.shape) if info.shape is not None else ''}", "nothing")
+    try:
+        return _encode(inputs[info.name])
+    except TypeError as error:
+        raise InputError(info.name, info.dtype, str(error)) from None
+
+
+def _encode(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return [_encode(item) for item in value]
+    array = np.asarray(value)
+    name = dtypes.name_of(array)
+    return (name, array.astype(object) if name == "string" else dtypes.to_carrier(array))
+
+
+def _from_runtime(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_from_runtime(item) for item in value]
+    return dtypes.from_carrier(*value)
