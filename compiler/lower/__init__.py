@@ -1,8 +1,8 @@
 """ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
 
-from compiler.lower import (
+from compiler.lower import (  # noqa: F401  (a family registers its lowerings when it is imported)
     identity,
 )
 from compiler.lower.lower import can_lower, lower
 
-__all__ = ["can_lower", "identity", "lower"]
+__all__ = ["can_lower", "lower"]
