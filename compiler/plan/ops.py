@@ -30,6 +30,16 @@ class Block(Struct):
 
 
 @dataclass(frozen=True)
+class CenterCropPad(Op):
+    """`X` cut or padded with zeros about its centre, so that axis `axes[i]` has size `shape[i]`, with `shape:
+    int64 [n]` in input 1. An odd place is cut or put at the end.
+    """
+
+    axes: list[int] | None = None
+    """The axes; negative ones count from the end; absent: all."""
+
+
+@dataclass(frozen=True)
 class Concat(Op):
     """The inputs, equal in all dimensions but `axis`, one after the other along `axis`."""
 
@@ -136,6 +146,37 @@ class Flatten(Op):
 
 
 @dataclass(frozen=True)
+class Gather(Op):
+    """Rows of `axis` of `X`, in the order and shape of `indices`: `Y[…, i₀, …, iₖ, …] = X[…, indices[i₀, …, iₖ],
+    …]`. A negative index counts from the end.
+    """
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
+class GatherElements(Op):
+    """For each element of `indices`, the element of `X` at the same place but for `axis`, where the index says:
+    `Y[i₀, …] = X[i₀, …, indices[i₀, …], …]`. A negative index counts from the end.
+    """
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
+class GatherNd(Op):
+    """For each vector of `indices [.., k]`, the part of `X` that its numbers lead to along the `k` dimensions
+    after the first `batch_dims`, which `X` and `indices` share: `Y[b, i] = X[b, indices[b, i, 0], …, indices[b,
+    i, k - 1]]`.
+    """
+
+    batch_dims: int
+    """The number of leading dimensions that `X` and `indices` share."""
+
+
+@dataclass(frozen=True)
 class Identity(Op):
     """`Y = X`, for a value of any kind, sharing storage. Source: [ONNX
     Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
@@ -162,6 +203,21 @@ class Origin(Struct):
 
 OriginId: TypeAlias = int
 """The index of an origin in the plan."""
+
+
+@dataclass(frozen=True)
+class Pad(Op):
+    """`X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
+    `pads: int64 [2n]`, `value: []` of `X`'s dtype (for mode `constant`; absent: zero), `axes: [n]` (absent: all
+    axes).
+    """
+
+    mode: PadMode
+    """What the new places show."""
+
+
+PadMode: TypeAlias = Literal["constant", "edge", "reflect", "wrap"]
+"""What padding shows."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ pub mod indexed;
 pub mod isa;
 mod lanes;
 pub mod norm;
+pub mod pad;
 pub mod program;
 pub mod reduce;
 pub mod rewrite;

@@ -42,9 +42,11 @@ macro_rules! ops {
 }
 
 ops! {
+    gather: Gather GatherElements GatherNd;
     identity: Identity;
     join: Concat Split;
     layout: DepthToSpace SpaceToDepth Transpose;
+    pad: CenterCropPad Pad;
     repeat: Expand Tile;
     shape: Shape Size;
     slice: Slice;
