@@ -1,0 +1,187 @@
+//! The vector of AVX2.
+
+use std::arch::x86_64::*;
+
+use super::Vector;
+
+/// 8 lanes.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct F32x8(__m256);
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $intrinsic:ident;)*) => {
+        $(impl std::ops::$trait for F32x8 {
+            type Output = F32x8;
+
+            #[inline(always)]
+            fn $method(self, other: F32x8) -> F32x8 {
+                // SAFETY: see `Vector`.
+                F32x8(unsafe { $intrinsic(self.0, other.0) })
+            }
+        })*
+    };
+}
+
+operators! {
+    Add add _mm256_add_ps;
+    Sub sub _mm256_sub_ps;
+    Mul mul _mm256_mul_ps;
+    Div div _mm256_div_ps;
+}
+
+// SAFETY of every intrinsic below: see `Vector`; of every access to memory: the caller's promise.
+impl Vector for F32x8 {
+    const LANES: usize = 8;
+    type Mask = __m256;
+
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        unsafe { F32x8(_mm256_set1_ps(value)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { F32x8(_mm256_loadu_ps(from)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const f32, count: usize) -> Self {
+        unsafe { F32x8(_mm256_maskload_ps(from, first(count))) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm256_storeu_ps(to, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut f32, count: usize) {
+        unsafe { _mm256_maskstore_ps(to, first(count), self.0) }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        unsafe { F32x8(_mm256_fmadd_ps(self.0, a.0, b.0)) }
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: Self, b: Self) -> Self {
+        unsafe { F32x8(_mm256_fnmadd_ps(self.0, a.0, b.0)) }
+    }
+
+    #[inline(always)]
+    fn lesser(self, other: Self) -> Self {
+        unsafe { F32x8(_mm256_min_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn greater(self, other: Self) -> Self {
+        unsafe { F32x8(_mm256_max_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn abs(self) -> Self {
+        unsafe { F32x8(_mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0)) }
+    }
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        unsafe { F32x8(_mm256_xor_ps(self.0, _mm256_set1_ps(-0.0))) }
+    }
+
+    #[inline(always)]
+    fn copy_sign(self, sign: Self) -> Self {
+        unsafe {
+            let mask = _mm256_set1_ps(-0.0);
+            F32x8(_mm256_or_ps(_mm256_andnot_ps(mask, self.0), _mm256_and_ps(mask, sign.0)))
+        }
+    }
+
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        unsafe { F32x8(_mm256_sqrt_ps(self.0)) }
+    }
+
+    #[inline(always)]
+    fn floor(self) -> Self {
+        unsafe { F32x8(_mm256_round_ps::<0x09>(self.0)) }
+    }
+
+    #[inline(always)]
+    fn ceil(self) -> Self {
+        unsafe { F32x8(_mm256_round_ps::<0x0a>(self.0)) }
+    }
+
+    #[inline(always)]
+    fn round(self) -> Self {
+        unsafe { F32x8(_mm256_round_ps::<0x08>(self.0)) }
+    }
+
+    #[inline(always)]
+    fn times_power_of_two(self, n: Self) -> Self {
+        unsafe {
+            // In two steps: the first is exact, and a denormal result is rounded by the second alone.
+            let n = _mm256_cvtps_epi32(n.0);
+            let half = _mm256_srai_epi32::<1>(n);
+            self * power_of_two(half) * power_of_two(_mm256_sub_epi32(n, half))
+        }
+    }
+
+    #[inline(always)]
+    fn split(self) -> (Self, Self) {
+        unsafe {
+            let bits = _mm256_castps_si256(self.0);
+            let exponent = _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(TWO_THIRDS)));
+            let mantissa = _mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(exponent));
+            (F32x8(_mm256_castsi256_ps(mantissa)), F32x8(_mm256_cvtepi32_ps(exponent)))
+        }
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> __m256 {
+        unsafe { _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, other.0) }
+    }
+
+    #[inline(always)]
+    fn less_or_equal(self, other: Self) -> __m256 {
+        unsafe { _mm256_cmp_ps::<_CMP_LE_OQ>(self.0, other.0) }
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> __m256 {
+        unsafe { _mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, other.0) }
+    }
+
+    #[inline(always)]
+    fn is_nan(self) -> __m256 {
+        unsafe { _mm256_cmp_ps::<_CMP_UNORD_Q>(self.0, self.0) }
+    }
+
+    #[inline(always)]
+    fn select(mask: __m256, yes: Self, no: Self) -> Self {
+        unsafe { F32x8(_mm256_blendv_ps(no.0, yes.0, mask)) }
+    }
+
+    #[inline(always)]
+    fn any(mask: __m256) -> bool {
+        unsafe { _mm256_movemask_ps(mask) != 0 }
+    }
+}
+
+/// The bits of 2/3, the least mantissa of [`Vector::split`].
+const TWO_THIRDS: i32 = 0x3f2a_aaab;
+
+#[inline(always)]
+unsafe fn power_of_two(n: __m256i) -> F32x8 {
+    // SAFETY: see `Vector`.
+    unsafe { F32x8(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))))) }
+}
+
+/// All bits of the first `count` lanes.
+#[inline(always)]
+fn first(count: usize) -> __m256i {
+    const BITS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: eight of the sixteen numbers are read from a start of at most eight; see `Vector`.
+    unsafe { _mm256_loadu_si256(BITS.as_ptr().add(8 - count.min(8)).cast()) }
+}

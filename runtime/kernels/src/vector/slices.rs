@@ -1,0 +1,78 @@
+//! The functions of [`super::math`] over slices.
+
+use super::{dispatch_isa, math, Vector};
+use crate::isa::Isa;
+
+/// `out[i] = function(x[i])`. `x` and `out` are equal or do not overlap.
+///
+/// # Safety
+/// `len` elements can be read at `x` and written at `out`.
+#[inline(always)]
+unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, function: impl Fn(V) -> V) {
+    let mut i = 0;
+    // SAFETY: every access lies below `len`; a block is loaded before it is stored.
+    unsafe {
+        while i + 4 * V::LANES <= len {
+            let at = |k: usize| V::load(x.add(i + k * V::LANES));
+            let y = [function(at(0)), function(at(1)), function(at(2)), function(at(3))];
+            for (k, y) in y.into_iter().enumerate() {
+                y.store(out.add(i + k * V::LANES));
+            }
+            i += 4 * V::LANES;
+        }
+        while i < len {
+            let count = (len - i).min(V::LANES);
+            function(V::load_first(x.add(i), count)).store_first(out.add(i), count);
+            i += count;
+        }
+    }
+}
+
+macro_rules! slices {
+    ($($(#[$doc:meta])* $name:ident, $in_place:ident;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Panics
+            /// The slices differ in length.
+            pub fn $name(isa: Isa, x: &[f32], out: &mut [f32]) {
+                assert_eq!(x.len(), out.len());
+                dispatch_isa!(isa, (x: &[f32] = x, out: &mut [f32] = out), V =>
+                    // SAFETY: the slices are of one length.
+                    unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| math::$name(x)) });
+            }
+
+            $(#[$doc])*
+            pub fn $in_place(isa: Isa, x: &mut [f32]) {
+                dispatch_isa!(isa, (x: &mut [f32] = x), V =>
+                    // SAFETY: read and written are the same elements.
+                    unsafe { map::<V>(x.len(), x.as_ptr(), x.as_mut_ptr(), |x| math::$name(x)) });
+            }
+        )*
+    };
+}
+
+slices! {
+    /// `eˣ` of every element.
+    exp, exp_in_place;
+    /// The natural logarithm of every element.
+    log, log_in_place;
+    /// The sine of every element.
+    sin, sin_in_place;
+    /// The cosine of every element.
+    cos, cos_in_place;
+    /// The hyperbolic tangent of every element.
+    tanh, tanh_in_place;
+    /// `1 / (1 + e⁻ˣ)` of every element.
+    sigmoid, sigmoid_in_place;
+    /// The error function of every element.
+    erf, erf_in_place;
+    /// `ln(1 + eˣ)` of every element.
+    softplus, softplus_in_place;
+    /// `x/2 · (1 + erf(x/√2))` of every element.
+    gelu, gelu_in_place;
+    /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³)))` of every element.
+    gelu_tanh, gelu_tanh_in_place;
+    /// `x · tanh(softplus(x))` of every element.
+    mish, mish_in_place;
+}
