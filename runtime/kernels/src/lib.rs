@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod concat;
 pub mod indexed;
 pub mod isa;
+mod lanes;
 pub mod norm;
 pub mod pad;
 pub mod program;
