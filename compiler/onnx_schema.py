@@ -12,6 +12,7 @@ __all__ = [
     "OLDEST",
     "default_of",
     "function_body",
+    "is_commutative",
     "is_deterministic",
     "newest_version",
     "schema",
@@ -22,6 +23,9 @@ OLDEST = 7
 """The oldest opset of the standard domain that is read."""
 NEWEST: int = onnx.defs.onnx_opset_version()
 """The newest opset of the standard domain that the onnx package knows."""
+
+_COMMUTATIVE = frozenset(["Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean"])
+_COMMUTATIVE |= {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}
 
 
 @functools.cache
@@ -52,6 +56,11 @@ def is_deterministic(domain: str, op_type: str, opset: int) -> bool:
     """Whether the same inputs always give the same outputs; true for operators that the standard does not know."""
     found = schema(domain, op_type, opset)
     return found is None or not found.non_deterministic  # type: ignore[attr-defined]
+
+
+def is_commutative(domain: str, op_type: str) -> bool:
+    """Whether the operator's inputs can be given in any order. The standard says so in its formulas only."""
+    return domain == "" and op_type in _COMMUTATIVE
 
 
 def default_of(domain: str, op_type: str, opset: int, attribute: str) -> object:

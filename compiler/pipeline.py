@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from compiler import load, lower
+from compiler import lower
+from compiler.load import Loaded, Source, load
 from compiler.options import Options
 from compiler.origin import Origin
 from compiler.plan import Plan, Pool, ops
@@ -15,19 +16,19 @@ from compiler.plan.write import constant_of, write
 __all__ = ["compile"]
 
 
-def compile(source: load.Source, options: Options | None = None) -> Plan:
+def compile(source: Source, options: Options | None = None) -> Plan:
     """Compiles a model.
 
     Raises:
         CompileError: the model is refused.
     """
     options = options or Options()
-    loaded = load.load(source)
+    loaded = load(source)
     block, pool = lower.lower(loaded.model)
     return _plan(loaded, block, pool, options)
 
 
-def _plan(loaded: load.Loaded, block: ops.Block, pool: Pool, options: Options) -> Plan:
+def _plan(loaded: Loaded, block: ops.Block, pool: Pool, options: Options) -> Plan:
     plan = ops.Plan(
         constants=[constant_of(array) for array in pool.constants],
         main=block,

@@ -1,0 +1,59 @@
+"""Nodes that pass their input on unchanged."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+
+__all__ = ["drop_identities"]
+
+
+class _PassesOn(Rule):
+    """The base of the rules here: the root's output is its first input."""
+
+    def check(self, match: Match) -> str | None:
+        """A graph's output has its own name, which an input, a constant or another output cannot take."""
+        output = match.root.outputs[0]
+        if output.is_graph_output() and not can_be_renamed(output, match["x"]):
+            return f"the output {output.name!r} needs a name of its own"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The input itself."""
+        return match["x"]
+
+
+class DropIdentity(_PassesOn):
+    """`Identity(x)` → `x`."""
+
+    pattern = Op("Identity", Var("x"))
+
+
+class DropCast(_PassesOn):
+    """`Cast(x, to=dtype of x)` → `x`."""
+
+    pattern = Op("Cast", Var("x"))
+
+    def check(self, match: Match) -> str | None:
+        """The types have to be known and equal."""
+        target = match.root.attributes["to"].as_int()
+        if match["x"].dtype != target:
+            return f"it casts {match['x'].dtype or 'an unknown type'} to {ir.DataType(target).name}"
+        return super().check(match)
+
+
+class DropCastLike(_PassesOn):
+    """`CastLike(x, y)` → `x`, where both have one dtype."""
+
+    pattern = Op("CastLike", Var("x"), Var("like"))
+
+    def check(self, match: Match) -> str | None:
+        """The types have to be known and equal."""
+        if match["x"].dtype is None or match["x"].dtype != match["like"].dtype:
+            return f"it casts {match['x'].dtype} to {match['like'].dtype}"
+        return super().check(match)
+
+
+drop_identities = rules_pass("drop_identities", [DropIdentity(), DropCast(), DropCastLike()])

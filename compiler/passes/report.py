@@ -1,0 +1,84 @@
+"""What a pass is, and what it says it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from compiler import graph
+from compiler.errors import Diagnostic
+from compiler.origin import Origin
+
+__all__ = ["Fired", "Missed", "Pass", "Report"]
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A rewrite that was done, and where."""
+
+    rule: str
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A near miss: the pattern was there, and a condition failed."""
+
+    rule: str
+    origin: Origin
+    reason: str
+
+
+@dataclass
+class Report:
+    """What one run of a pass did."""
+
+    name: str
+    nodes_before: int = 0
+    nodes_after: int = 0
+    fired: list[Fired] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the model was changed."""
+        return bool(self.fired)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step from a model to a better one, in place; running it twice changes nothing.
+
+    `requires` and `ensures` are facts about the model by name, such as `sorted`: what earlier passes must have
+    established, and what holds afterwards.
+    """
+
+    name: str
+    apply: Callable[[ir.Model, Report], None]
+    requires: frozenset[str] = frozenset()
+    ensures: frozenset[str] = frozenset()
+    needed: bool = False
+    """Whether the model cannot be compiled without it, so that it runs unoptimised too."""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation of what it does."""
+        return (self.apply.__doc__ or "").strip().split("\n")[0]
+
+    def run(self, model: ir.Model) -> Report:
+        """Rewrites the model and says what was done.
+
+        Raises:
+            CompileError: the model cannot be compiled.
+        """
+        report = Report(self.name, nodes_before=_count(model))
+        self.apply(model, report)
+        report.nodes_after = _count(model)
+        return report
+
+
+def _count(model: ir.Model) -> int:
+    return sum(1 for _ in graph.nodes_of(model))

@@ -1,0 +1,189 @@
+"""Rules: pattern, condition, rewrite; and the driver that applies many of them in one walk.
+
+The driver looks at a node only with the rules whose pattern has the node's operator as its root, visits every node
+once, and again what a rewrite changed: many rules on a large graph cost little more than a few.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import nodes_of
+from compiler.passes.pattern import Match, Op
+from compiler.passes.report import Fired, Missed, Pass, Report
+
+__all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "rules_pass"]
+
+
+class Rule:
+    """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
+
+    pattern: ClassVar[Op]
+    keeps_inner: ClassVar[bool] = False
+    """Whether values inside the pattern may have other readers: then only the root is replaced."""
+
+    @property
+    def name(self) -> str:
+        """The rule's name, which is the class's."""
+        return type(self).__name__
+
+    def check(self, match: Match) -> str | None:
+        """Why the rewrite cannot be done here; `None` if it can. The text completes "not done, because …"."""
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value | Sequence[ir.Value]:
+        """The values that take the place of the root's outputs."""
+        raise NotImplementedError
+
+
+class Rewriter:
+    """Makes the nodes and constants of a rewrite."""
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.nodes: list[ir.Node] = []
+        self.constants: list[ir.Value] = []
+        self._graph = graph
+
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int = 1,
+        domain: str = "",
+        version: int | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """A new node: its output, or a tuple of them. `version` is its opset, where that differs from the model's."""
+        given = ir.convenience.convert_attributes(attributes) if attributes else ()
+        node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs, version=version)
+        self.nodes.append(node)
+        return node.outputs[0] if outputs == 1 else tuple(node.outputs)
+
+    def constant(self, array: np.ndarray, name: str = "constant") -> ir.Value:
+        """A new initializer."""
+        tensor = ir.tensor(array)
+        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
+        self.constants.append(value)
+        return value
+
+
+def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
+    """A pass that applies rules until none fits; its documentation is that of the module it is made in."""
+
+    def apply(model: ir.Model, report: Report) -> None:
+        apply_rules(model, rules, report)
+
+    apply.__doc__ = "Applies the rules " + ", ".join(rule.name for rule in rules) + "."
+    return Pass(name, apply, **facts)
+
+
+def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
+    """Applies rules, also in nested graphs, until none fits."""
+    index: dict[tuple[str, str], list[Rule]] = {}
+    for rule in rules:
+        for op_type in rule.pattern.op_types:
+            index.setdefault((rule.pattern.domain, op_type), []).append(rule)
+    waiting = deque(node for node in nodes_of(model) if (node.domain, node.op_type) in index)
+    queued = set(waiting)
+    misses: dict[tuple[str, int], Missed] = {}
+    while waiting:
+        node = waiting.popleft()
+        queued.discard(node)
+        if node.graph is None:
+            continue
+        for again in _visit(node, index.get((node.domain, node.op_type), ()), report, misses):
+            if (again.domain, again.op_type) in index and again not in queued and again.graph is not None:
+                queued.add(again)
+                waiting.append(again)
+    report.missed.extend(misses.values())
+
+
+def _visit(node: ir.Node, rules: Iterable[Rule], report: Report, misses: dict[Any, Missed]) -> list[ir.Node]:
+    """Applies the first rule that fits; gives the nodes to look at again."""
+    for rule in rules:
+        for match in rule.pattern.match_node(node, Match(node)):
+            reason = _why_not(rule, match)
+            if reason is None:
+                misses.pop((rule.name, id(node)), None)
+                report.fired.append(Fired(rule.name, origin.of(node)))
+                return _replace(rule, match)
+            misses[rule.name, id(node)] = Missed(rule.name, origin.of(node), reason)
+    return []
+
+
+def _why_not(rule: Rule, match: Match) -> str | None:
+    escaping = None if rule.keeps_inner else match.escaping()
+    if escaping is not None:
+        return f"{escaping.name!r} is needed elsewhere too"
+    return rule.check(match)
+
+
+def _replace(rule: Rule, match: Match) -> list[ir.Node]:
+    root = match.root
+    graph = root.graph
+    if graph is None:
+        raise ValueError(f"{root.op_type} is in no graph")
+    new = Rewriter(graph)
+    results = rule.rewrite(match, new)
+    results = [results] if isinstance(results, ir.Value) else list(results)
+    users = [use.node for value in root.outputs for use in value.uses()]
+    replaced = [root] if rule.keeps_inner else list(match.nodes)
+    origin.inherit(new.nodes, replaced)
+    insert(graph, root, new)
+    for old, result in zip(root.outputs, results, strict=False):
+        hand_over(old, result)
+    graph.remove(replaced, safe=True)
+    return [*new.nodes, *users]
+
+
+def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
+    """Puts the nodes and constants of a rewrite into the graph."""
+    for value in new.constants:
+        value.name = _fresh_name(graph, value.name or "constant")
+        graph.register_initializer(value)
+    graph.insert_before(before, new.nodes)
+
+
+def hand_over(old: ir.Value, new: ir.Value) -> None:
+    """Lets `new` take the place of `old`: its readers, and, where it is a graph's output, its name."""
+    if new.type is None:
+        new.type, new.shape = old.type, old.shape
+    if old.is_graph_output() and not can_be_renamed(old, new):
+        new = _passed_on(old, new)
+    if old.is_graph_output() or not new.name:
+        name, old.name = old.name, None
+        new.name = name
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+
+
+def can_be_renamed(old: ir.Value, new: ir.Value) -> bool:
+    """Whether `new` can itself be the graph's output: a node's result in the same graph, and no output yet."""
+    mine, other = old.producer(), new.producer()
+    return mine is not None and other is not None and mine.graph is other.graph and not new.is_graph_output()
+
+
+def _passed_on(old: ir.Value, new: ir.Value) -> ir.Value:
+    """`new` through an Identity, so that the graph's output can have its name."""
+    node = old.producer()
+    if node is None or node.graph is None:
+        raise ValueError(f"{old.name} is not a node's output")
+    identity = ir.Node("", "Identity", [new], num_outputs=1)
+    origin.inherit([identity], [node])
+    identity.outputs[0].type, identity.outputs[0].shape = old.type, old.shape
+    node.graph.insert_before(node, identity)
+    return identity.outputs[0]
+
+
+def _fresh_name(graph: ir.Graph, name: str) -> str:
+    taken = graph.initializers
+    candidate, number = name, 0
+    while candidate in taken or any(value.name == candidate for value in graph.inputs):
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate

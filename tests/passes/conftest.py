@@ -1,0 +1,78 @@
+"""Passes are tested with text: a graph in ONNX's text form goes in, `graph_text` comes out."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from compiler.load import load
+from compiler.passes.report import Pass, Report
+from compiler.text import graph_text
+from compiler.verify import verify
+
+
+def parse(text: str, *, opset: int = 20, domains: str = "") -> ir.Model:
+    """A model from the text of its graph, as `compiler.load` gives it."""
+    imports = ", ".join([f'"" : {opset}', *[f'"{domain}" : 1' for domain in domains.split()]])
+    proto = onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{textwrap.dedent(text)}")
+    return load(proto).model
+
+
+def outputs_of(model: ir.Model, seed: int = 0) -> list[np.ndarray]:
+    """onnxruntime's outputs for random inputs; a symbolic dimension is 3."""
+    proto = ir.serde.serialize_model(model)
+    for graph in (proto.graph,):
+        del graph.value_info[:]
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(seed)
+    feeds = {}
+    for value in model.graph.inputs:
+        assert value.shape is not None and value.dtype is not None
+        shape = [dim if isinstance(dim, int) else 3 for dim in value.shape]
+        feeds[value.name] = np.asarray(random.standard_normal(shape) * 3).astype(value.dtype.numpy())
+    return list(session.run(None, feeds))
+
+
+def check_pass_(
+    pass_: Pass,
+    before: str | ir.Model,
+    after: str | None = None,
+    *,
+    opset: int = 20,
+    domains: str = "",
+    same_results: tuple[float, float] | None = (0, 0),
+) -> Report:
+    """Runs a pass; compares the graph with `after`, and its results with those of the graph before (rtol, atol).
+
+    The graph has to satisfy the invariants, and a second run must change nothing. Gives the report.
+    """
+    model = parse(before, opset=opset, domains=domains) if isinstance(before, str) else before
+    original = outputs_of(model) if same_results else []
+    report = pass_.run(model)
+    text = graph_text(model.graph)
+    if after is not None:
+        assert text == textwrap.dedent(after).lstrip("\n")
+    assert verify(model) == []
+    again = pass_.run(model)
+    assert graph_text(model.graph) == text and not again.changed, "running the pass twice changes the graph"
+    if same_results:
+        rtol, atol = same_results
+        for found, expected in zip(outputs_of(model), original, strict=True):
+            np.testing.assert_allclose(found, expected, rtol, atol)
+    return report
+
+
+@pytest.fixture
+def check_pass() -> Callable[..., Report]:
+    """The function `check_pass_` as a fixture."""
+    return check_pass_

@@ -1,0 +1,104 @@
+"""The driver: matching, near misses, origins, and speed on large graphs."""
+
+import time
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.passes.pattern import AnyOf, Const, Op, Var
+from compiler.passes.rule import Rule, rules_pass
+
+
+class SwishRule(Rule):
+    """`x · sigmoid(x)` → `Swish(x)`."""
+
+    pattern = Op("Mul", Var("x"), Op("Sigmoid", Var("x")))
+
+    def rewrite(self, match, new):
+        return new.op("Swish", match["x"], version=24)
+
+
+class ScaleRule(Rule):
+    """`2 · x` or `x + x` → `HardSigmoid`, which shows constants and alternatives."""
+
+    pattern = Op("Neg", AnyOf(Op("Mul", Const("two", equal=2.0), Var("x")), Op("Add", Var("x"), Var("x"))))
+
+    def check(self, match):
+        return None if match["x"].name != "forbidden" else "it is forbidden"
+
+    def rewrite(self, match, new):
+        return new.op("Mul", match["x"], new.constant(np.float32(-2), "minus_two"))
+
+
+swish = rules_pass("swish", [SwishRule()])
+scale = rules_pass("scale", [ScaleRule()])
+
+
+def test_operands_in_any_order(check_pass):
+    for product in ("Mul(x, s)", "Mul(s, x)"):
+        report = check_pass(
+            swish,
+            f"agraph (float[N] x) => (float[N] y) {{ s = Sigmoid(x)  y = {product} }}",
+            "input x: float[N]\ny = Swish:24(x)\nreturn y\n",
+            same_results=None,
+        )
+        assert len(report.fired) == 1
+
+
+def test_one_name_one_value(check_pass):
+    report = check_pass(swish, "agraph (float[N] x, float[N] z) => (float[N] y) { s = Sigmoid(z)  y = Mul(x, s) }")
+    assert not report.changed and not report.missed
+
+
+def test_a_value_that_is_needed_elsewhere_is_a_near_miss(check_pass):
+    report = check_pass(swish, "agraph (float[N] x) => (float[N] y, float[N] s) { s = Sigmoid(x)  y = Mul(x, s) }")
+    assert [missed.reason for missed in report.missed] == ["'s' is needed elsewhere too"]
+
+
+def test_alternatives_and_new_constants(check_pass):
+    after = "input x: float[N]\nconstant minus_two = float[] {-2}\ny = Mul(x, minus_two)\nreturn y\n"
+    check_pass(scale, "agraph (float[N] x) => (float[N] y) { a = Add(x, x)  y = Neg(a) }", after)
+    text = "agraph (float[N] x) => (float[N] y) <float two = {2}> { a = Mul(x, two)  y = Neg(a) }"
+    check_pass(scale, text, after.replace("constant", "constant two = float[] {2}\nconstant", 1))
+
+
+def test_the_condition_says_why_not(check_pass):
+    report = check_pass(
+        scale, "agraph (float[N] forbidden) => (float[N] y) { a = Add(forbidden, forbidden)  y = Neg(a) }"
+    )
+    assert [missed.reason for missed in report.missed] == ["it is forbidden"]
+
+
+def test_origins_of_all_replaced_nodes(check_pass):
+    report = check_pass(
+        swish, "agraph (float[N] x) => (float[N] y) { s = Sigmoid(x)  y = Mul(x, s) }", same_results=None
+    )
+    assert report.fired[0].origin.nodes == ("Mul(y)",)
+
+
+def test_a_fused_node_has_all_origins():
+    from conftest import parse
+
+    model = parse("agraph (float[N] x) => (float[N] y) { s = Sigmoid(x)  y = Mul(x, s) }")
+    swish.run(model)
+    assert origin.of(model.graph[0]).nodes == ("Mul(y)", "Sigmoid(s)")
+
+
+def test_many_rules_on_a_large_graph_are_quick():
+    x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([3]))
+    nodes, value = [], x
+    for _ in range(3_333):
+        sigmoid = ir.Node("", "Sigmoid", [value])
+        product = ir.Node("", "Mul", [value, sigmoid.outputs[0]])
+        relu = ir.Node("", "Relu", [product.outputs[0]])
+        nodes += [sigmoid, product, relu]
+        value = relu.outputs[0]
+    model = ir.Model(ir.Graph([x], [value], nodes=nodes, opset_imports={"": 24}), ir_version=10)
+    others = [
+        type(f"Rule{i}", (SwishRule,), {"pattern": Op("Mul", Var("x"), Op("Tanh", Var("x")))})() for i in range(99)
+    ]
+    started = time.perf_counter()
+    report = rules_pass("many", [*others, SwishRule()]).run(model)
+    assert len(report.fired) == 3_333
+    assert time.perf_counter() - started < 5, "this takes about half a second"
