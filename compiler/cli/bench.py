@@ -1,0 +1,170 @@
+"""`candlec bench`: how long a run takes, beside onnxruntime, the two taking turns in one process."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.failure import Failed
+from compiler.cli.output import console, json_option, print_json, table, working
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROUNDS = (5, 2000)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median times of a run, in milliseconds; a spread is half the distance of the quartiles, relative to the median."""
+
+    model: str
+    threads: int
+    milliseconds: float
+    spread: float
+    reference_milliseconds: float
+    reference_spread: float
+    ratio: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is timed: a model, its plan or what to compile, and the inputs."""
+
+    name: str
+    model: Path
+    inputs: dict[str, Any]
+    pin: bool
+
+
+@click.command(short_help="Time plans beside onnxruntime.")
+@click.argument("models", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--zoo", type=click.Path(path_type=Path), metavar="FOLDER", help="Every model of a folder with INDEX.json."
+)
+@click.option("--model", "names", multiple=True, metavar="NAME", help="With --zoo: only this model. May be repeated.")
+@arguments.input_option
+@arguments.dim_option
+@click.option("--threads", "counts", multiple=True, type=click.IntRange(1), default=(1, 2), show_default=True)
+@click.option("--seconds", default=2.0, show_default=True, help="How long to time each model and number of threads.")
+@json_option
+def command(
+    models: tuple[Path, ...],
+    zoo: Path | None,
+    names: tuple[str, ...],
+    inputs: tuple[str, ...],
+    sizes: dict[str, int],
+    counts: tuple[int, ...],
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Time MODELS beside onnxruntime: median, spread, and the ratio of the two, below 1 where the plan is faster.
+
+    Both run the same inputs in turns, so that a busy machine disturbs both alike.
+
+    \b
+    candlec bench model.onnx --input io.npz --threads 1
+    candlec bench --zoo ../shared/zoo --seconds 5 --json
+    """
+    subjects = [*_subjects(models, inputs, sizes), *_zoo_subjects(zoo, names)]
+    if not subjects:
+        raise click.UsageError("name a model or a --zoo folder")
+    timings = []
+    for subject in subjects:
+        for threads in counts:
+            with working(f"{subject.name}, {threads} threads"):
+                timings.append(_time(subject, threads, seconds))
+    if as_json:
+        print_json({"timings": [asdict(each) for each in timings], "geometric_mean": _means(timings)})
+    else:
+        _show(timings)
+
+
+def _subjects(models: tuple[Path, ...], inputs: tuple[str, ...], sizes: dict[str, int]) -> Iterator[Subject]:
+    import compiler
+    from compiler.samples import random_inputs
+
+    for model in models:
+        given = arguments.read_inputs(inputs) if inputs else random_inputs(compiler.compile(model).inputs, sizes)
+        yield Subject(model.stem, model, given, pin=False)
+
+
+def _zoo_subjects(zoo: Path | None, names: tuple[str, ...]) -> Iterator[Subject]:
+    from compiler.zoo import read_index
+
+    if zoo is None:
+        return
+    try:
+        entries = read_index(zoo, names)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    for entry in entries:
+        yield Subject(entry.name, entry.path, entry.inputs(entry.cases[0]), pin=True)
+
+
+def _time(subject: Subject, threads: int, seconds: float) -> Timing:
+    """Take turns until the time is up."""
+    import compiler
+    from compiler.reference import Reference
+    from compiler.zoo import with_shapes
+
+    shapes = {name: array.shape for name, array in subject.inputs.items()}
+    session = compiler.load(
+        compiler.compile(with_shapes(subject.model, shapes) if subject.pin else subject.model), threads=threads
+    )
+    reference = Reference(subject.model, threads)
+    pair = (lambda: session.run(subject.inputs), lambda: reference.run(subject.inputs))
+    ours, theirs = _take_turns(pair, seconds)
+    return Timing(
+        subject.name, threads, *_median_and_spread(ours), *_median_and_spread(theirs),
+        ratio=statistics.median(ours) / statistics.median(theirs), rounds=len(ours),
+    )  # fmt: skip
+
+
+def _take_turns(pair: tuple[Callable[[], Any], ...], seconds: float) -> tuple[list[float], list[float]]:
+    """Milliseconds of each run of the two, after two runs that are not counted."""
+    for run in pair * 2:
+        run()
+    times: tuple[list[float], list[float]] = ([], [])
+    least, most = ROUNDS
+    end = time.perf_counter() + seconds
+    while len(times[0]) < least or (time.perf_counter() < end and len(times[0]) < most):
+        for run, taken in zip(pair, times, strict=True):
+            start = time.perf_counter()
+            run()
+            taken.append(1e3 * (time.perf_counter() - start))
+    return times
+
+
+def _median_and_spread(times: list[float]) -> tuple[float, float]:
+    low, middle, high = statistics.quantiles(times, n=4)
+    return middle, (high - low) / 2 / middle
+
+
+def _means(timings: list[Timing]) -> dict[int, float]:
+    """The geometric mean of the ratios, by number of threads."""
+    counts = sorted({each.threads for each in timings})
+    return {
+        count: statistics.geometric_mean(each.ratio for each in timings if each.threads == count) for count in counts
+    }
+
+
+def _show(timings: list[Timing]) -> None:
+    columns = ("model", ">threads", ">plan", ">±", ">onnxruntime", ">±", ">ratio")
+    table(columns, (_cells(each) for each in timings))
+    for count, mean in _means(timings).items():
+        console.print(f"geometric mean of the ratios, {count} thread{'s' if count > 1 else ''}: [bold]{mean:.2f}[/]")
+
+
+def _cells(timing: Timing) -> list[str]:
+    ours = [f"{timing.milliseconds:.3f} ms", f"{timing.spread:.0%}"]
+    theirs = [f"{timing.reference_milliseconds:.3f} ms", f"{timing.reference_spread:.0%}"]
+    colour = "green" if timing.ratio <= 1 else "default"
+    return [timing.model, str(timing.threads), *ours, *theirs, f"[{colour}]{timing.ratio:.2f}[/]"]

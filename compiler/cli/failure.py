@@ -1,0 +1,104 @@
+"""What a person sees when a command fails: what is wrong and where, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.text import Text
+
+from compiler.cli.output import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compiler import Diagnostic
+
+__all__ = ["Failed", "diagnostic_data", "report", "show_diagnostics"]
+
+
+class Failed(Exception):
+    """A command's own reason to end with exit code 1."""
+
+
+def report(error: Exception, as_json: bool) -> int:
+    """Tell of an error, on the standard output as JSON if that was asked for, and give the exit code."""
+    if as_json:
+        click.echo(json.dumps(_data(error), ensure_ascii=False))
+    from compiler import CompileError
+
+    if isinstance(error, CompileError):
+        show_diagnostics(error.diagnostics)
+    else:
+        for text in _texts(error):
+            errors.print(_coloured(text), soft_wrap=True)
+    if os.environ.get("CANDLEC_TRACEBACK"):
+        errors.print("".join(traceback.format_exception(error)), markup=False, highlight=False)
+    return 1
+
+
+def _texts(error: Exception) -> list[str]:
+    """The error in words, one text a finding."""
+    from compiler.session import DeviceError
+
+    from compiler import InputError, PlanError, RunError
+    from compiler.reference import ReferenceFailed
+
+    match error:
+        case PlanError():
+            return [f"error: {violation}" for violation in error.violations]
+        case OSError():
+            return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
+        case MemoryError():
+            return ["error: out of memory"]
+        case Failed() | InputError() | RunError() | DeviceError() | ReferenceFailed():
+            return [f"error: {error}"]
+    return [
+        f"error: {type(error).__name__}: {error}\n"
+        "  help: this is a fault of the compiler; CANDLEC_TRACEBACK=1 shows where, please report it"
+    ]
+
+
+def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print findings as rustc does, and how many there are."""
+    for each in diagnostics:
+        errors.print(_coloured(str(each)), soft_wrap=True)
+        errors.print()
+    count = sum(each.severity == "error" for each in diagnostics)
+    summary = f"error: the model is refused: {count} {'finding' if count == 1 else 'findings'}"
+    errors.print(_coloured(summary), soft_wrap=True)
+
+
+def _data(error: Exception) -> dict[str, Any]:
+    from compiler import CompileError
+
+    if isinstance(error, CompileError):
+        return {"ok": False, "diagnostics": [diagnostic_data(each) for each in error.diagnostics]}
+    return {"ok": False, "error": str(error)}
+
+
+def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as JSON."""
+    origin = diagnostic.origin
+    return {
+        "severity": diagnostic.severity,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+        "nodes": list(origin.nodes) if origin else [],
+        "module": origin.module if origin else "",
+        "layer": origin.layer if origin else "",
+        "source": origin.source if origin else "",
+    }
+
+
+def _coloured(text: str) -> Text:
+    """`error…:` in red, `warning…:` in yellow, arrows and `help:` dimmed, as rustc does."""
+    styled = Text(text)
+    styled.highlight_regex(r"^error(\[\w+\])?:", "bold red")
+    styled.highlight_regex(r"^warning(\[\w+\])?:", "bold yellow")
+    styled.highlight_regex(r"(?m)^  (-->|help:)", "bold blue")
+    return styled

@@ -1,0 +1,117 @@
+"""`candlec inspect`: what a plan or a model holds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli.output import console, json_option, megabytes, print_json, shape_text, table, working
+
+if TYPE_CHECKING:
+    from compiler.load import Loaded
+
+    from compiler import Plan
+
+
+@click.command(short_help="Show what a plan or a model holds.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--steps", is_flag=True, help="Print every step of a plan, as text.")
+@json_option
+def command(file: Path, steps: bool, as_json: bool) -> None:
+    """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model (.onnx).
+
+    \b
+    candlec inspect model.plan
+    candlec inspect model.plan --steps
+    candlec inspect model.onnx --json
+    """
+    from compiler.load import load
+    from compiler.plan.show import show
+
+    import compiler
+
+    with working(f"reading {file}"):
+        loaded = load(file) if file.suffix == ".onnx" else compiler.Plan.load(file)
+    if steps and isinstance(loaded, compiler.Plan):
+        click.echo(show(loaded), nl=False)
+        return
+    facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(loaded)
+    if as_json:
+        print_json(facts)
+    else:
+        _show(file, facts)
+
+
+def _plan_facts(plan: Plan) -> dict[str, Any]:
+    document = plan.document
+    described = {"inputs": plan.inputs, "outputs": plan.outputs}
+    return {
+        "kind": "plan",
+        "bytes": len(plan.data),
+        "source_sha256": document["source_sha256"],
+        "passes": document["passes"],
+        **{
+            key: [{"name": i.name, "dtype": i.dtype, "shape": i.shape} for i in infos]
+            for key, infos in described.items()
+        },
+        "constants": len(document["constants"]),
+        "operators": dict(_plan_operators(document["main"]).most_common()),
+        "metadata": document["metadata"],
+    }
+
+
+def _plan_operators(block: dict[str, Any]) -> Counter[str]:
+    """The steps of a block and of the blocks nested in it, counted by op."""
+    counts: Counter[str] = Counter()
+    for step in block["steps"]:
+        ((name, attributes),) = step["op"].items()
+        counts[name] += 1
+        for value in attributes.values():
+            if isinstance(value, dict) and "steps" in value:
+                counts += _plan_operators(value)
+    return counts
+
+
+def _model_facts(loaded: Loaded) -> dict[str, Any]:
+    model = loaded.model
+    weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
+    operators = Counter(node.op_type for node in model.graph.all_nodes())
+    return {
+        "kind": "model",
+        "bytes": sum(weight.nbytes for weight in weights),
+        "sha256": loaded.sha256,
+        "producer": f"{model.producer_name or '?'} {model.producer_version or ''}".strip(),
+        "opsets": {domain or "ai.onnx": opset for domain, opset in model.opset_imports.items()},
+        "inputs": [_value_facts(value) for value in model.graph.inputs],
+        "outputs": [_value_facts(value) for value in model.graph.outputs],
+        "constants": len(weights),
+        "parameters": sum(math.prod(weight.shape.numpy()) for weight in weights),
+        "operators": dict(operators.most_common()),
+        "metadata": dict(model.metadata_props),
+    }
+
+
+def _value_facts(value: Any) -> dict[str, Any]:
+    shape = None if value.shape is None else [dim if isinstance(dim, int) else dim.value for dim in value.shape]
+    return {"name": value.name, "dtype": str(value.dtype).lower() if value.dtype else "?", "shape": shape}
+
+
+def _show(file: Path, facts: dict[str, Any]) -> None:
+    """The facts as tables."""
+    console.print(f"[bold]{file}[/]: a {facts['kind']}, {megabytes(facts['bytes'])}, {facts['constants']} constants")
+    for key in ("producer", "opsets", "parameters", "sha256", "source_sha256", "passes"):
+        if facts.get(key):
+            console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
+    values = [(kind[:-1], each) for kind in ("inputs", "outputs") for each in facts[kind]]
+    table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
+    table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    return ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,97 @@
+"""Tables, JSON, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = [
+    "console",
+    "errors",
+    "json_option",
+    "megabytes",
+    "print_json",
+    "shape_text",
+    "table",
+    "working",
+    "write_whole",
+]
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--json`, as the parameter `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")(function)
+
+
+def print_json(data: Any) -> None:
+    """Print data for programs."""
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
+    """Print a table; a column whose name begins with `>` is flushed right."""
+    made = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+    for column in columns:
+        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    for row in rows:
+        made.add_row(*row)
+    console.print(made)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that something takes its time, where somebody watches."""
+    with errors.status(what) if errors.is_terminal else _nothing():
+        yield
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is never seen half written: beside it first, then moved into its place."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def shape_text(shape: Sequence[int | str | None] | None) -> str:
+    """A shape as `[1, batch, ?]`."""
+    return "[…]" if shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
+
+
+def megabytes(size: int) -> str:
+    """A size in the unit that suits it."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"

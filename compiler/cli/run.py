@@ -1,0 +1,125 @@
+"""`candlec run`: a plan on arrays from files, or on random ones."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from compiler.cli import arguments
+from compiler.cli.output import console, errors, json_option, print_json, shape_text, table, write_whole
+
+
+@click.command(short_help="Run a plan.")
+@click.argument("plan", type=click.Path(path_type=Path))
+@arguments.input_option
+@arguments.dim_option
+@click.option("--seed", default=0, show_default=True, help="Seed of the random inputs.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the outputs: .npz or .safetensors."
+)
+@arguments.device_option
+@arguments.threads_option
+@json_option
+def command(
+    plan: Path,
+    inputs: tuple[str, ...],
+    sizes: dict[str, int],
+    seed: int,
+    output: Path | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Run PLAN and show, for each output, dtype, shape and range.
+
+    Without --input, random arrays of the declared shapes are used; --dim gives the sizes of symbolic dimensions.
+
+    \b
+    candlec run model.plan --input io.npz --output out.npz
+    candlec run model.plan --input image=cat.npy --threads 4
+    candlec run model.plan --dim batch=8
+    """
+    import compiler
+    from compiler.samples import random_inputs
+
+    writer = None if output is None else _writer(output)
+    session = compiler.load(plan, device=device, threads=threads)
+    given = arguments.read_inputs(inputs)
+    if not inputs:
+        given = random_inputs(session.inputs, sizes, seed)
+        errors.print(f"No input given: using random ones (seed {seed}): {_shapes(given)}", style="dim")
+    start = time.perf_counter()
+    outputs = session.run(given)
+    seconds = time.perf_counter() - start
+    if writer is not None and output is not None:
+        write_whole(output, writer(outputs))
+    summary = [_summary(name, value) for name, value in outputs.items()]
+    if as_json:
+        print_json({"ok": True, "seconds": seconds, "outputs": summary})
+        return
+    columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
+    table(columns, ([*_cells(each)] for each in summary))
+    console.print(f"{1e3 * seconds:.2f} ms" + (f", written to {output}" if output else ""))
+
+
+def _shapes(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in values.items())
+
+
+def _summary(name: str, value: Any) -> dict[str, Any]:
+    """What is worth knowing of an output at a glance."""
+    if not isinstance(value, np.ndarray):
+        items = "none" if value is None else f"sequence of {len(value)}"
+        return {"name": name, "dtype": items, "shape": None}
+    summary = {"name": name, "dtype": "string" if value.dtype == object else value.dtype.name, "shape": value.shape}
+    if value.size and value.dtype != object:
+        numbers = value.astype(np.float64)
+        summary |= {"min": float(numbers.min()), "mean": float(numbers.mean()), "max": float(numbers.max())}
+    return summary
+
+
+def _cells(summary: dict[str, Any]) -> list[str]:
+    numbers = [f"{summary[key]:.4g}" if key in summary else "" for key in ("min", "mean", "max")]
+    return [
+        summary["name"],
+        summary["dtype"],
+        "" if summary["shape"] is None else shape_text(summary["shape"]),
+        *numbers,
+    ]
+
+
+def _writer(path: Path) -> Any:
+    """What makes a file's bytes of outputs, by the name of the file."""
+    match path.suffix:
+        case ".npz":
+            return _npz
+        case ".safetensors":
+            return _safetensors
+    raise click.BadParameter(f"{path} is neither an .npz nor a .safetensors file", param_hint="--output")
+
+
+def _npz(outputs: dict[str, Any]) -> bytes:
+    import io
+
+    buffer = io.BytesIO()
+    np.savez(buffer, **_arrays(outputs))
+    return buffer.getvalue()
+
+
+def _safetensors(outputs: dict[str, Any]) -> bytes:
+    from safetensors.numpy import save
+
+    return save({name: np.ascontiguousarray(array) for name, array in _arrays(outputs).items()})
+
+
+def _arrays(outputs: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Outputs as arrays by name: a sequence's elements are numbered, strings are kept as text of fixed width."""
+    items: dict[str, Any] = {}
+    for name, value in outputs.items():
+        items |= {f"{name}.{i}": each for i, each in enumerate(value)} if isinstance(value, list) else {name: value}
+    present = {name: item for name, item in items.items() if item is not None}
+    return {name: item.astype(str) if item.dtype == object else item for name, item in present.items()}

@@ -1,0 +1,84 @@
+"""`candlec verify`: a plan's outputs beside onnxruntime's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.output import console, errors, json_option, print_json, shape_text, table, working
+
+if TYPE_CHECKING:
+    from compiler.check import Comparison, Report
+
+
+@click.command(short_help="Compare a plan with onnxruntime.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("plan", type=click.Path(path_type=Path), required=False)
+@arguments.input_option
+@arguments.dim_option
+@click.option("--seed", default=0, show_default=True, help="Seed of the random inputs.")
+@click.option("--tolerance", type=float, help="Part of the output's scale.  [default: by dtype, 1e-5 for float32]")
+@arguments.device_option
+@arguments.threads_option
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    model: Path,
+    plan: Path | None,
+    inputs: tuple[str, ...],
+    sizes: dict[str, int],
+    seed: int,
+    tolerance: float | None,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Run MODEL in onnxruntime and PLAN (or the model, compiled now) on the same inputs, and compare every output.
+
+    For each output the worst difference is shown: absolute, relative to the element, and in units in the last place.
+    An output passes when its absolute difference is at most the tolerance times its largest element. Integers, strings
+    and booleans have to be equal. Exit code 1 when an output does not pass.
+
+    \b
+    candlec verify model.onnx
+    candlec verify model.onnx model.plan --input io.npz
+    candlec verify model.onnx --dim batch=4 --tolerance 1e-4
+    """
+    import compiler
+    from compiler.check import compare
+    from compiler.reference import Reference
+    from compiler.samples import random_inputs
+
+    with working("comparing with onnxruntime"):
+        reference = Reference(model)
+        session = compiler.load(plan or compiler.compile(model), device=device, threads=threads)
+        given = arguments.read_inputs(inputs) if inputs else random_inputs(session.inputs, sizes, seed)
+        report = compare(reference.run(given), session.run(given), tolerance)
+    if not inputs:
+        errors.print(f"No input given: using random ones (seed {seed})", style="dim")
+    show(report, as_json)
+    context.exit(0 if report.ok else 1)
+
+
+def show(report: Report, as_json: bool) -> None:
+    """Print a comparison."""
+    if as_json:
+        print_json({"ok": report.ok, "outputs": [{**asdict(each), "ok": each.ok} for each in report.outputs]})
+        return
+    columns = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">allowed")
+    table(columns, (_cells(each) for each in report.outputs))
+    for each in report.outputs:
+        if each.problem:
+            console.print(f"{each.name}: {each.problem}", style="red")
+    console.print("[green]equal to onnxruntime within the tolerance[/]" if report.ok else "[red]not equal[/]")
+
+
+def _cells(output: Comparison) -> list[str]:
+    mark = "[green]✓[/]" if output.ok else "[red]✗[/]"
+    numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", str(output.max_ulp), f"{output.allowed:.1e}"]
+    return [mark, output.name, output.dtype, shape_text(output.shape), *numbers]

@@ -1,0 +1,156 @@
+"""`candlec zoo`: every model of a folder, compiled in every way, against onnxruntime."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import click
+
+from compiler.cli.failure import Failed
+from compiler.cli.output import console, json_option, print_json, table, working, write_whole
+
+if TYPE_CHECKING:
+    from compiler import Plan
+    from compiler.reference import Reference
+    from compiler.zoo import Entry
+
+THREADS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one way of running one model ended; `problem` is empty where it equals onnxruntime.
+
+    `share` is the worst difference as a part of what is allowed.
+    """
+
+    model: str
+    way: str
+    seconds: float
+    share: float
+    problem: str
+
+
+@click.group(short_help="Check a folder of models against onnxruntime.")
+def command() -> None:
+    """Check the models of a folder, which its INDEX.json describes, against onnxruntime."""
+
+
+@command.command(short_help="Compile and run every model, every way.")
+@click.option("--path", "folder", type=click.Path(path_type=Path), default="models", show_default=True)
+@click.option("--model", "names", multiple=True, metavar="NAME", help="Only this model. May be repeated.")
+@click.option("--unpin", is_flag=True, help="Leave symbolic dimensions symbolic, and make fixed batch sizes so.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the outcome as JUnit XML.")
+@json_option
+@click.pass_context
+def run(
+    context: click.Context, folder: Path, names: tuple[str, ...], unpin: bool, junit: Path | None, as_json: bool
+) -> None:
+    """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
+
+    Each is compiled optimised and unoptimised, and run with one thread and with two. The shapes of the inputs are
+    pinned to those of the case, unless --unpin is given. Exit code 1 when one differs or is refused.
+
+    \b
+    candlec zoo run
+    candlec zoo run --path ../shared/zoo --unpin --junit zoo.xml
+    """
+    from compiler.zoo import read_index
+
+    try:
+        entries = read_index(folder, names)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    outcomes: list[Outcome] = []
+    for entry in entries:
+        with working(entry.name):
+            outcomes.extend(check(entry, unpin))
+    if junit is not None:
+        write_whole(junit, _junit(outcomes))
+    if as_json:
+        print_json([{**vars(each), "ok": not each.problem} for each in outcomes])
+    else:
+        _show(entries, outcomes)
+    context.exit(1 if any(each.problem for each in outcomes) else 0)
+
+
+def check(entry: Entry, unpin: bool) -> Iterator[Outcome]:
+    """The outcome of every way of running a model, on all of its cases."""
+    from compiler.reference import Reference
+
+    reference = Reference(entry.path)
+    for optimize, threads in itertools.product((True, False), THREADS):
+        way = f"{'optimised' if optimize else 'plain'}, {threads} thread{'s' if threads > 1 else ''}"
+        start = time.perf_counter()
+        share, problem = 0.0, ""
+        for case in entry.cases:
+            worst, found = _check_case(entry, case, reference, optimize, threads, unpin)
+            share, problem = max(share, worst), problem or found
+        yield Outcome(entry.name, way, time.perf_counter() - start, share, problem)
+
+
+def _check_case(
+    entry: Entry, case: Path, reference: Reference, optimize: bool, threads: int, unpin: bool
+) -> tuple[float, str]:
+    import compiler
+    from compiler.check import compare
+
+    inputs = entry.inputs(case)
+    try:
+        plan = _compile(entry, inputs, optimize, unpin)
+        found = compiler.load(plan, threads=threads).run(inputs)
+    except (compiler.CompileError, compiler.InputError, compiler.PlanError, compiler.RunError) as error:
+        return float("inf"), f"{case.stem}: {error}"
+    report = compare(reference.run(inputs), found, entry.tolerance)
+    wrong = [
+        f"{each.name}: {each.problem or f'{each.max_abs:.1e} > {each.allowed:.1e}'}"
+        for each in report.outputs
+        if not each.ok
+    ]
+    return report.worst, f"{case.stem}: {'; '.join(wrong)}" if wrong else ""
+
+
+def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, unpin: bool) -> Plan:
+    import compiler
+    from compiler.zoo import with_shapes
+
+    shapes = {} if unpin else {name: array.shape for name, array in inputs.items()}
+    return compiler.compile(
+        with_shapes(entry.path, shapes) if shapes else entry.path, compiler.Options(optimize=optimize)
+    )
+
+
+def _show(entries: list[Entry], outcomes: list[Outcome]) -> None:
+    """One row a model: which ways are right, how near, how long."""
+    ways = list(dict.fromkeys(each.way for each in outcomes))
+    rows = []
+    for entry in entries:
+        mine = {each.way: each for each in outcomes if each.model == entry.name}
+        marks = ["[red]✗[/]" if mine[way].problem else "[green]✓[/]" for way in ways]
+        worst = max(each.share for each in mine.values())
+        seconds = sum(each.seconds for each in mine.values())
+        rows.append([entry.name, str(len(entry.cases)), *marks, f"{worst:.0%}", f"{seconds:.1f} s"])
+    table(("model", ">cases", *ways, ">of allowed", ">time"), rows)
+    for problem in dict.fromkeys(f"{each.model}: {each.problem}" for each in outcomes if each.problem):
+        console.print(f"[red]✗[/] {problem}", soft_wrap=True)
+    right = sum(not any(each.problem for each in outcomes if each.model == entry.name) for entry in entries)
+    console.print(f"{right} of {len(entries)} models equal onnxruntime in every way")
+
+
+def _junit(outcomes: list[Outcome]) -> bytes:
+    """The outcomes in the form that CI servers read: one test a model and way."""
+    failures = sum(bool(each.problem) for each in outcomes)
+    suite = ElementTree.Element("testsuite", name="zoo", tests=str(len(outcomes)), failures=str(failures))
+    for each in outcomes:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=each.model, name=each.way, time=f"{each.seconds:.3f}"
+        )
+        if each.problem:
+            ElementTree.SubElement(case, "failure", message=each.problem)
+    return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)

@@ -1,0 +1,74 @@
+"""A folder of models with inputs, described by its `INDEX.json`: a list of objects, one a model.
+
+`name`, `file` and `cases` (.npz files of inputs) are needed, paths being relative to the folder; `tolerance` is the
+part of an output's scale by which it may differ from onnxruntime's, where the dtype's own does not do.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import onnx
+
+__all__ = ["Entry", "read_index", "with_shapes"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model of the folder."""
+
+    name: str
+    path: Path
+    cases: tuple[Path, ...]
+    tolerance: float | None = None
+
+    def inputs(self, case: Path) -> dict[str, Any]:
+        """The arrays of a case, strings as objects."""
+        with np.load(case, allow_pickle=False) as arrays:
+            return {name: _plain(array) for name, array in arrays.items()}
+
+
+def read_index(folder: Path, names: Sequence[str] = ()) -> list[Entry]:
+    """The models of a folder, or those named.
+
+    Raises:
+        OSError: there is no index.
+        ValueError: the index is not one, or has no model of a name.
+    """
+    try:
+        entries = [_entry(folder, each) for each in json.loads((folder / "INDEX.json").read_text())]
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{folder / 'INDEX.json'} is not an index of models: {error!r}") from error
+    if unknown := set(names) - {entry.name for entry in entries}:
+        raise ValueError(f"{folder} has no model {', '.join(sorted(unknown))}")
+    return [entry for entry in entries if not names or entry.name in names]
+
+
+def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) -> onnx.ModelProto:
+    """The model with other shapes of its inputs; what its file says of shapes further on is left out."""
+    model = onnx_ir.load(path)
+    for value in model.graph.inputs:
+        if value.name in shapes:
+            value.shape = onnx_ir.Shape(shapes[value.name])
+    inner = (value for node in model.graph.all_nodes() for value in node.outputs)
+    for value in (*inner, *model.graph.outputs):
+        value.shape = None
+    return onnx_ir.to_proto(model)
+
+
+def _entry(folder: Path, data: Mapping[str, Any]) -> Entry:
+    cases = tuple(folder / case for case in data["cases"])
+    return Entry(data["name"], folder / data["file"], cases, data.get("tolerance"))
+
+
+def _plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(object) if array.dtype.kind in "US" else array
