@@ -22,7 +22,7 @@ ROUNDS = (5, 2000)
 
 @dataclass(frozen=True)
 class Timing:
-    """Median times of a run, in milliseconds; a spread is half the distance of the quartiles, relative to the median."""
+    """Median times of a run in milliseconds; a spread is half the distance of the quartiles over the median."""
 
     model: str
     threads: int

@@ -1,0 +1,184 @@
+"""The rules that keep the code in its shape: who imports whom, how long files and functions are, what is generated."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILE_LINES, FUNCTION_LINES = 400, 40
+
+PYTHON_LAYERS = [
+    {"_runtime", "dtypes", "origin", "onnx_schema", "options"},
+    {"errors", "graph"},
+    {"load", "verify", "plan"},
+    {"lower"},
+    {"passes"},
+    {"pipeline", "session"},
+    {"check", "export", "reference", "samples", "zoo"},
+    {"backend"},
+    {"cli"},
+]
+"""The modules of `compiler`; each imports only from its own layer and those before it."""
+
+FOREIGN = {
+    "onnx": {"load", "onnx_schema", "export", "reference", "backend"},
+    "torch": {"export"},
+    "onnxruntime": {"reference"},
+}
+"""Packages that only some modules may import, outside of type checking."""
+
+RUST_LAYERS = [
+    {"error"},
+    {"dtype"},
+    {"types", "value"},
+    {"kernel", "ops", "plan", "control"},
+    {"read", "verify", "inputs"},
+    {"prepare"},
+    {"execute"},
+    {"session"},
+]
+"""The modules of the crate `candle-plan`, in the same order."""
+
+PYTHON = sorted((ROOT / "compiler").rglob("*.py"))
+RUST = sorted(
+    path
+    for path in (ROOT / "runtime").rglob("*.rs")
+    if not {"target", "tests", "benches"} & {*path.relative_to(ROOT).parts}
+)
+GENERATED = {ROOT / "compiler/plan/ops.py"}
+UNWANTED_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b(todo|unimplemented|dbg)!")
+UNWANTED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+def layer_of(module: str, layers: list[set[str]]) -> int | None:
+    return next((index for index, layer in enumerate(layers) if module in layer), None)
+
+
+def python_module(path: Path) -> str:
+    """The module of `compiler` that a file belongs to: the name below `compiler`."""
+    return path.relative_to(ROOT / "compiler").parts[0].removesuffix(".py")
+
+
+def python_imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports, but for those that only annotations need."""
+    tree = ast.parse(path.read_text())
+    hidden = {id(node) for guard in ast.walk(tree) if is_typing_guard(guard) for node in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            yield from (f"{module}.{name.name}" for name in node.names) if module == "compiler" else (module,)
+
+
+def is_typing_guard(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_imports_go_one_way(path: Path) -> None:
+    module = python_module(path)
+    if module in ("__init__", "__main__"):
+        return
+    own = layer_of(module, PYTHON_LAYERS)
+    assert own is not None, f"compiler/{module} is in no layer: place it in PYTHON_LAYERS"
+    wrong = []
+    for imported in python_imports(path):
+        package, _, rest = imported.partition(".")
+        if package == "compiler" and rest:
+            layer = layer_of(rest.partition(".")[0], PYTHON_LAYERS)
+            if layer is not None and layer > own:
+                wrong.append(imported)
+        elif module not in FOREIGN.get(package, {module}):
+            wrong.append(imported)
+    assert not wrong, f"{path.relative_to(ROOT)} may not import {wrong}"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in RUST if "runtime/plan/src" in str(path)], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_rust_imports_go_one_way(path: Path) -> None:
+    module = path.relative_to(ROOT / "runtime/plan/src").parts[0].removesuffix(".rs")
+    if module in ("lib", "testing"):
+        return
+    own = layer_of(module, RUST_LAYERS)
+    assert own is not None, f"module {module} is in no layer: place it in RUST_LAYERS"
+    used = set(re.findall(r"\bcrate::(\w+)", without_tests(path.read_text())))
+    wrong = [name for name in used if (layer := layer_of(name, RUST_LAYERS)) is not None and layer > own]
+    assert not wrong, f"{path.relative_to(ROOT)} may not use {wrong}"
+
+
+def test_the_kernels_know_nothing_of_tensors() -> None:
+    manifest = (ROOT / "runtime/kernels/Cargo.toml").read_text()
+    assert "candle-core" not in manifest
+    assert "pyo3" not in (ROOT / "runtime/plan/Cargo.toml").read_text()
+
+
+def without_tests(source: str) -> str:
+    return re.split(r"^#\[cfg\((?:all\()?test", source, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_are_short(path: Path) -> None:
+    if path not in GENERATED:
+        lines = len(without_tests(path.read_text()).splitlines())
+        assert lines <= FILE_LINES, f"{path.relative_to(ROOT)} has {lines} lines: split it"
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))
+def test_functions_fit_a_screen(path: Path) -> None:
+    functions = python_functions(path) if path.suffix == ".py" else rust_functions(path)
+    long = [f"{name}: {lines} lines" for name, lines in functions if lines > FUNCTION_LINES and path not in GENERATED]
+    assert not long, f"{path.relative_to(ROOT)}: {long}"
+
+
+def python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Every function with the number of lines of its body, the docstring aside."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            described = ast.get_docstring(node) is not None and len(node.body) > 1
+            first = node.body[1 if described else 0]
+            yield node.name, (node.end_lineno or 0) - first.lineno + 1
+
+
+def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Every function with the number of its lines, as rustfmt lays them out."""
+    lines = without_tests(path.read_text()).splitlines()
+    for index, line in enumerate(lines):
+        if found := re.match(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |unsafe |async )*fn (\w+)", line):
+            if line.endswith(("}", ";")):
+                continue
+            closing = next(
+                (at for at in range(index, len(lines)) if re.match(rf"{found[1]}[}}]|{found[1]}.*;$", lines[at])), index
+            )
+            yield found[2], closing - index + 1
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_left_for_later(path: Path) -> None:
+    assert not UNWANTED_WORDS.search(path.read_text())
+    assert path.stem not in UNWANTED_NAMES
+
+
+def test_every_lowering_family_has_its_namesake() -> None:
+    from compiler.lower.node import LOWERINGS
+
+    families = {lowering.function.__module__.rpartition(".")[2] for lowering in LOWERINGS.values()}
+    runtime = {path.stem for path in (ROOT / "runtime/plan/src/ops").iterdir()}
+    assert families <= runtime, f"no runtime/plan/src/ops/<family>.rs for {sorted(families - runtime)}"
+
+
+def test_no_built_file_is_committed() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.splitlines()
+    wrong = [name for name in listed if name.endswith((".so", ".pyc", ".pyd")) or "target/" in name]
+    assert not wrong
