@@ -1,6 +1,8 @@
 """Compiles ONNX models into plans that a small Rust runtime on Candle executes."""
 
+from compiler.check import verify
 from compiler.errors import CompileError, Diagnostic, InputError, PlanError, RunError
+from compiler.export import export
 from compiler.options import Options
 from compiler.pipeline import compile
 from compiler.plan import Plan, TensorInfo
@@ -17,5 +19,7 @@ __all__ = [
     "Session",
     "TensorInfo",
     "compile",
+    "export",
     "load",
+    "verify",
 ]

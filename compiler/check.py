@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compiler.pipeline import compile
+from compiler.reference import Reference
+from compiler.samples import random_inputs
+from compiler.session import load
+
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
-__all__ = ["TOLERANCES", "Comparison", "Report", "compare"]
+    import onnx
+
+    from compiler.plan import Plan
+
+__all__ = ["TOLERANCES", "Comparison", "Report", "compare", "verify"]
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """dtype → the difference allowed, as a part of the output's scale; all other dtypes have to be equal."""
@@ -57,6 +67,32 @@ class Report:
     def worst(self) -> float:
         """The largest difference of an output, as a part of what is allowed; infinite where it cannot be compared."""
         return max((_share(output) for output in self.outputs), default=0.0)
+
+
+def verify(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    plan: Plan | str | os.PathLike[str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    device: str = "cpu",
+    *,
+    threads: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    tolerance: float | None = None,
+) -> Report:
+    """Run `model` in onnxruntime and `plan` (or the model, compiled now) on the same inputs, and compare the outputs.
+
+    Without `inputs`, random ones of the declared shapes are made from `seed`, with `dims` for the symbolic dimensions.
+    `tolerance` takes the place of that of the dtype (`TOLERANCES`). Needs onnxruntime.
+
+    Raises:
+        CompileError: the model is refused.
+        ReferenceFailed: onnxruntime is missing, or cannot run the model.
+    """
+    reference = Reference(model)
+    session = load(compile(model) if plan is None else plan, device, threads)
+    given = random_inputs(session.inputs, dims or {}, seed) if inputs is None else inputs
+    return compare(reference.run(given), session.run(given), tolerance)
 
 
 def compare(expected: Mapping[str, Any], found: Mapping[str, Any], tolerance: float | None = None) -> Report:

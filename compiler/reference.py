@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class ReferenceFailed(Exception):
 class Reference:
     """A model in onnxruntime, on the CPU."""
 
-    def __init__(self, model: str | Path | bytes | onnx.ModelProto, threads: int = 1) -> None:
+    def __init__(self, model: str | PathLike[str] | bytes | onnx.ModelProto, threads: int = 1) -> None:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -51,8 +51,8 @@ def _onnxruntime() -> Any:
     return onnxruntime
 
 
-def _source(model: str | Path | onnx.ModelProto) -> str | bytes:
-    return str(model) if isinstance(model, str | Path) else model.SerializeToString()
+def _source(model: str | PathLike[str] | onnx.ModelProto) -> str | bytes:
+    return str(model) if isinstance(model, str | PathLike) else model.SerializeToString()
 
 
 def _first_line(error: Exception) -> str:

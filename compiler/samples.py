@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -11,20 +11,14 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Declared", "random_inputs"]
+    from compiler.plan import TensorInfo
+
+__all__ = ["random_inputs"]
 
 BATCH, OTHER = 1, 16
 
 
-class Declared(Protocol):
-    """What an input is declared as: name, dtype, and a shape of sizes, symbols and unknowns."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str | None, ...] | None
-
-
-def random_inputs(declared: Iterable[Declared], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
+def random_inputs(declared: Iterable[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
     """An array for each input: floats are normal, integers and booleans 0 or 1, strings short words.
 
     A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.

@@ -57,8 +57,8 @@ def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) ->
     """The model with other shapes of its inputs; what its file says of shapes further on is left out."""
     model = onnx_ir.load(path)
     for value in model.graph.inputs:
-        if value.name in shapes:
-            value.shape = onnx_ir.Shape(shapes[value.name])
+        if (shape := shapes.get(value.name or "")) is not None:
+            value.shape = onnx_ir.Shape(shape)
     inner = (value for node in model.graph.all_nodes() for value in node.outputs)
     for value in (*inner, *model.graph.outputs):
         value.shape = None

@@ -38,12 +38,12 @@ RUST_LAYERS = [
     {"dtype"},
     {"types", "value"},
     {"kernel", "ops", "plan", "control"},
-    {"read", "verify", "inputs"},
+    {"read", "verify"},
     {"prepare"},
-    {"execute"},
+    {"execute", "inputs"},
     {"session"},
 ]
-"""The modules of the crate `candle-plan`, in the same order."""
+"""The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""
 
 PYTHON = sorted((ROOT / "compiler").rglob("*.py"))
 RUST = sorted(
@@ -109,9 +109,11 @@ def test_rust_imports_go_one_way(path: Path) -> None:
     module = path.relative_to(ROOT / "runtime/plan/src").parts[0].removesuffix(".rs")
     if module in ("lib", "testing"):
         return
-    own = layer_of(module, RUST_LAYERS)
-    assert own is not None, f"module {module} is in no layer: place it in RUST_LAYERS"
-    used = set(re.findall(r"\bcrate::(\w+)", without_tests(path.read_text())))
+    ops = layer_of("ops", RUST_LAYERS) or 0
+    listed = layer_of(module, RUST_LAYERS)
+    own = ops if listed is None else listed
+    code = re.sub(r"//.*", "", without_tests(path.read_text()))
+    used = set(re.findall(r"\bcrate::(\w+)", code))
     wrong = [name for name in used if (layer := layer_of(name, RUST_LAYERS)) is not None and layer > own]
     assert not wrong, f"{path.relative_to(ROOT)} may not use {wrong}"
 
@@ -156,10 +158,8 @@ def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
         if found := re.match(r"( *)(?:pub(?:\([^)]*\))? )?(?:const |unsafe |async )*fn (\w+)", line):
             if line.endswith(("}", ";")):
                 continue
-            closing = next(
-                (at for at in range(index, len(lines)) if re.match(rf"{found[1]}[}}]|{found[1]}.*;$", lines[at])), index
-            )
-            yield found[2], closing - index + 1
+            end = re.compile(rf"{found[1]}(}}|\S.*;$)")
+            yield found[2], next((at for at, text in enumerate(lines[index:]) if end.match(text)), 0) + 1
 
 
 @pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.output import console, json_option, print_json, table, working
+from compiler.cli.output import Cell, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,11 +161,18 @@ def _show(timings: list[Timing]) -> None:
     columns = ("model", ">threads", ">plan", ">±", ">onnxruntime", ">±", ">ratio")
     table(columns, (_cells(each) for each in timings))
     for count, mean in _means(timings).items():
-        console.print(f"geometric mean of the ratios, {count} thread{'s' if count > 1 else ''}: [bold]{mean:.2f}[/]")
+        console.print(
+            f"geometric mean of the ratios, {count} thread{'s' if count > 1 else ''}: {mean:.2f}", style="bold"
+        )
 
 
-def _cells(timing: Timing) -> list[str]:
+def _cells(timing: Timing) -> list[Cell]:
     ours = [f"{timing.milliseconds:.3f} ms", f"{timing.spread:.0%}"]
     theirs = [f"{timing.reference_milliseconds:.3f} ms", f"{timing.reference_spread:.0%}"]
-    colour = "green" if timing.ratio <= 1 else "default"
-    return [timing.model, str(timing.threads), *ours, *theirs, f"[{colour}]{timing.ratio:.2f}[/]"]
+    return [
+        timing.model,
+        str(timing.threads),
+        *ours,
+        *theirs,
+        Text(f"{timing.ratio:.2f}", "green" if timing.ratio <= 1 else ""),
+    ]

@@ -10,7 +10,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
-from compiler.cli.output import console, json_option, print_json, table, working
+from compiler.cli.output import RIGHT, WRONG, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +67,11 @@ def _show(counts: Counter[str], findings: Sequence[Diagnostic]) -> None:
     """One row an operator, then the findings."""
     nodes = Counter(node.partition("(")[0] for each in findings if each.origin for node in each.origin.nodes)
     rows = (
-        ["[red]✗[/]" if nodes[name] else "[green]✓[/]", name, str(count), str(nodes[name] or "")]
+        [WRONG if nodes[name] else RIGHT, name, str(count), str(nodes[name] or "")]
         for name, count in counts.most_common()
     )
     table(("", "operator", ">nodes", ">refused"), rows)
     if findings:
         show_diagnostics(findings)
     else:
-        console.print("[green]can be compiled[/]")
+        console.print("can be compiled", style="green")

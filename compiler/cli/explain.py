@@ -29,5 +29,5 @@ def command(code: str | None, as_json: bool) -> None:
     elif code is None:
         table(("code", "meaning"), ((each, page.partition(". ")[0].rstrip(".")) for each, page in pages.items()))
     else:
-        console.print(f"[bold]{code.upper()}[/]\n")
-        console.print(textwrap.fill(pages[code.upper()], 100), markup=False, soft_wrap=True)
+        console.print(f"{code.upper()}\n", style="bold")
+        console.print(textwrap.fill(pages[code.upper()], 100), soft_wrap=True)

@@ -36,16 +36,15 @@ def report(error: Exception, as_json: bool) -> int:
         for text in _texts(error):
             errors.print(_coloured(text), soft_wrap=True)
     if os.environ.get("CANDLEC_TRACEBACK"):
-        errors.print("".join(traceback.format_exception(error)), markup=False, highlight=False)
+        errors.print("".join(traceback.format_exception(error)), soft_wrap=True)
     return 1
 
 
 def _texts(error: Exception) -> list[str]:
     """The error in words, one text a finding."""
-    from compiler.session import DeviceError
-
     from compiler import InputError, PlanError, RunError
     from compiler.reference import ReferenceFailed
+    from compiler.session import DeviceError
 
     match error:
         case PlanError():

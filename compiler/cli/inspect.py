@@ -12,9 +12,8 @@ import click
 from compiler.cli.output import console, json_option, megabytes, print_json, shape_text, table, working
 
 if TYPE_CHECKING:
-    from compiler.load import Loaded
-
     from compiler import Plan
+    from compiler.load import Loaded
 
 
 @click.command(short_help="Show what a plan or a model holds.")
@@ -29,10 +28,9 @@ def command(file: Path, steps: bool, as_json: bool) -> None:
     candlec inspect model.plan --steps
     candlec inspect model.onnx --json
     """
+    import compiler
     from compiler.load import load
     from compiler.plan.show import show
-
-    import compiler
 
     with working(f"reading {file}"):
         loaded = load(file) if file.suffix == ".onnx" else compiler.Plan.load(file)
@@ -96,13 +94,17 @@ def _model_facts(loaded: Loaded) -> dict[str, Any]:
 
 
 def _value_facts(value: Any) -> dict[str, Any]:
+    from compiler.dtypes import from_ir
+
     shape = None if value.shape is None else [dim if isinstance(dim, int) else dim.value for dim in value.shape]
-    return {"name": value.name, "dtype": str(value.dtype).lower() if value.dtype else "?", "shape": shape}
+    return {"name": value.name, "dtype": from_ir(value.dtype) if value.dtype else "?", "shape": shape}
 
 
 def _show(file: Path, facts: dict[str, Any]) -> None:
     """The facts as tables."""
-    console.print(f"[bold]{file}[/]: a {facts['kind']}, {megabytes(facts['bytes'])}, {facts['constants']} constants")
+    console.print(
+        f"{file}: a {facts['kind']}, {megabytes(facts['bytes'])}, {facts['constants']} constants", style="bold"
+    )
     for key in ("producer", "opsets", "parameters", "sha256", "source_sha256", "passes"):
         if facts.get(key):
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")

@@ -32,7 +32,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     elif rows:
         table(("operator", ">since version", "family", "domain"), ((n, str(v), f, d) for d, n, v, f in rows))
     for name in missing:
-        console.print(f"[red]{name} cannot be compiled[/]")
+        console.print(f"{name} cannot be compiled", style="red")
     if not as_json and not names:
         console.print(f"{len(rows)} operators")
     click.get_current_context().exit(1 if missing else 0)

@@ -13,11 +13,15 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = [
+    "RIGHT",
+    "WRONG",
+    "Cell",
     "console",
     "errors",
     "json_option",
@@ -29,8 +33,11 @@ __all__ = [
     "write_whole",
 ]
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+console = Console(highlight=False, markup=False)
+errors = Console(stderr=True, highlight=False, markup=False)
+
+Cell = str | Text
+RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
 
 
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,7 +50,7 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], title: str = "") -> None:
     """Print a table; a column whose name begins with `>` is flushed right."""
     made = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
     for column in columns:

@@ -106,7 +106,7 @@ def _npz(outputs: dict[str, Any]) -> bytes:
     import io
 
     buffer = io.BytesIO()
-    np.savez(buffer, **_arrays(outputs))
+    np.savez(buffer, allow_pickle=False, **_arrays(outputs))
     return buffer.getvalue()
 
 

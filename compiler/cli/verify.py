@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
-from compiler.cli.output import console, errors, json_option, print_json, shape_text, table, working
+from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option, print_json, shape_text, table, working
 
 if TYPE_CHECKING:
     from compiler.check import Comparison, Report
@@ -50,15 +50,12 @@ def command(
     candlec verify model.onnx --dim batch=4 --tolerance 1e-4
     """
     import compiler
-    from compiler.check import compare
-    from compiler.reference import Reference
-    from compiler.samples import random_inputs
 
+    given = arguments.read_inputs(inputs) if inputs else None
     with working("comparing with onnxruntime"):
-        reference = Reference(model)
-        session = compiler.load(plan or compiler.compile(model), device=device, threads=threads)
-        given = arguments.read_inputs(inputs) if inputs else random_inputs(session.inputs, sizes, seed)
-        report = compare(reference.run(given), session.run(given), tolerance)
+        report = compiler.verify(
+            model, plan, given, device, threads=threads, dims=sizes, seed=seed, tolerance=tolerance
+        )  # fmt: skip
     if not inputs:
         errors.print(f"No input given: using random ones (seed {seed})", style="dim")
     show(report, as_json)
@@ -75,10 +72,10 @@ def show(report: Report, as_json: bool) -> None:
     for each in report.outputs:
         if each.problem:
             console.print(f"{each.name}: {each.problem}", style="red")
-    console.print("[green]equal to onnxruntime within the tolerance[/]" if report.ok else "[red]not equal[/]")
+    verdict = ("equal to onnxruntime within the tolerance", "green") if report.ok else ("not equal", "red")
+    console.print(verdict[0], style=verdict[1])
 
 
-def _cells(output: Comparison) -> list[str]:
-    mark = "[green]✓[/]" if output.ok else "[red]✗[/]"
+def _cells(output: Comparison) -> list[Cell]:
     numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", str(output.max_ulp), f"{output.allowed:.1e}"]
-    return [mark, output.name, output.dtype, shape_text(output.shape), *numbers]
+    return [RIGHT if output.ok else WRONG, output.name, output.dtype, shape_text(output.shape), *numbers]

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import click
 
 from compiler.cli.failure import Failed
-from compiler.cli.output import console, json_option, print_json, table, working, write_whole
+from compiler.cli.output import RIGHT, WRONG, Cell, console, json_option, print_json, table, working, write_whole
 
 if TYPE_CHECKING:
     from compiler import Plan
@@ -129,16 +129,16 @@ def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, unpin: bool) 
 def _show(entries: list[Entry], outcomes: list[Outcome]) -> None:
     """One row a model: which ways are right, how near, how long."""
     ways = list(dict.fromkeys(each.way for each in outcomes))
-    rows = []
+    rows: list[list[Cell]] = []
     for entry in entries:
         mine = {each.way: each for each in outcomes if each.model == entry.name}
-        marks = ["[red]✗[/]" if mine[way].problem else "[green]✓[/]" for way in ways]
+        marks = [WRONG if mine[way].problem else RIGHT for way in ways]
         worst = max(each.share for each in mine.values())
         seconds = sum(each.seconds for each in mine.values())
         rows.append([entry.name, str(len(entry.cases)), *marks, f"{worst:.0%}", f"{seconds:.1f} s"])
     table(("model", ">cases", *ways, ">of allowed", ">time"), rows)
     for problem in dict.fromkeys(f"{each.model}: {each.problem}" for each in outcomes if each.problem):
-        console.print(f"[red]✗[/] {problem}", soft_wrap=True)
+        console.print(f"✗ {problem}", style="red", soft_wrap=True)
     right = sum(not any(each.problem for each in outcomes if each.model == entry.name) for entry in entries)
     console.print(f"{right} of {len(entries)} models equal onnxruntime in every way")
 
@@ -153,4 +153,4 @@ def _junit(outcomes: list[Outcome]) -> bytes:
         )
         if each.problem:
             ElementTree.SubElement(case, "failure", message=each.problem)
-    return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
