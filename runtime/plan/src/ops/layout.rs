@@ -108,13 +108,15 @@ impl Kernel for DepthToSpace {
 }
 
 /// `Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels,
-/// `Y[n, (i·b + j)·C + c, h, w] = X[n, c, h·b + i, w·b + j]`. Source:
-/// [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
+/// `Y[n, k, h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or `k = (c·b + i)·b + j` where
+/// `channels_first`. Source: [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpaceToDepth {
     /// `b`.
     pub block_size: usize,
+    /// Whether a channel's pixels are neighbours (ONNX's mode `CRD`).
+    pub channels_first: bool,
 }
 
 impl Kernel for SpaceToDepth {
@@ -142,7 +144,8 @@ impl Kernel for SpaceToDepth {
             bail!("{h}×{w} pixels are not a multiple of the block size {b}");
         }
         let split = x.reshape(&[n, c, h / b, b, w / b, b])?;
-        let moved = transposed(&split, &[0, 3, 5, 1, 2, 4], call.threads)?;
+        let order = if self.channels_first { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+        let moved = transposed(&split, &order, call.threads)?;
         Ok(vec![data.restore(moved.reshape(&[n, c * b * b, h / b, w / b])?)?])
     }
 }
@@ -189,14 +192,12 @@ mod tests {
             let y = run(&DepthToSpace { block_size: 2, channels_first }, &[Some(x.clone())]).expect("8 = 2 · 4 channels");
             let y = y.tensor().expect("a tensor");
             assert_eq!((y.dims(), &*y.read::<u8>().expect("uint8")), (&[1, 2, 2, 4][..], &expected[..]));
-            if !channels_first {
-                let back = run(&SpaceToDepth { block_size: 2 }, &[Some(y.clone().into())]).expect("even sizes");
-                assert_eq!(&*back.tensor().expect("a tensor").read::<u8>().expect("uint8"), depth);
-            }
+            let back = run(&SpaceToDepth { block_size: 2, channels_first }, &[Some(y.clone().into())]).expect("even sizes");
+            assert_eq!(&*back.tensor().expect("a tensor").read::<u8>().expect("uint8"), depth);
         }
         assert!(run(&DepthToSpace { block_size: 3, channels_first: true }, &[Some(x.clone())]).is_err());
-        assert!(run(&SpaceToDepth { block_size: 2 }, &[Some(x.clone())]).is_err());
-        assert!(run(&SpaceToDepth { block_size: 0 }, &[Some(x)]).is_err());
+        assert!(run(&SpaceToDepth { block_size: 2, channels_first: false }, &[Some(x.clone())]).is_err());
+        assert!(run(&SpaceToDepth { block_size: 0, channels_first: false }, &[Some(x)]).is_err());
     }
 
     #[test]

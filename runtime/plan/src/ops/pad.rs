@@ -93,28 +93,26 @@ impl PadMode {
     /// What an axis of size `size` shows with `before` places put before it and `after` after it.
     fn places(self, size: usize, before: i64, after: i64) -> Result<Places> {
         let signed = size as i64;
-        // What is left after cutting is what is padded.
-        let cut = |pad: i64| pad.min(0).saturating_neg();
-        let low = cut(before);
-        let kept = signed.saturating_sub(cut(after)).saturating_sub(low);
-        let (before, after) = (before.max(0), after.max(0));
-        let count = before.checked_add(after).and_then(|pads| pads.checked_add(kept));
-        let Some(count) = count.filter(|&count| kept >= 0 && element_count(&[count as usize]).is_ok()) else {
-            bail!("an axis of size {size} cannot be padded that way");
+        let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
+        let Some(count) = count.filter(|&count| count >= 0 && element_count(&[count as usize]).is_ok()) else {
+            bail!("an axis of size {size} cannot be padded with {before} and {after} places");
         };
-        if kept == 0 && count > 0 && self != PadMode::Constant {
-            bail!("an axis without elements has nothing to show in its padding");
+        if self == PadMode::Constant {
+            let place = |i: i64| usize::try_from(i - before).ok().filter(|&place| place < size);
+            return Ok((0..count).map(place).collect());
         }
-        let place = |i: i64| {
-            let inside = match self {
-                PadMode::Constant => (0..kept).contains(&i).then_some(i),
-                PadMode::Edge => Some(i.clamp(0, kept - 1)),
-                PadMode::Wrap => Some(i.rem_euclid(kept)),
-                PadMode::Reflect => Some(mirrored(i, kept)),
-            };
-            inside.map(|inside| (low + inside) as usize)
+        // What is left after cutting is what is repeated.
+        let cut = |pad: i64| pad.min(0).saturating_neg();
+        let (low, kept) = (cut(before), signed.saturating_sub(cut(before)).saturating_sub(cut(after)));
+        if kept <= 0 && count > 0 {
+            bail!("{size} places cut by {} and {} leave nothing to repeat", cut(before), cut(after));
+        }
+        let shown = |i: i64| match self {
+            PadMode::Reflect => mirrored(i, kept),
+            PadMode::Wrap => i.rem_euclid(kept),
+            _ => i.clamp(0, kept - 1),
         };
-        Ok((0..count).map(|i| place(i - before)).collect())
+        Ok((0..count).map(|i| Some((low + shown(i - before.max(0))) as usize)).collect())
     }
 }
 
@@ -203,7 +201,7 @@ mod tests {
             (PadMode::Constant, (-1, 2), Some(&[2, 3, 9, 9])),
             (PadMode::Constant, (-1, -2), Some(&[])),
             (PadMode::Constant, (1, -5), None),
-            (PadMode::Constant, (-2, -2), None),
+            (PadMode::Constant, (2, -4), Some(&[9])),
             (PadMode::Edge, (2, 1), Some(&[1, 1, 1, 2, 3, 3])),
             (PadMode::Edge, (-1, 1), Some(&[2, 3, 3])),
             (PadMode::Reflect, (2, 1), Some(&[3, 2, 1, 2, 3, 2])),

@@ -1,0 +1,27 @@
+"""Gather, GatherElements, GatherND: elements and rows picked by index."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Gather", newest=13)
+def gather(node: Node, build: PlanBuilder) -> Value:
+    """`Gather`."""
+    return build(ops.Gather(axis=node.int("axis", 0)), node.input(0), node.input(1))
+
+
+@lowers("GatherElements", newest=13)
+def gather_elements(node: Node, build: PlanBuilder) -> Value:
+    """`GatherElements`."""
+    return build(ops.GatherElements(axis=node.int("axis", 0)), node.input(0), node.input(1))
+
+
+@lowers("GatherND", newest=13)
+def gather_nd(node: Node, build: PlanBuilder) -> Value:
+    """`GatherND`."""
+    batch_dims = node.int("batch_dims", 0)
+    if batch_dims < 0:
+        node.refuse("CC0202", f"batch_dims {batch_dims} is negative")
+    return build(ops.GatherNd(batch_dims=batch_dims), node.input(0), node.input(1))

@@ -1,0 +1,39 @@
+"""Transpose, DepthToSpace, SpaceToDepth: the same elements in another order."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Transpose", newest=25)
+def transpose(node: Node, build: PlanBuilder) -> Value:
+    """`Transpose`; onnxruntime accepts negative axes too."""
+    permutation = node.ints("perm", None)
+    if permutation is not None:
+        permutation = [axis + len(permutation) if axis < 0 else axis for axis in permutation]
+        if min(permutation, default=0) < 0:
+            node.refuse("CC0202", f"perm {permutation} does not order the axes")
+    return build(ops.Transpose(permutation=permutation), node.input(0))
+
+
+@lowers("DepthToSpace", newest=28)
+def depth_to_space(node: Node, build: PlanBuilder) -> Value:
+    """`DepthToSpace`."""
+    return build(ops.DepthToSpace(**_blocks(node)), node.input(0))
+
+
+@lowers("SpaceToDepth", newest=28)
+def space_to_depth(node: Node, build: PlanBuilder) -> Value:
+    """`SpaceToDepth`."""
+    return build(ops.SpaceToDepth(**_blocks(node)), node.input(0))
+
+
+def _blocks(node: Node) -> dict[str, int]:
+    mode = node.string("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        node.refuse("CC0202", f"{node.op_type} has no mode {mode!r}")
+    size = node.int("blocksize")
+    if size < 1:
+        node.refuse("CC0202", f"blocksize {size} is not positive")
+    return {"block_size": size, "channels_first": mode == "CRD"}
