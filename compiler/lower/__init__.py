@@ -1,7 +1,15 @@
 """ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
 
 from compiler.lower import (  # noqa: F401  (a family registers its lowerings when it is imported)
+    gather,
     identity,
+    join,
+    layout,
+    pad,
+    repeat,
+    shape,
+    slice,
+    views,
 )
 from compiler.lower.lower import can_lower, lower
 

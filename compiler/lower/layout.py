@@ -20,20 +20,24 @@ def transpose(node: Node, build: PlanBuilder) -> Value:
 @lowers("DepthToSpace", newest=28)
 def depth_to_space(node: Node, build: PlanBuilder) -> Value:
     """`DepthToSpace`."""
-    return build(ops.DepthToSpace(**_blocks(node)), node.input(0))
+    return build(ops.DepthToSpace(block_size=_block_size(node), channels_first=_channels_first(node)), node.input(0))
 
 
 @lowers("SpaceToDepth", newest=28)
 def space_to_depth(node: Node, build: PlanBuilder) -> Value:
     """`SpaceToDepth`."""
-    return build(ops.SpaceToDepth(**_blocks(node)), node.input(0))
+    return build(ops.SpaceToDepth(block_size=_block_size(node), channels_first=_channels_first(node)), node.input(0))
 
 
-def _blocks(node: Node) -> dict[str, int]:
-    mode = node.string("mode", "DCR")
-    if mode not in ("DCR", "CRD"):
-        node.refuse("CC0202", f"{node.op_type} has no mode {mode!r}")
+def _block_size(node: Node) -> int:
     size = node.int("blocksize")
     if size < 1:
         node.refuse("CC0202", f"blocksize {size} is not positive")
-    return {"block_size": size, "channels_first": mode == "CRD"}
+    return size
+
+
+def _channels_first(node: Node) -> bool:
+    mode = node.string("mode", "DCR")
+    if mode not in ("DCR", "CRD"):
+        node.refuse("CC0202", f"{node.op_type} has no mode {mode!r}")
+    return mode == "CRD"

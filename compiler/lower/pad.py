@@ -8,20 +8,20 @@ from compiler import dtypes
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
-_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+_MODES: dict[str, ops.PadMode] = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
 
 
 @lowers("Pad", newest=25)
 def pad(node: Node, build: PlanBuilder) -> Value:
     """`Pad`: attributes before 11, inputs from 11 on."""
-    x, mode = node.input(0), node.string("mode", "constant")
-    if mode not in ("constant", "edge", "reflect", "wrap"):
-        node.refuse("CC0202", f"Pad has no mode {mode!r}")
+    x, mode = node.input(0), _MODES.get(name := node.string("mode", "constant"))
+    if mode is None:
+        node.refuse("CC0202", f"Pad has no mode {name!r}")
     if node.version >= 11:
         pads, value, axes = node.input(1), node.optional(2), node.optional(3)
     else:
         pads, axes = build.constant(np.array(node.ints("pads"), np.int64)), None
-        value = build.constant(np.array(node.float("value", 0.0), dtypes.to_numpy(x.dtype)))
+        value = build.constant(np.array(node.float("value", 0.0), dtypes.numpy_dtype(x.dtype)))
     if mode != "constant":
         value = None
     elif value is None and x.dtype == "string":

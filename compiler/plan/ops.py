@@ -280,13 +280,16 @@ class Slice(Op):
 
 @dataclass(frozen=True)
 class SpaceToDepth(Op):
-    """`Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels, `Y[n, (i·b
-    + j)·C + c, h, w] = X[n, c, h·b + i, w·b + j]`. Source: [ONNX
-    SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
+    """`Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels, `Y[n, k,
+    h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or `k = (c·b + i)·b + j` where
+    `channels_first`. Source: [ONNX SpaceToDepth](https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html).
     """
 
     block_size: int
     """`b`."""
+
+    channels_first: bool
+    """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
 
 
 @dataclass(frozen=True)

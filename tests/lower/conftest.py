@@ -153,3 +153,9 @@ def check_node_(
 def check_node() -> Callable[..., None]:
     """The function `check_node_` as a fixture."""
     return check_node_
+
+
+@pytest.fixture(name="node_model")
+def node_model_fixture() -> Callable[..., onnx.ModelProto]:
+    """The function `node_model` as a fixture."""
+    return node_model
