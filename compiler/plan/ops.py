@@ -184,6 +184,28 @@ class Identity(Op):
 
 
 @dataclass(frozen=True)
+class If(Op):
+    """The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of
+    `else_branch`. Both blocks take all other inputs.
+    """
+
+    else_branch: Block
+
+    then_branch: Block
+
+
+@dataclass(frozen=True)
+class Loop(Op):
+    """Runs `body` while its condition holds, at most `M` times."""
+
+    body: Block
+    """What is repeated."""
+
+    carried: int
+    """The number of carried values."""
+
+
+@dataclass(frozen=True)
 class Origin(Struct):
     """Where a step came from: the nodes of the model that it does the work of, and the source lines that made
     them.
@@ -251,6 +273,34 @@ class Reshape(Op):
 
     allow_zero: bool
     """Whether a 0 in the shape means a dimension of size 0."""
+
+
+@dataclass(frozen=True)
+class Scan(Op):
+    """Runs `body` once for each slice of the scanned inputs."""
+
+    body: Block
+    """What is repeated."""
+
+    inputs: list[Scanned]
+    """How each scanned input is cut."""
+
+    outputs: list[Scanned]
+    """How each output besides the states is stacked."""
+
+    states: int
+    """The number of states."""
+
+
+@dataclass(frozen=True)
+class Scanned(Struct):
+    """The axis along which a tensor is cut or stacked, and in which order."""
+
+    axis: int
+    """The axis of the whole tensor; a negative one counts from the end."""
+
+    reverse: bool
+    """Whether the last slice comes first."""
 
 
 @dataclass(frozen=True)

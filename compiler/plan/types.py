@@ -9,7 +9,7 @@ import onnx_ir as ir
 from compiler import dtypes
 from compiler.plan.ops import AnyType, Dim, TensorType, Type
 
-__all__ = ["described", "refined", "tensor_type", "type_of"]
+__all__ = ["described", "joined", "refined", "tensor_type", "type_of"]
 
 
 def type_of(value: ir.Value) -> AnyType | None:
@@ -57,6 +57,28 @@ def _refined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | Non
     return [
         b if a is None or (isinstance(a, str) and isinstance(b, int)) else a for a, b in zip(shape, other, strict=True)
     ]
+
+
+def joined(kind: AnyType, other: AnyType) -> AnyType:
+    """What is known of a value that is of one type or of the other.
+
+    Raises:
+        TypeError: no value is of either type.
+    """
+    if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor) and kind.value.dtype == other.value.dtype:
+        return Type.Tensor(replace(kind.value, shape=_joined_shape(kind.value.shape, other.value.shape)))
+    if isinstance(kind, Type.Sequence) and isinstance(other, Type.Sequence):
+        return Type.Sequence(joined(kind.value, other.value))
+    if isinstance(kind, Type.Optional) or isinstance(other, Type.Optional):
+        parts = [part.value if isinstance(part, Type.Optional) else part for part in (kind, other)]
+        return Type.Optional(joined(*parts))
+    raise TypeError(f"{described(kind)} and {described(other)} do not mix")
+
+
+def _joined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | None) -> list[Dim | None] | None:
+    if shape is None or other is None or len(shape) != len(other):
+        return None
+    return [a if a == b else None for a, b in zip(shape, other, strict=True)]
 
 
 def described(kind: AnyType) -> str:

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod prepare;
 pub mod read;
 pub mod session;
+pub mod stack;
 #[cfg(test)]
 pub mod testing;
 pub mod types;

@@ -42,6 +42,7 @@ macro_rules! ops {
 }
 
 ops! {
+    control: If Loop Scan;
     gather: Gather GatherElements GatherNd;
     identity: Identity;
     join: Concat Split;

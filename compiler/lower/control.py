@@ -1,0 +1,92 @@
+"""If, Loop and Scan: nested graphs become blocks, which are given the outer values that they read (their captures)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import Nested, PlanBuilder, Value, ops
+from compiler.plan.types import joined
+
+_INT64 = ops.Type.Tensor(ops.TensorType(dtype="int64", shape=[]))
+_BOOL = ops.Type.Tensor(ops.TensorType(dtype="bool", shape=[]))
+
+
+@lowers("If", newest=25)
+def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """Both branches take the captures of both."""
+    branches = [build.nested(node.graph(name), []) for name in ("then_branch", "else_branch")]
+    captures = list(dict.fromkeys(value for branch in branches for value in branch.captures))
+    then, other = (branch.block(captures) for branch in branches)
+    return build(ops.If(then_branch=then, else_branch=other), node.input(0), *captures, outputs=node.outputs)
+
+
+@lowers("Loop", newest=25)
+def loop(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """The body is lowered with types that hold in every iteration."""
+    graph = node.graph("body")
+    carried = [node.input(index) for index in range(2, len(node.inputs))]
+    body = _stable(node, graph, build, [_INT64, _BOOL], carried, [], first_output=1)
+    step = ops.Loop(body=body.block(), carried=len(carried))
+    inputs = (node.optional(0), node.optional(1), *carried, *body.captures)
+    return build(step, *inputs, outputs=node.outputs)
+
+
+@lowers("Scan", newest=25)
+def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """Version 8 scans along axis 1 of a batch, and is refused."""
+    if node.version < 9:
+        node.refuse("CC0204", "Scan-8 has a batch axis and is not supported", help="export with opset 9 or newer")
+    graph, count = node.graph("body"), node.int("num_scan_inputs")
+    values = [node.input(index) for index in range(len(node.inputs))]
+    states, scanned = values[: len(values) - count], values[len(values) - count :]
+    inputs = _scanned(node, "scan_input", count)
+    outputs = _scanned(node, "scan_output", len(graph.outputs) - len(states))
+    slices = [_slice_type(value, scan.axis) for value, scan in zip(scanned, inputs, strict=True)]
+    body = _stable(node, graph, build, [], states, slices, first_output=0)
+    step = ops.Scan(body=body.block(), inputs=inputs, outputs=outputs, states=len(states))
+    return build(step, *values, *body.captures, outputs=node.outputs)
+
+
+def _scanned(node: Node, name: str, count: int) -> list[ops.Scanned]:
+    axes = node.ints(f"{name}_axes", None) or [0] * count
+    directions = node.ints(f"{name}_directions", None) or [0] * count
+    if len(axes) != count or len(directions) != count:
+        node.refuse("CC0202", f"Scan has {count} of {name}, {len(axes)} axes and {len(directions)} directions")
+    return [ops.Scanned(axis=axis, reverse=bool(way)) for axis, way in zip(axes, directions, strict=True)]
+
+
+def _slice_type(value: Value, axis: int) -> ops.AnyType:
+    shape = value.shape
+    if shape is None or not -len(shape) <= axis < len(shape):
+        return ops.Type.Tensor(ops.TensorType(dtype=value.dtype, shape=None))
+    rest = [dim for index, dim in enumerate(shape) if index != axis % len(shape)]
+    return ops.Type.Tensor(ops.TensorType(dtype=value.dtype, shape=rest))
+
+
+def _stable(
+    node: Node,
+    graph: ir.Graph,
+    build: PlanBuilder,
+    before: Sequence[ops.AnyType],
+    carried: Sequence[Value],
+    after: Sequence[ops.AnyType],
+    first_output: int,
+) -> Nested:
+    """The body with carried values of types that one iteration does not change.
+
+    Forgetting what an iteration changes of a type (a size, then the rank) ends: there is less to forget each time.
+    """
+    types = [value.type for value in carried]
+    while True:
+        body = build.nested(graph, [*before, *types, *after])
+        results = [value.type for value in body.outputs[first_output : first_output + len(carried)]]
+        try:
+            kept = [joined(kind, result) for kind, result in zip(types, results, strict=True)]
+        except TypeError as error:
+            node.refuse("CC0207", f"the body changes a carried value's type: {error}")
+        if kept == types:
+            return body
+        types = kept

@@ -1,0 +1,375 @@
+//! Nested graphs: branches and loops.
+//!
+//! A block sees no value of the graph around it: what it needs is given with its own inputs, at their end (its captures).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bail;
+use crate::dtype::{Bool, DType};
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::plan::{Block, ValueId};
+use crate::stack;
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{Array, Value};
+
+/// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. Both blocks
+/// take all other inputs.
+///
+/// Source: [ONNX If](https://onnx.ai/onnx/operators/onnx__If.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct If {
+    pub then_branch: Block,
+    pub else_branch: Block,
+}
+
+impl Kernel for If {
+    fn arity(&self) -> Arity {
+        Arity { inputs: 1..=usize::MAX, outputs: 1..=usize::MAX }
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        check_condition(inputs.tensor(0)?)?;
+        let captures = &inputs.inputs[1..];
+        check_block(&self.then_branch, "then_branch", captures)?;
+        check_block(&self.else_branch, "else_branch", captures)?;
+        let (then, other) = (results(&self.then_branch), results(&self.else_branch));
+        if then.len() != other.len() || then.len() < inputs.outputs {
+            bail!("the branches give {} and {} outputs, the step {}", then.len(), other.len(), inputs.outputs);
+        }
+        then.into_iter().zip(other).map(|(then, other)| join(then, other)).collect()
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn blocks(&self) -> Vec<&Block> {
+        vec![&self.then_branch, &self.else_branch]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let branch = usize::from(!is_true(call.value(0)?)?);
+        call.run_block(branch, given(call, 1)?)
+    }
+}
+
+/// Runs `body` while its condition holds, at most `M` times.
+///
+/// Inputs: `M: int64` (absent: no bound), `condition: bool` (absent: true), `carried` values, the body's captures. The body
+/// takes `iteration: int64 []`, `condition: bool []`, the carried values and the captures; it gives the next condition, the
+/// carried values, and one tensor for each of the other outputs, which are stacked along a new first axis.
+///
+/// Source: [ONNX Loop](https://onnx.ai/onnx/operators/onnx__Loop.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Loop {
+    /// The number of carried values.
+    pub carried: usize,
+    /// What is repeated.
+    pub body: Block,
+}
+
+impl Kernel for Loop {
+    fn arity(&self) -> Arity {
+        let inputs = self.carried.saturating_add(2)..=usize::MAX;
+        Arity { inputs, outputs: 0..=usize::MAX }
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        if let Some(bound) = inputs.optional_tensor(0)? {
+            expect(bound, DType::Int64, "the number of iterations")?;
+        }
+        inputs.optional_tensor(1)?.map_or(Ok(()), check_condition)?;
+        let (iteration, condition) = (Type::ranked(DType::Int64, 0), Type::ranked(DType::Bool, 0));
+        let mut given = vec![Some(&iteration), Some(&condition)];
+        given.extend(&inputs.inputs[2..]);
+        check_block(&self.body, "body", &given)?;
+        let results = results(&self.body);
+        let Some((next, rest)) = results.split_first().filter(|(_, rest)| rest.len() >= self.carried) else {
+            bail!("the body gives {} outputs, too few for {} carried values", results.len(), self.carried);
+        };
+        check_condition(next.tensor()?)?;
+        let (carried, stacked) = rest.split_at(self.carried);
+        self.check_carried(carried)?;
+        let initial = inputs.inputs[2..].iter().zip(carried).map(|(initial, after)| match initial {
+            Some(initial) => join(initial, after),
+            None => Err(Error::op("a carried value is missing")),
+        });
+        initial.chain(stacked.iter().map(|item| stacked_type(item, 0, None))).collect()
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn blocks(&self) -> Vec<&Block> {
+        vec![&self.body]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let bound = call.optional_tensor(0)?.map(one_i64).transpose()?;
+        let mut proceed = call.optional(1).map(is_true).transpose()?.unwrap_or(true);
+        let mut carried = given(call, 2)?;
+        let captures = carried.split_off(self.carried);
+        let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.stacked()];
+        let mut iteration = 0;
+        while proceed && bound.is_none_or(|bound| iteration < bound) {
+            let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
+            inputs.append(&mut carried);
+            inputs.extend(captures.iter().cloned());
+            let mut outputs = call.run_block(0, inputs)?.into_iter();
+            proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
+            carried = outputs.by_ref().take(self.carried).collect();
+            collected.iter_mut().zip(outputs).for_each(|(items, item)| items.push(item));
+            iteration += 1;
+        }
+        let items = collected.iter().enumerate();
+        let stacked = items.map(|(i, items)| collect(items, &self.body, 1 + self.carried + i, 0, call));
+        carried.into_iter().map(Ok).chain(stacked).collect()
+    }
+}
+
+impl Loop {
+    fn stacked(&self) -> usize {
+        self.body.outputs.len().saturating_sub(1 + self.carried)
+    }
+
+    /// A carried value goes into the next iteration: it must be of the type that the body takes.
+    fn check_carried(&self, carried: &[&Type]) -> Result<()> {
+        let taken = self.body.inputs.iter().skip(2).map(|id| info(&self.body, *id));
+        for (index, (after, taken)) in carried.iter().zip(taken).enumerate() {
+            let taken = taken?;
+            if !taken.agrees_with(after) {
+                bail!("the body gives {after} for carried value {index}, which it takes as {taken}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs `body` once for each slice of the scanned inputs.
+///
+/// Inputs: `states` values, the scanned tensors, the body's captures. The body takes the states, a slice of each scanned
+/// tensor and the captures; it gives the states, and one tensor for each of the other outputs, which are stacked.
+///
+/// Source: [ONNX Scan](https://onnx.ai/onnx/operators/onnx__Scan.html), version 9 and newer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scan {
+    /// The number of states.
+    pub states: usize,
+    /// How each scanned input is cut.
+    pub inputs: Vec<Scanned>,
+    /// How each output besides the states is stacked.
+    pub outputs: Vec<Scanned>,
+    /// What is repeated.
+    pub body: Block,
+}
+
+/// The axis along which a tensor is cut or stacked, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scanned {
+    /// The axis of the whole tensor; a negative one counts from the end.
+    pub axis: i64,
+    /// Whether the last slice comes first.
+    pub reverse: bool,
+}
+
+impl Kernel for Scan {
+    fn arity(&self) -> Arity {
+        let inputs = self.states.saturating_add(self.inputs.len().max(1))..=usize::MAX;
+        Arity { inputs, outputs: 0..=usize::MAX }
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let (states, scanned) = (self.states, self.states + self.inputs.len());
+        let slices = (states..scanned).zip(&self.inputs).map(|(i, scan)| slice_type(inputs.tensor(i)?, scan.axis));
+        let slices: Vec<Type> = slices.collect::<Result<_>>()?;
+        let mut given = inputs.inputs[..states].to_vec();
+        given.extend(slices.iter().map(Some));
+        given.extend(&inputs.inputs[scanned..]);
+        check_block(&self.body, "body", &given)?;
+        let results = results(&self.body);
+        if results.len() != states + self.outputs.len() {
+            bail!("the body gives {} outputs for {states} states and {} tensors", results.len(), self.outputs.len());
+        }
+        let length = self.inputs.first().map(|scan| size_along(inputs.tensor(states)?, scan.axis));
+        let length = length.transpose()?.flatten();
+        let initial = inputs.inputs[..states].iter().zip(&results).map(|(initial, after)| match initial {
+            Some(initial) => join(initial, after),
+            None => Err(Error::op("a state is missing")),
+        });
+        let stacked = results[states..].iter().zip(&self.outputs);
+        initial.chain(stacked.map(|(item, scan)| stacked_type(item, scan.axis, length))).collect()
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn blocks(&self) -> Vec<&Block> {
+        vec![&self.body]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let mut states = given(call, 0)?;
+        let mut scanned = states.split_off(self.states);
+        let captures = scanned.split_off(self.inputs.len());
+        let axes = scanned.iter().zip(&self.inputs).map(|(value, scan)| axis_of(scan.axis, rank(value)?));
+        let axes: Vec<usize> = axes.collect::<Result<_>>()?;
+        let length = self.length(&scanned, &axes)?;
+        let mut collected: Vec<Vec<Value>> = vec![Vec::with_capacity(length); self.outputs.len()];
+        for step in 0..length {
+            let mut inputs = std::mem::take(&mut states);
+            for ((value, scan), &axis) in scanned.iter().zip(&self.inputs).zip(&axes) {
+                let index = if scan.reverse { length - 1 - step } else { step };
+                inputs.push(stack::slice(value, axis, index, call.threads)?);
+            }
+            inputs.extend(captures.iter().cloned());
+            let mut outputs = call.run_block(0, inputs)?.into_iter();
+            states = outputs.by_ref().take(self.states).collect();
+            collected.iter_mut().zip(outputs).for_each(|(items, item)| items.push(item));
+        }
+        for (items, _) in collected.iter_mut().zip(&self.outputs).filter(|(_, scan)| scan.reverse) {
+            items.reverse();
+        }
+        let items = collected.iter().zip(&self.outputs).enumerate();
+        let stacked = items.map(|(i, (items, scan))| collect(items, &self.body, self.states + i, scan.axis, call));
+        states.into_iter().map(Ok).chain(stacked).collect()
+    }
+}
+
+impl Scan {
+    /// The number of slices, which all scanned inputs share.
+    fn length(&self, scanned: &[Value], axes: &[usize]) -> Result<usize> {
+        let lengths = scanned.iter().zip(axes).map(|(value, &axis)| Ok(dims(value)?[axis]));
+        let lengths: Vec<usize> = lengths.collect::<Result<_>>()?;
+        match lengths.split_first() {
+            Some((first, rest)) if rest.iter().all(|length| length == first) => Ok(*first),
+            _ => bail!("the scanned inputs have {lengths:?} slices"),
+        }
+    }
+}
+
+/// The values of the inputs from `first` on.
+fn given(call: &Call, first: usize) -> Result<Vec<Value>> {
+    (first..call.len()).map(|i| call.value(i).cloned()).collect()
+}
+
+/// The collected tensors as one; where there are none, an empty one as output `output` of the body declares it.
+fn collect(items: &[Value], body: &Block, output: usize, axis: i64, call: &Call) -> Result<Value> {
+    if let Some(first) = items.first() {
+        return stack::stack(items, axis_of(axis, rank(first)? + 1)?, call.threads);
+    }
+    let id = body.outputs.get(output).ok_or_else(|| Error::op("the body lacks an output"))?;
+    let item = info(body, *id)?.tensor()?;
+    let rank = item.rank().unwrap_or(0);
+    let dims: Vec<usize> = (0..rank).map(|axis| item.size(axis).unwrap_or(0)).collect();
+    stack::nothing(item.dtype, &dims, axis_of(axis, rank + 1)?)
+}
+
+fn axis_of(axis: i64, rank: usize) -> Result<usize> {
+    crate::axes::resolve(axis, rank)
+}
+
+fn dims(value: &Value) -> Result<&[usize]> {
+    match value {
+        Value::Strings(strings) => Ok(&strings.dims),
+        other => Ok(other.tensor()?.dims()),
+    }
+}
+
+fn rank(value: &Value) -> Result<usize> {
+    Ok(dims(value)?.len())
+}
+
+fn is_true(value: &Value) -> Result<bool> {
+    match value.tensor()?.read::<Bool>()?.first() {
+        Some(first) => Ok(first.is_true()),
+        None => bail!("a condition has no element"),
+    }
+}
+
+fn one_i64(array: &Array) -> Result<i64> {
+    array.read::<i64>()?.first().copied().ok_or_else(|| Error::op("the number of iterations has no element"))
+}
+
+fn expect(found: &TensorType, dtype: DType, what: &str) -> Result<()> {
+    if found.dtype != dtype {
+        bail!("{what} must be {dtype}, found {}", found.dtype);
+    }
+    Ok(())
+}
+
+fn check_condition(condition: &TensorType) -> Result<()> {
+    expect(condition, DType::Bool, "a condition")
+}
+
+fn info(block: &Block, id: ValueId) -> Result<&Type> {
+    let info = block.values.get(id.0 as usize).ok_or_else(|| Error::op(format!("value {} does not exist", id.0)))?;
+    Ok(&info.kind)
+}
+
+/// A block takes what it is given.
+fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) -> Result<()> {
+    if block.inputs.len() != given.len() {
+        bail!("{name} takes {} inputs, and is given {}", block.inputs.len(), given.len());
+    }
+    for (index, (id, given)) in block.inputs.iter().zip(given).enumerate() {
+        let taken = info(block, *id)?;
+        match given {
+            Some(given) if taken.agrees_with(given) => {}
+            Some(given) => bail!("{name} takes {taken} as input {index}, and is given {given}"),
+            None => bail!("{name}'s input {index} is missing"),
+        }
+    }
+    Ok(())
+}
+
+fn results(block: &Block) -> Vec<&Type> {
+    block.outputs.iter().filter_map(|id| info(block, *id).ok()).collect()
+}
+
+/// What is known of a value that is of one type or of the other.
+fn join(a: &Type, b: &Type) -> Result<Type> {
+    match (a, b) {
+        (Type::Tensor(a), Type::Tensor(b)) if a.dtype == b.dtype => {
+            let shape = match (&a.shape, &b.shape) {
+                (Some(a), Some(b)) if a.len() == b.len() => {
+                    Some(a.iter().zip(b).map(|(a, b)| if a == b { a.clone() } else { None }).collect())
+                }
+                _ => None,
+            };
+            Ok(Type::Tensor(TensorType { dtype: a.dtype, shape }))
+        }
+        (Type::Sequence(a), Type::Sequence(b)) => Ok(Type::Sequence(Box::new(join(a, b)?))),
+        (Type::Optional(a), Type::Optional(b)) => Ok(Type::Optional(Box::new(join(a, b)?))),
+        (Type::Optional(a), b) | (b, Type::Optional(a)) => Ok(Type::Optional(Box::new(join(a, b)?))),
+        _ => bail!("{a} and {b} do not mix"),
+    }
+}
+
+fn slice_type(whole: &TensorType, axis: i64) -> Result<Type> {
+    let mut kind = whole.clone();
+    if let Some(shape) = kind.shape.as_mut() {
+        shape.remove(axis_of(axis, shape.len())?);
+    }
+    Ok(Type::Tensor(kind))
+}
+
+fn size_along(whole: &TensorType, axis: i64) -> Result<Option<usize>> {
+    Ok(whole.rank().map(|rank| axis_of(axis, rank)).transpose()?.and_then(|axis| whole.size(axis)))
+}
+
+fn stacked_type(item: &Type, axis: i64, length: Option<usize>) -> Result<Type> {
+    let mut kind = item.tensor()?.clone();
+    if let Some(shape) = kind.shape.as_mut() {
+        shape.insert(axis_of(axis, shape.len() + 1)?, length.map(Dim::Size));
+    }
+    Ok(Type::Tensor(kind))
+}

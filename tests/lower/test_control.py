@@ -1,0 +1,71 @@
+"""If, Loop and Scan against onnxruntime: captures, growing states, zero iterations, reversed axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import parser
+
+import compiler
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+BRANCHES = """
+<ir_version: 8, opset_import: ["" : 18]>
+m (float[n, 3] x, bool c) => (float[k, 3] y) {
+  twice = Concat<axis=0>(x, x)
+  y = If(c) <
+    then_branch = t () => (float[p, 3] ty) { ty = Concat<axis=0>(twice, x) },
+    else_branch = e () => (float[q, 3] ey) { ey = Identity(x) }>
+}"""
+
+GROWING = """
+<ir_version: 8, opset_import: ["" : 18]>
+m (float[n, 3] x, int64 count, bool c) => (float[p, 3] state, float[q, n, 3] seen) {
+  state, seen = Loop(count, c, x) <
+    body = b (int64 i, bool go, float[s, 3] old) => (bool on, float[t, 3] new, float[n, 3] kept) {
+    on = Identity(go)
+    new = Concat<axis=0>(old, x)
+    kept = Identity(x)
+  }>
+}"""
+
+SCANNED = """
+<ir_version: 8, opset_import: ["" : 18]>
+m (float[1, 2] first, float[2, 3] x) => (float[1, 2] last, float[2, 3] y) {
+  last, y = Scan<num_scan_inputs=1, scan_input_axes=[1], scan_input_directions=[1], scan_output_axes=[-1],
+    scan_output_directions=[1], body = b (float[1, 2] s, float[2] v) => (float[1, 2] t, float[2] w) {
+    axes = Constant<value_ints=[0]>()
+    t = Unsqueeze(v, axes)
+    w = Squeeze(s, axes)
+  }>(first, x)
+}"""
+
+CASES = {
+    "then": (BRANCHES, {"x": X, "c": np.array(True)}),
+    "else": (BRANCHES, {"x": X, "c": np.array(False)}),
+    "three times": (GROWING, {"x": X, "count": np.array(3), "c": np.array(True)}),
+    "never": (GROWING, {"x": X, "count": np.array(0), "c": np.array(True)}),
+    "not even once": (GROWING, {"x": X, "count": np.array(5), "c": np.array(False)}),
+    "backwards": (SCANNED, {"first": np.ones((1, 2), np.float32), "x": X}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_control_flow(name: str) -> None:
+    text, inputs = CASES[name]
+    model = parser.parse_model(text)
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    outputs = compiler.load(compiler.compile(model)).run(inputs)
+    for got, want in zip(outputs.values(), expected, strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got, want)
+
+
+def test_body_that_changes_a_dtype_is_refused() -> None:
+    text = GROWING.replace("new = Concat<axis=0>(old, x)", "new = Shape(old)").replace(
+        "float[t, 3] new", "int64[2] new"
+    )
+    with pytest.raises(compiler.CompileError, match="carried"):
+        compiler.compile(parser.parse_model(text))
