@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx
 from onnx.defs import OpSchema
@@ -72,10 +74,34 @@ def default_of(domain: str, op_type: str, opset: int, attribute: str) -> object:
     return onnx.helper.get_attribute_value(default) if default.name else None
 
 
-def function_body(domain: str, op_type: str, opset: int) -> onnx.FunctionProto | None:
-    """The operator's body in terms of other operators at `opset`, where the standard gives one."""
-    found = schema(domain, op_type, opset)
-    if found is None or not found.has_function:  # type: ignore[attr-defined]
+def function_body(
+    node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.TypeProto | None]
+) -> onnx.FunctionProto | None:
+    """The node's meaning in terms of other operators at `opset`, where the standard gives one; a copy.
+
+    Bodies of some operators depend on the attributes and the types of the inputs; without types these have none.
+    """
+    found: Any = schema(node.domain, node.op_type, opset)
+    if found is None:
         return None
-    body: onnx.FunctionProto = found.function_body
-    return body
+    if found.has_function:
+        data = _newest(found.get_function_with_opset_version, found.function_opset_versions, opset)
+    elif found.has_context_dependent_function and input_types:
+        types = [b"" if kind is None else kind.SerializeToString() for kind in input_types]
+        versions = found.context_dependent_function_opset_versions
+
+        def build(version: int) -> bytes:
+            body: bytes = found.get_context_dependent_function_with_opset_version(
+                version, node.SerializeToString(), types
+            )
+            return body
+
+        data = _newest(build, versions, opset)
+    else:
+        return None
+    return onnx.FunctionProto.FromString(data) if data else None
+
+
+def _newest(build: Callable[[int], bytes], versions: Sequence[int], opset: int) -> bytes:
+    usable = [version for version in versions if version <= opset] or list(versions[:1])
+    return build(max(usable)) if usable else b""

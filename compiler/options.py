@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from compiler.passes.report import Report
 
 __all__ = ["Options"]
 
@@ -22,3 +24,5 @@ class Options:
     """Whether to leave module paths and source lines out of the plan."""
     verify_passes: bool = False
     """Whether to verify the graph after every pass, which finds faults of the compiler."""
+    on_pass: Callable[[Report], None] | None = None
+    """Called with what each pass did, as soon as it has run."""

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import onnx_ir as ir
 
 from compiler import lower
+from compiler.errors import CompileError, Diagnostic
 from compiler.load import Loaded, Source, load
 from compiler.options import Options
 from compiler.origin import Origin
-from compiler.plan import Plan, Pool, ops
-from compiler.plan.write import constant_of, write
+from compiler.passes.drop_dead_nodes import drop_dead_nodes
+from compiler.passes.drop_identities import drop_identities
+from compiler.passes.expand_functions import expand_functions
+from compiler.passes.fold_constants import fold_constants
+from compiler.passes.infer_shapes import infer_shapes
+from compiler.passes.inline_functions import inline_functions
+from compiler.passes.merge_duplicates import merge_duplicates
+from compiler.passes.pin_dims import pin_dims
+from compiler.passes.reject_3d import reject_3d
+from compiler.passes.report import Pass
+from compiler.passes.sort_nodes import sort_nodes
+from compiler.passes.split_sequences import split_sequences
+from compiler.plan import Plan
+from compiler.plan.write import write
+from compiler.verify import verify
 
-__all__ = ["compile"]
+__all__ = ["compile", "optimize", "passes"]
+
+
+def passes(options: Options) -> list[Pass]:
+    """Every pass, in order. Those that are `needed` run always, the others as the options say."""
+    return [
+        pin_dims(options.dims),
+        inline_functions,
+        sort_nodes,
+        infer_shapes,
+        fold_constants(lower.evaluate, only_indices=True),
+        infer_shapes,  # again with the constants known
+        reject_3d,
+        expand_functions(lower.can_lower),
+        infer_shapes,  # of the bodies
+        fold_constants(lower.evaluate),
+        drop_identities,
+        split_sequences,
+        merge_duplicates,
+        drop_dead_nodes,
+    ]
 
 
 def compile(source: Source, options: Options | None = None) -> Plan:
@@ -24,27 +56,50 @@ def compile(source: Source, options: Options | None = None) -> Plan:
     """
     options = options or Options()
     loaded = load(source)
+    done = optimize(loaded.model, options)
     block, pool = lower.lower(loaded.model)
-    return _plan(loaded, block, pool, options)
+    origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
+    return Plan(write(block, pool, origins, passes=done, source_sha256=loaded.sha256, metadata=_metadata(loaded)))
 
 
-def _plan(loaded: Loaded, block: ops.Block, pool: Pool, options: Options) -> Plan:
-    plan = ops.Plan(
-        constants=[constant_of(array) for array in pool.constants],
-        main=block,
-        metadata=_metadata(loaded.model),
-        origins=[_origin(origin, options) for origin in pool.origins],
-        passes=[],
-        source_sha256=loaded.sha256,
-    )
-    return Plan(write(plan, pool.constants))
+def optimize(model: ir.Model, options: Options) -> list[str]:
+    """Runs the passes that the options choose on a model; gives their names.
+
+    Raises:
+        CompileError: the model is refused.
+    """
+    chosen = _chosen(options)
+    for index, step in enumerate(chosen):
+        report = step.run(model)
+        if options.on_pass:
+            options.on_pass(report)
+        # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
+        is_input = step is sort_nodes
+        if (is_input or options.verify_passes) and "sorted" in _ensured(chosen[: index + 1]):
+            _check(model, step, is_input)
+    return list(dict.fromkeys(step.name for step in chosen))
 
 
-def _metadata(model: ir.Model) -> dict[str, str]:
-    return {key: value for key, value in model.metadata_props.items() if not key.startswith("pkg.")}
+def _chosen(options: Options) -> list[Pass]:
+    all_passes = passes(options)
+    names = {step.name for step in all_passes}
+    if unknown := [name for name in options.passes or () if name not in names]:
+        raise CompileError([Diagnostic("CC0503", f"there is no pass {name!r}") for name in unknown])
+    wanted = names if options.passes is None else set(options.passes)
+    return [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
 
 
-def _origin(origin: Origin, options: Options) -> ops.Origin:
-    if options.strip_origins:
-        origin = replace(origin, module="", source="")
-    return ops.Origin(module=origin.module, nodes=list(origin.nodes), source=origin.source)
+def _ensured(steps: list[Pass]) -> set[str]:
+    return {fact for step in steps for fact in step.ensures}
+
+
+def _check(model: ir.Model, step: Pass, is_input: bool) -> None:
+    found = verify(model)
+    if found and not is_input:
+        found = [Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found]
+    if found:
+        raise CompileError(found)
+
+
+def _metadata(loaded: Loaded) -> dict[str, str]:
+    return {key: value for key, value in loaded.model.metadata_props.items() if not key.startswith("pkg.")}

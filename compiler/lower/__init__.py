@@ -12,6 +12,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     slice,
     views,
 )
+from compiler.lower.evaluate import evaluate
 from compiler.lower.lower import can_lower, lower
 
-__all__ = ["can_lower", "lower"]
+__all__ = ["can_lower", "evaluate", "lower"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import array_of, graph_attributes, opset_of
+from compiler.graph import constant_of, graph_attributes, opset_of
 from compiler.lower.node import LOWERINGS, Node
 from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, type_of
 
-__all__ = ["can_lower", "lower"]
+__all__ = ["can_lower", "lower", "lower_nodes"]
 
 _REMOVED = frozenset(
     [
@@ -41,25 +43,40 @@ def lower(model: ir.Model) -> tuple[ops.Block, Pool]:
     Raises:
         CompileError: nodes that cannot be lowered, all of them.
     """
-    return _Lowering(model).run()
+    return _Lowering(model.opset_imports).run(model.graph)
+
+
+def lower_nodes(
+    nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapping[str, int]
+) -> tuple[ops.Block, Pool]:
+    """Nodes whose inputs are all constants, or results of nodes before, as a block without inputs.
+
+    Raises:
+        CompileError: nodes that cannot be lowered.
+    """
+    lowering = _Lowering(opsets)
+    builder = PlanBuilder(lowering.lower_graph)
+    for node in nodes:
+        lowering.node(node, builder)
+    if lowering.diagnostics:
+        raise CompileError(lowering.diagnostics)
+    outputs = [builder.values[value] for value in results]
+    return builder.finish(_named(builder, outputs, [str(index) for index in range(len(outputs))])), builder.pool
 
 
 class _Lowering:
-    def __init__(self, model: ir.Model) -> None:
-        self.graph = model.graph
-        self.opsets = model.opset_imports
+    def __init__(self, opsets: Mapping[str, int]) -> None:
+        self.opsets = opsets
         self.diagnostics: list[Diagnostic] = []
 
-    def run(self) -> tuple[ops.Block, Pool]:
+    def run(self, graph: ir.Graph) -> tuple[ops.Block, Pool]:
         builder = PlanBuilder(self.lower_graph)
-        for value in self.graph.inputs:
+        for value in graph.inputs:
             builder.values[value] = builder.input(value.name or "", self.input_type(value))
-        outputs = self.lower_graph(self.graph, builder)
+        outputs = self.lower_graph(graph, builder)
         if self.diagnostics:
             raise CompileError(self.diagnostics)
-        return builder.finish(
-            _named(builder, outputs, [value.name or "" for value in self.graph.outputs])
-        ), builder.pool
+        return builder.finish(_named(builder, outputs, [value.name or "" for value in graph.outputs])), builder.pool
 
     def input_type(self, value: ir.Value) -> ops.AnyType:
         try:
@@ -73,20 +90,23 @@ class _Lowering:
         return kind
 
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
-        for value in graph.initializers.values():
-            if value.const_value is not None and value not in builder.values:
-                builder.values[value] = builder.constant(array_of(value.const_value))
-                builder.values[value].name = value.name or ""
         for node in graph:
             self.node(node, builder)
-        results = [builder.value_of(value) for value in graph.outputs]
+        results = [self.value(value, builder) for value in graph.outputs]
         if None in results and not self.diagnostics:
             missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
             self.diagnostics.append(Diagnostic("CC0106", f"nothing defines the outputs {missing}"))
         return [value for value in results if value is not None]
 
+    def value(self, value: ir.Value, builder: PlanBuilder) -> Value | None:
+        found = builder.value_of(value)
+        if found is None and (array := constant_of(value)) is not None:
+            found = builder.values[value] = builder.constant(array)
+            found.name = value.name or ""
+        return found
+
     def node(self, node: ir.Node, builder: PlanBuilder) -> None:
-        inputs = tuple(None if value is None else builder.value_of(value) for value in node.inputs)
+        inputs = tuple(None if value is None else self.value(value, builder) for value in node.inputs)
         if any(value is not None and found is None for value, found in zip(node.inputs, inputs, strict=True)):
             if not self.diagnostics:
                 self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))

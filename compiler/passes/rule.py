@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import onnx_ir as ir
@@ -50,20 +50,42 @@ class Rewriter:
         self.constants: list[ir.Value] = []
         self._graph = graph
 
+    @overload
     def op(
         self,
         op_type: str,
         *inputs: ir.Value | None,
-        outputs: int = 1,
+        outputs: int,
         domain: str = "",
         version: int | None = None,
         **attributes: Any,
-    ) -> Any:
-        """A new node: its output, or a tuple of them. `version` is its opset, where that differs from the model's."""
+    ) -> tuple[ir.Value, ...]: ...
+    @overload
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        domain: str = "",
+        version: int | None = None,
+        **attributes: Any,
+    ) -> ir.Value: ...
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int | None = None,
+        domain: str = "",
+        version: int | None = None,
+        **attributes: Any,
+    ) -> ir.Value | tuple[ir.Value, ...]:
+        """A new node. Gives its one output, or, where the number of outputs is said, a tuple of so many.
+
+        `version` is the node's opset, where that differs from the model's.
+        """
         given = ir.convenience.convert_attributes(attributes) if attributes else ()
-        node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs, version=version)
+        node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs or 1, version=version)
         self.nodes.append(node)
-        return node.outputs[0] if outputs == 1 else tuple(node.outputs)
+        return node.outputs[0] if outputs is None else tuple(node.outputs)
 
     def constant(self, array: np.ndarray, name: str = "constant") -> ir.Value:
         """A new initializer."""

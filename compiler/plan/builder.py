@@ -85,7 +85,7 @@ class _Step:
     op: Op
     inputs: list[Value | None]
     outputs: list[Value]
-    origin: int
+    origin: Origin
 
 
 @dataclass
@@ -93,7 +93,8 @@ class Pool:
     """What all blocks of a plan share."""
 
     constants: list[np.ndarray] = field(default_factory=list)
-    origins: dict[Origin, int] = field(default_factory=dict)
+    origins: list[Origin] = field(default_factory=list)
+    _origins: dict[Origin, int] = field(default_factory=dict)
     _index: dict[Any, int] = field(default_factory=dict)
 
     def constant(self, array: np.ndarray) -> int:
@@ -104,6 +105,13 @@ class Pool:
             self._index[key] = len(self.constants)
             self.constants.append(array)
         return self._index[key]
+
+    def origin(self, origin: Origin) -> int:
+        """The index of an origin; equal ones are one."""
+        if origin not in self._origins:
+            self._origins[origin] = len(self.origins)
+            self.origins.append(origin)
+        return self._origins[origin]
 
 
 class PlanBuilder:
@@ -132,8 +140,7 @@ class PlanBuilder:
         while given and given[-1] is None:
             given.pop()
         results = [Value(kind, self) for kind in _infer(op, given, 1 if outputs is None else outputs)]
-        origin = self.pool.origins.setdefault(self.origin, len(self.pool.origins))
-        self._steps.append(_Step(op, given, results, origin))
+        self._steps.append(_Step(op, given, results, self.origin))
         return results[0] if outputs is None else tuple(results)
 
     def constant(self, array: np.ndarray) -> Value:
@@ -203,7 +210,7 @@ class PlanBuilder:
     def _write(self, step: _Step, ids: dict[Value, int], used: set[Value]) -> ops.Step:
         inputs = [None if value is None else _number(ids, value) for value in step.inputs]
         outputs = [_number(ids, value) if value in used else None for value in step.outputs]
-        return ops.Step(op=step.op, inputs=inputs, outputs=outputs, origin=step.origin)
+        return ops.Step(op=step.op, inputs=inputs, outputs=outputs, origin=self.pool.origin(step.origin))
 
 
 def _number(ids: dict[Value, int], value: Value) -> int:

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from compiler import dtypes
+from compiler.origin import Origin
 from compiler.plan import ops
-from compiler.plan.encode import Struct, canonical
+from compiler.plan.builder import Pool
+from compiler.plan.encode import canonical
 
-__all__ = ["FORMAT", "VERSION", "constant_of", "write"]
+__all__ = ["FORMAT", "VERSION", "write"]
 
 FORMAT = "candle-plan"
 VERSION = 1
 _ALIGNMENT = 64
 
 
-def constant_of(array: np.ndarray) -> ops.AnyConstant:
+def write(
+    block: ops.Block,
+    pool: Pool,
+    origins: Sequence[Origin] | None = None,
+    *,
+    passes: Sequence[str] = (),
+    source_sha256: str = "",
+    metadata: Mapping[str, str] | None = None,
+) -> bytes:
+    """The file of a plan whose main block and constants are given."""
+    plan = ops.Plan(
+        constants=[_constant(array) for array in pool.constants],
+        main=block,
+        metadata=dict(metadata or {}),
+        origins=[_origin(origin) for origin in (pool.origins if origins is None else origins)],
+        passes=list(passes),
+        source_sha256=source_sha256,
+    )
+    return _file(canonical(plan), pool.constants)
+
+
+def _constant(array: np.ndarray) -> ops.AnyConstant:
     """A constant's description; strings are in it, numbers are a tensor of the file."""
     if array.dtype == object:
         return ops.Constant.Strings(data=array.ravel().tolist(), shape=list(array.shape))
@@ -27,9 +50,12 @@ def constant_of(array: np.ndarray) -> ops.AnyConstant:
     return ops.Constant.Tensor(ops.TensorType(dtype=dtypes.name_of(array), shape=dims))  # type: ignore[arg-type]
 
 
-def write(plan: Struct, constants: Sequence[np.ndarray]) -> bytes:
-    """The file of a plan (a generated `Plan` struct) with the constants that it describes, in its order."""
-    text = canonical(plan)
+def _origin(origin: Origin) -> ops.Origin:
+    return ops.Origin(module=origin.module, nodes=list(origin.nodes), source=origin.source)
+
+
+def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
+    """The safetensors file of a plan's JSON and its constants."""
     header: dict[str, object] = {}
     chunks: list[memoryview | bytes] = []
     position = 0

@@ -18,7 +18,7 @@ from compiler.text import graph_text
 from compiler.verify import verify
 
 
-def parse(text: str, *, opset: int = 20, domains: str = "") -> ir.Model:
+def parse_(text: str, *, opset: int = 20, domains: str = "") -> ir.Model:
     """A model from the text of its graph, as `compiler.load` gives it."""
     imports = ", ".join([f'"" : {opset}', *[f'"{domain}" : 1' for domain in domains.split()]])
     proto = onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{textwrap.dedent(text)}")
@@ -56,7 +56,7 @@ def check_pass_(
 
     The graph has to satisfy the invariants, and a second run must change nothing. Gives the report.
     """
-    model = parse(before, opset=opset, domains=domains) if isinstance(before, str) else before
+    model = parse_(before, opset=opset, domains=domains) if isinstance(before, str) else before
     original = outputs_of(model) if same_results else []
     report = pass_.run(model)
     text = graph_text(model.graph)
@@ -76,3 +76,9 @@ def check_pass_(
 def check_pass() -> Callable[..., Report]:
     """The function `check_pass_` as a fixture."""
     return check_pass_
+
+
+@pytest.fixture
+def parse() -> Callable[..., ir.Model]:
+    """The function `parse_` as a fixture."""
+    return parse_

@@ -77,9 +77,7 @@ def test_origins_of_all_replaced_nodes(check_pass):
     assert report.fired[0].origin.nodes == ("Mul(y)",)
 
 
-def test_a_fused_node_has_all_origins():
-    from conftest import parse
-
+def test_a_fused_node_has_all_origins(parse):
     model = parse("agraph (float[N] x) => (float[N] y) { s = Sigmoid(x)  y = Mul(x, s) }")
     swish.run(model)
     assert origin.of(model.graph[0]).nodes == ("Mul(y)", "Sigmoid(s)")

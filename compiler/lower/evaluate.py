@@ -1,0 +1,29 @@
+"""Runs nodes at compile time, in the runtime itself: constants have the values that a run would compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import _runtime, dtypes
+from compiler.errors import CompileError, Diagnostic
+from compiler.lower.lower import lower_nodes
+from compiler.plan.write import write
+
+__all__ = ["evaluate"]
+
+
+def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapping[str, int]) -> list[np.ndarray]:
+    """The values of `results` after running the nodes, whose inputs are constants or results of nodes before.
+
+    Raises:
+        CompileError: a node cannot be lowered, or its run fails.
+    """
+    block, pool = lower_nodes(nodes, results, opsets)
+    try:
+        outputs = _runtime.Session(write(block, pool), "cpu", 1).run([])
+    except (_runtime.RunError, _runtime.PlanError) as error:
+        raise CompileError([Diagnostic("CC0401", str(error.args[-1]))]) from None
+    return [dtypes.from_carrier(*output) for output in outputs]

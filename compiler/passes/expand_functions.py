@@ -1,0 +1,55 @@
+"""Operators without a lowering whose meaning the ONNX standard gives in terms of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.graph import nodes_of, opset_of
+from compiler.passes.inline_functions import inline
+from compiler.passes.report import Fired, Pass, Report
+
+__all__ = ["expand_functions"]
+
+_DEPTH = 8
+"""How deep bodies of operators may contain operators with bodies; the standard's own are two deep."""
+
+
+def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
+    """The pass that expands nodes for which `can_lower` is false."""
+
+    def expand(model: ir.Model, report: Report) -> None:
+        """Replaces operators without a lowering by their function bodies of the ONNX standard."""
+        for depth in range(_DEPTH):
+            found = [node for node in nodes_of(model) if not can_lower(node) and _add_function(model, node, depth)]
+            if not found:
+                break
+            report.fired.extend(Fired(f"expand {node.op_type}", origin.of(node)) for node in found)
+            inline(model)
+            model.functions.clear()
+
+    return Pass("expand_functions", expand, requires=frozenset({"inlined", "shapes"}), needed=True)
+
+
+def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
+    """Adds the node's body to the model as a function that only this node calls."""
+    opset = opset_of(node, model.opset_imports.get(node.domain, 1))
+    body = onnx_schema.function_body(ir.serde.serialize_node(node), opset, _input_types(node))
+    if body is None:
+        return False
+    node.overload = f"{depth}.{len(model.functions)}"
+    body.overload = node.overload
+    function = ir.serde.deserialize_function(body)
+    model.functions[function.identifier()] = function
+    return True
+
+
+def _input_types(node: ir.Node) -> list[Any]:
+    """The types of the inputs as protos; none at all where one is not known."""
+    if any(value is not None and value.type is None for value in node.inputs):
+        return []
+    kinds = [None if value is None else value.type for value in node.inputs]
+    return [None if kind is None else ir.serde.serialize_type(kind) for kind in kinds]

@@ -1,0 +1,145 @@
+"""Nodes whose inputs are constants, computed once while compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.errors import CompileError
+from compiler.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
+from compiler.passes.report import Fired, Missed, Pass, Report
+
+__all__ = ["Evaluate", "fold_constants"]
+
+Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
+"""Runs nodes: the nodes in order, the values that are wanted, the model's opsets."""
+
+_ROOM = 1 << 20
+"""How many bytes a result may have more than the constants it is computed from."""
+
+_INDEX_TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
+_INDEX_BYTES = 4096
+
+
+def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
+    """The pass that folds with `evaluate`; `only_indices`: only small integers, which shapes and axes are made of."""
+
+    def fold(model: ir.Model, report: Report) -> None:
+        """Computes nodes whose inputs are constants."""
+        _Folding(evaluate, model.opset_imports, report, only_indices).graph(model.graph)
+
+    name = "fold_indices" if only_indices else "fold_constants"
+    return Pass(name, fold, requires=frozenset({"sorted", "shapes"}), needed=only_indices)
+
+
+class _Folding:
+    def __init__(self, evaluate: Evaluate, opsets: Mapping[str, int], report: Report, only_indices: bool) -> None:
+        self.evaluate, self.opsets, self.report, self.only_indices = evaluate, opsets, report, only_indices
+
+    def graph(self, graph: ir.Graph) -> None:
+        for node in list(graph):
+            if any(value.const_value is not None for value in node.outputs):
+                self.known(graph, node)
+        self.fold(graph, self.region(graph))
+        for node in graph:
+            for nested in graph_attributes(node):
+                self.graph(nested)
+
+    def known(self, graph: ir.Graph, node: ir.Node) -> None:
+        """A value that shape inference found the elements of needs no node."""
+        arrays = {value: array_of(value.const_value) for value in node.outputs if value.const_value is not None}
+        if len(arrays) == len(node.outputs):
+            self.replace(graph, node, arrays)
+
+    def region(self, graph: ir.Graph) -> list[ir.Node]:
+        """The nodes that can be computed, in order."""
+        folded: set[ir.Value] = set()
+        nodes = []
+        for node in graph:
+            if node.op_identifier() == ("", "Constant", "") or self.can_fold(node, folded):
+                folded.update(node.outputs)
+                nodes.append(node)
+        return nodes
+
+    def can_fold(self, node: ir.Node, folded: set[ir.Value]) -> bool:
+        given = [value for value in node.inputs if value is not None]
+        if not given or not all(value in folded or constant_of(value) is not None for value in given):
+            return False
+        opset = opset_of(node, self.opsets.get(node.domain, 1))
+        is_plain = onnx_schema.is_deterministic(node.domain, node.op_type, opset) and not any(graph_attributes(node))
+        return is_plain and all(isinstance(value.type, ir.TensorType) for value in node.outputs) and self.fits(node)
+
+    def fits(self, node: ir.Node) -> bool:
+        """Whether the results are not much larger than what they are made of."""
+        room = _ROOM + sum(_size(value) or 0 for value in node.inputs if value is not None)
+        sizes = [_size(value) for value in node.outputs if value.uses() or value.is_graph_output()]
+        if self.only_indices:
+            kinds = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
+            return all(value.dtype in kinds for value in node.outputs) and all(
+                size is not None and size <= 4096 for size in sizes
+            )
+        if all(size is None or size <= room for size in sizes):
+            return True
+        self.report.missed.append(Missed("fold", origin.of(node), "the result is much larger than the inputs"))
+        return False
+
+    def fold(self, graph: ir.Graph, region: list[ir.Node]) -> None:
+        computed = []
+        for node in region:
+            array = constant_of(node.outputs[0]) if node.op_identifier() == ("", "Constant", "") else None
+            if array is not None:
+                self.replace(graph, node, {node.outputs[0]: array})
+            elif node.op_type != "Constant":
+                computed.append(node)
+        if not computed or self.compute(graph, computed) is None:
+            return
+        for node in computed:
+            if (reason := self.compute(graph, [node])) is not None:
+                self.report.missed.append(Missed("fold", origin.of(node), reason))
+
+    def compute(self, graph: ir.Graph, nodes: Sequence[ir.Node]) -> str | None:
+        """Runs the nodes at once and replaces them; gives the reason if it cannot be done."""
+        inside = set(nodes)
+        wanted = [value for node in nodes for value in node.outputs if _is_read_outside(value, inside)]
+        try:
+            arrays = dict(zip(wanted, self.evaluate(nodes, wanted, self.opsets), strict=True))
+        except CompileError as error:
+            return error.diagnostics[0].message
+        for node in reversed(nodes):
+            self.replace(graph, node, arrays)
+        return None
+
+    def replace(self, graph: ir.Graph, node: ir.Node, arrays: Mapping[ir.Value, np.ndarray]) -> None:
+        """Initializers take the place of the node."""
+        if node.op_type != "Constant":
+            self.report.fired.append(Fired("fold", origin.of(node)))
+        for old in node.outputs:
+            name, old.name, old.const_value = old.name, None, None
+            if old in arrays and (old.uses() or old.is_graph_output()):
+                tensor = _tensor(arrays[old], old)
+                shape = ir.Shape(arrays[old].shape)
+                new = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=tensor)
+                graph.register_initializer(new)
+                old.replace_all_uses_with(new, replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+
+
+def _is_read_outside(value: ir.Value, nodes: set[ir.Node]) -> bool:
+    return value.is_graph_output() or any(use.node not in nodes for use in value.uses())
+
+
+def _tensor(array: np.ndarray, value: ir.Value) -> ir.TensorProtocol:
+    if array.dtype == object:
+        return ir.StringTensor([str(item).encode() for item in array.ravel()], shape=ir.Shape(array.shape))
+    return ir.Tensor(array, dtype=value.dtype)
+
+
+def _size(value: ir.Value) -> int | None:
+    shape = static_shape(value)
+    if shape is None or value.dtype is None:
+        return None
+    return prod(shape) * (16 if value.dtype == ir.DataType.STRING else int(np.ceil(value.dtype.itemsize)))

@@ -1,0 +1,179 @@
+"""Types and shapes of all values, from those of the inputs: numbers, symbols and expressions of symbols.
+
+What the file declares for the values in between is not trusted: exporters and optimisers write wrong shapes. Values
+that hold shapes (Shape, Gather, Concat …) are followed too; one whose elements are all known has a `const_value`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
+
+from compiler import origin
+from compiler.errors import Diagnostic
+from compiler.graph import graph_attributes, nodes_of, opset_of
+from compiler.passes.report import Fired, Missed, Pass, Report
+
+__all__ = ["infer_shapes"]
+
+_LOOP_ROUNDS = 4
+"""How often a loop's body is looked at until the shapes it begins and ends with agree."""
+
+
+def _infer_shapes(model: ir.Model, report: Report) -> None:
+    """Infers the type and shape of every value."""
+    registry.collect()
+    before = {value: _Known.of(value) for node in nodes_of(model) for value in node.outputs}
+    inference = _Inference(model, report)
+    for value in model.graph.inputs:
+        inference.context.name_anonymous_dims(value)
+    inference.graph(model.graph)
+    for node in nodes_of(model):
+        for value in node.outputs:
+            _compare(before.get(value), value, node, report)
+
+
+@dataclass(frozen=True)
+class _Known:
+    type: ir.TypeProtocol | None
+    shape: tuple[object, ...] | None
+
+    @staticmethod
+    def of(value: ir.Value) -> _Known:
+        return _Known(value.type, None if value.shape is None else tuple(value.shape.dims))
+
+
+def _compare(before: _Known | None, value: ir.Value, node: ir.Node, report: Report) -> None:
+    after = _Known.of(value)
+    if before == after or before is None:
+        return
+    report.fired.append(Fired("infer", origin.of(node)))
+    if before.shape is None or after.shape is None:
+        return
+    contradict = len(before.shape) != len(after.shape) or any(
+        isinstance(old, int) and isinstance(new, int) and old != new
+        for old, new in zip(before.shape, after.shape, strict=False)
+    )
+    if contradict:
+        message = f"{value.name!r} is declared as {_text(before.shape)}, it is {_text(after.shape)}"
+        report.warnings.append(Diagnostic("CC0402", message, origin.of(node), severity="warning"))
+
+
+def _text(shape: tuple[object, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+class _Inference:
+    def __init__(self, model: ir.Model, report: Report) -> None:
+        self.opsets, self.report = model.opset_imports, report
+        self.context = ShapeInferenceContext(model.opset_imports, policy="override")
+        symbols = {symbol for value in model.graph.inputs if value.shape for symbol in value.shape.free_symbols()}
+        self.context.reserve_symbol_names(symbols)
+        self.missed: dict[ir.Node, str] = {}
+
+    def graph(self, graph: ir.Graph) -> None:
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                value.shape = ir.Shape(tuple(value.const_value.shape.numpy()))
+                value.type = ir.TensorType(value.const_value.dtype)
+        for node in graph:
+            self.node(node)
+
+    def node(self, node: ir.Node) -> None:
+        for value in node.inputs:
+            if value is not None:
+                self.context.name_anonymous_dims(value)
+        if node.op_type in ("Loop", "Scan") and node.domain == "":
+            self.loop(node)
+        else:
+            for nested in graph_attributes(node):
+                self.graph(nested)
+        self.outputs(node)
+
+    def outputs(self, node: ir.Node) -> None:
+        declared = [value.type for value in node.outputs]
+        for value in node.outputs:
+            value.shape = None
+            value.const_value = None
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+        version = opset_of(node, self.opsets.get(node.domain, 1))
+        infer = registry.get(node.domain, node.op_type, version)
+        try:
+            if infer is not None:
+                infer(self.context, node)
+        except Exception as error:  # a node that cannot be inferred is left to the lowering, which knows better
+            self.report.missed.append(Missed("infer", origin.of(node), str(error)))
+        for value, kind in zip(node.outputs, declared, strict=True):
+            if value.type is None or value.dtype == ir.DataType.UNDEFINED:
+                value.type = kind
+
+    def loop(self, node: ir.Node) -> None:
+        """Infers a body with the shapes its states have at first, and again without what it changes."""
+        states = _states(node)
+        for first, inner, _ in states:
+            inner.shape = None if first.shape is None else ir.Shape(first.shape.dims)
+            inner.type = first.type or inner.type
+        _bind_slices(node)
+        for round_number in range(_LOOP_ROUNDS):
+            for nested in graph_attributes(node):
+                self.graph(nested)
+            changed = [(inner, last) for _, inner, last in states if not self.same(inner, last)]
+            if not changed:
+                return
+            for inner, last in changed:
+                inner.shape = self.common(inner, last) if round_number < _LOOP_ROUNDS - 2 else None
+        for nested in graph_attributes(node):
+            self.graph(nested)
+
+    def same(self, inner: ir.Value, last: ir.Value) -> bool:
+        return inner.shape is None or (last.shape is not None and inner.shape.dims == last.shape.dims)
+
+    def common(self, inner: ir.Value, last: ir.Value) -> ir.Shape | None:
+        """The shape of a state that is `inner` at first and `last` after a round: a new symbol where they differ."""
+        if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
+            return None
+        pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
+        return ir.Shape([one if one == other else self.context.new_symbolic_dim() for one, other in pairs])
+
+
+def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
+    """The loop's states: the value given at first, the body's input, the body's output."""
+    body = next(graph_attributes(node))
+    if node.op_type == "Loop":
+        given, inner, results = node.inputs[2:], body.inputs[2:], body.outputs[1:]
+    else:
+        count = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
+        given, inner, results = node.inputs[:count], body.inputs[:count], body.outputs
+    triples = zip(given, inner, results, strict=False)
+    return [(first, state, last) for first, state, last in triples if first is not None]
+
+
+def _bind_slices(node: ir.Node) -> None:
+    """A Scan's body gets slices of the last inputs: their types without one axis."""
+    body = next(graph_attributes(node))
+    if node.op_type == "Loop":
+        for value, kind in zip(body.inputs[:2], (ir.DataType.INT64, ir.DataType.BOOL), strict=False):
+            value.type, value.shape = ir.TensorType(kind), ir.Shape([])
+        return
+    count = node.attributes["num_scan_inputs"].as_int()
+    axes = node.attributes["scan_input_axes"].as_ints() if "scan_input_axes" in node.attributes else [0] * count
+    for outer, inner, axis in zip(node.inputs[-count:], body.inputs[-count:], axes, strict=False):
+        if outer is None:
+            continue
+        inner.type = outer.type or inner.type
+        inner.shape = None
+        if outer.shape is not None and -outer.shape.rank() <= axis < outer.shape.rank():
+            dims = list(outer.shape.dims)
+            del dims[axis]
+            inner.shape = ir.Shape(dims)
+
+
+infer_shapes = Pass(
+    "infer_shapes",
+    _infer_shapes,
+    requires=frozenset({"sorted", "inlined"}),
+    ensures=frozenset({"shapes"}),
+    needed=True,
+)

@@ -1,0 +1,60 @@
+"""Calls of the model's own functions, replaced by the functions' bodies."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from compiler import origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import nodes_of
+from compiler.passes.report import Fired, Pass, Report
+
+__all__ = ["inline", "inline_functions"]
+
+
+def _inline_functions(model: ir.Model, report: Report) -> None:
+    """Replaces every call of a model-local function by the function's body."""
+    calls = [node for node in nodes_of(model) if node.op_identifier() in model.functions]
+    report.fired.extend(Fired("inline", origin.of(node)) for node in calls)
+    inline(model)
+    model.functions.clear()
+
+
+def inline(model: ir.Model) -> None:
+    """Inlines all functions. A node of a body that is written in another opset than the model carries its own.
+
+    Raises:
+        CompileError: functions call each other in a circle, or are called with what they do not take.
+    """
+    for function in model.functions.values():
+        _keep_opset(function, model.opset_imports)
+        _pass_inputs_on(function)
+    try:
+        InlinePass()(model)
+    except ir.passes.PreconditionError as error:
+        raise CompileError([Diagnostic("CC0107", str(error))]) from None
+    except ValueError as error:
+        raise CompileError([Diagnostic("CC0106", f"a model-local function cannot be inlined: {error}")]) from None
+
+
+def _keep_opset(function: ir.Function, model_opsets: dict[str, int]) -> None:
+    opsets = function.opset_imports
+    for node in ir.traversal.RecursiveGraphIterator(function.graph):
+        own = opsets.get(node.domain)
+        if node.version is None and own is not None and own != model_opsets.setdefault(node.domain, own):
+            node.version = own
+    opsets.update({domain: model_opsets.get(domain, version) for domain, version in opsets.items()})
+
+
+def _pass_inputs_on(function: ir.Function) -> None:
+    """A body that returns an input gets a node for it: results of a call are values of their own."""
+    for index, value in enumerate(function.outputs):
+        if value in function.inputs:
+            identity = ir.Node("", "Identity", [value], num_outputs=1)
+            identity.outputs[0].name = f"{value.name}_passed_on"
+            function.append(identity)
+            function.outputs[index] = identity.outputs[0]
+
+
+inline_functions = Pass("inline_functions", _inline_functions, ensures=frozenset({"inlined"}), needed=True)

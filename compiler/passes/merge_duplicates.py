@@ -1,0 +1,92 @@
+"""Nodes and constants that are the same twice."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.graph import array_of, graph_attributes, opset_of
+from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.rule import hand_over
+
+__all__ = ["merge_duplicates"]
+
+_SMALL = 1024
+"""Initializers of so many bytes at most are compared: merging shape constants lets their readers merge."""
+
+
+def _merge_duplicates(model: ir.Model, report: Report) -> None:
+    """Keeps one of several nodes with the same operator, inputs and attributes, and one of equal small constants."""
+    _Merge(model.opset_imports, report).graph(model.graph, {})
+
+
+class _Merge:
+    def __init__(self, opsets: dict[str, int], report: Report) -> None:
+        self.opsets, self.report = opsets, report
+
+    def graph(self, graph: ir.Graph, outer: dict[Hashable, ir.Node]) -> None:
+        self.constants(graph)
+        seen = dict(outer)
+        for node in graph:
+            key = self.key(node)
+            same = seen.get(key) if key is not None else None
+            if same is not None and len(same.outputs) == len(node.outputs):
+                self.report.fired.append(Fired("merge", origin.of(node)))
+                _replace(node, same)
+                continue
+            for nested in graph_attributes(node):
+                self.graph(nested, seen)
+            if key is not None:
+                seen[key] = node
+
+    def constants(self, graph: ir.Graph) -> None:
+        seen: dict[Hashable, ir.Value] = {}
+        for value in list(graph.initializers.values()):
+            if value.const_value is None or value.const_value.nbytes > _SMALL or value.is_graph_output():
+                continue
+            same = seen.setdefault(_tensor_key(value.const_value), value)
+            if same is not value and value.name is not None and value.uses():
+                value.replace_all_uses_with(same)
+                del graph.initializers[value.name]
+
+    def key(self, node: ir.Node) -> Hashable:
+        """What makes nodes interchangeable; `None` for nodes that never are."""
+        opset = opset_of(node, self.opsets.get(node.domain, 1))
+        if not onnx_schema.is_deterministic(node.domain, node.op_type, opset):
+            return None
+        attributes = []
+        for name, attribute in sorted(node.attributes.items()):
+            if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+                return None
+            attributes.append((name, _attribute_key(attribute)))
+        return (node.op_identifier(), opset, tuple(node.inputs), tuple(attributes))
+
+
+def _replace(node: ir.Node, same: ir.Node) -> None:
+    for old, new in zip(node.outputs, same.outputs, strict=True):
+        hand_over(old, new)
+    if node.graph is not None:
+        origin.inherit([same], [same, node])
+        node.graph.remove(node, safe=True)
+
+
+def _attribute_key(attribute: ir.Attr) -> Hashable:
+    if attribute.type == ir.AttributeType.TENSOR:
+        return _tensor_key(attribute.as_tensor())
+    value = attribute.value
+    if isinstance(value, list | tuple):
+        return (attribute.type, tuple(value)) if all(isinstance(item, Hashable) for item in value) else id(attribute)
+    return (attribute.type, repr(value) if isinstance(value, float) else value)
+
+
+def _tensor_key(tensor: ir.TensorProtocol) -> Hashable:
+    array = array_of(tensor)
+    if array.dtype == object:
+        return (tensor.dtype, array.shape, tuple(array.ravel().tolist()))
+    return (tensor.dtype, array.shape, np.ascontiguousarray(array).tobytes())
+
+
+merge_duplicates = Pass("merge_duplicates", _merge_duplicates, requires=frozenset({"sorted"}))

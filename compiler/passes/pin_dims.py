@@ -1,0 +1,39 @@
+"""Symbolic dimensions of the inputs that the caller gives a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from compiler.errors import CompileError, Diagnostic
+from compiler.origin import Origin
+from compiler.passes.report import Fired, Pass, Report
+
+__all__ = ["pin_dims"]
+
+
+def pin_dims(dims: Mapping[str, int]) -> Pass:
+    """The pass that pins these symbols; an unnamed dimension is called `input.axis`, as in `image.0`."""
+
+    def pin(model: ir.Model, report: Report) -> None:
+        """Replaces symbols of the inputs' shapes by numbers."""
+        left = dict(dims)
+        for value in model.graph.inputs:
+            shape = value.shape
+            if shape is None:
+                continue
+            names = [
+                dim.value or f"{value.name}.{axis}" if isinstance(dim, ir.SymbolicDim) else ""
+                for axis, dim in enumerate(shape)
+            ]
+            for name in set(names) & set(dims):
+                left.pop(name, None)
+                report.fired.append(Fired(f"{name} = {dims[name]}", Origin(nodes=(f"input {value.name}",))))
+            value.shape = ir.Shape([dims.get(name, dim) for name, dim in zip(names, shape, strict=True)])
+        problems = [f"no input has a dimension {name!r}" for name in left]
+        problems += [f"{name} = {size} is negative" for name, size in dims.items() if size < 0]
+        if problems:
+            raise CompileError([Diagnostic("CC0403", problem) for problem in problems])
+
+    return Pass("pin_dims", pin, needed=True)

@@ -1,0 +1,104 @@
+"""Sequences that are cut up and read at fixed places: no sequence is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import constant_of, nodes_of, static_shape
+from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.passes.rule import Rewriter, hand_over, insert
+
+__all__ = ["split_sequences"]
+
+
+def _split_sequences(model: ir.Model, report: Report) -> None:
+    """`SplitToSequence` whose parts `SequenceAt` reads at constant positions → `Split`, and Squeeze if asked."""
+    for node in list(nodes_of(model)):
+        if node.domain == "" and node.op_type == "SplitToSequence":
+            here = origin.of(node)
+            reason = _split(node)
+            if reason is None:
+                report.fired.append(Fired("split", here))
+            else:
+                report.missed.append(Missed("split", here, reason))
+
+
+def _split(node: ir.Node) -> str | None:
+    """Rewrites one node; gives the reason if it cannot be done."""
+    sizes = _sizes(node)
+    if sizes is None:
+        return "the sizes of the parts are not known"
+    readers = _readers(node.outputs[0], len(sizes))
+    if isinstance(readers, str):
+        return readers
+    graph = node.graph
+    if graph is None:
+        return "the node is in no graph"
+    new = Rewriter(graph)
+    axis = _axis(node)
+    parts = new.op(
+        "Split",
+        node.inputs[0],
+        new.constant(np.array(sizes, np.int64), "sizes"),
+        outputs=len(sizes),
+        version=13,
+        axis=axis,
+    )
+    if _drops_axis(node):
+        where = new.constant(np.array([axis], np.int64), "axes")
+        parts = tuple(new.op("Squeeze", part, where, version=13) for part in parts)
+    for part in parts:
+        part.type = ir.TensorType(node.inputs[0].dtype) if node.inputs[0] and node.inputs[0].dtype else None
+    origin.inherit(new.nodes, [node])
+    insert(graph, node, new)
+    for reader, index in readers:
+        hand_over(reader.outputs[0], parts[index])
+        if reader.graph is not None:
+            reader.graph.remove(reader, safe=True)
+    graph.remove(node, safe=True)
+    return None
+
+
+def _axis(node: ir.Node) -> int:
+    return node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+
+
+def _drops_axis(node: ir.Node) -> bool:
+    """Without sizes the parts are single rows, and `keepdims=0` drops the axis."""
+    has_sizes = len(node.inputs) > 1 and node.inputs[1] is not None
+    return not has_sizes and "keepdims" in node.attributes and node.attributes["keepdims"].as_int() == 0
+
+
+def _sizes(node: ir.Node) -> list[int] | None:
+    """The sizes of the parts along the axis."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    array = constant_of(given)
+    if array is not None and array.ndim == 1:
+        return [int(size) for size in array]
+    shape = static_shape(node.inputs[0])
+    if shape is None or (given is not None and array is None):
+        return None
+    total, step = shape[_axis(node)], 1 if array is None else int(array)
+    return [min(step, total - begin) for begin in range(0, total, step)] if step > 0 else None
+
+
+def _readers(sequence: ir.Value, count: int) -> list[tuple[ir.Node, int]] | str:
+    """The nodes that read parts, and which part; or why the sequence is needed."""
+    readers = []
+    for use in sequence.uses():
+        node = use.node
+        position = constant_of(node.inputs[1]) if node.op_type == "SequenceAt" and node.domain == "" else None
+        if position is None:
+            return f"{node.op_type} reads the sequence, or a position that is not constant"
+        index = int(position)
+        if not -count <= index < count:
+            return f"position {index} is outside the {count} parts"
+        readers.append((node, index % count))
+    if sequence.is_graph_output():
+        return "the sequence is an output"
+    return readers
+
+
+split_sequences = Pass("split_sequences", _split_sequences, requires=frozenset({"shapes"}))
