@@ -10,10 +10,10 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
-from compiler.cli.output import RIGHT, WRONG, console, json_option, print_json, table, working
+from compiler.cli.output import RIGHT, WRONG, Cell, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from compiler import Diagnostic, Options
 
@@ -66,7 +66,7 @@ def _operators(model: Path) -> Counter[str]:
 def _show(counts: Counter[str], findings: Sequence[Diagnostic]) -> None:
     """One row an operator, then the findings."""
     nodes = Counter(node.partition("(")[0] for each in findings if each.origin for node in each.origin.nodes)
-    rows = (
+    rows: Iterator[list[Cell]] = (
         [WRONG if nodes[name] else RIGHT, name, str(count), str(nodes[name] or "")]
         for name, count in counts.most_common()
     )

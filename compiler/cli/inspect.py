@@ -97,7 +97,11 @@ def _value_facts(value: Any) -> dict[str, Any]:
     from compiler.dtypes import from_ir
 
     shape = None if value.shape is None else [dim if isinstance(dim, int) else dim.value for dim in value.shape]
-    return {"name": value.name, "dtype": from_ir(value.dtype) if value.dtype else "?", "shape": shape}
+    try:
+        dtype = from_ir(value.dtype) if value.dtype else "?"
+    except TypeError:
+        dtype = str(value.dtype).lower()
+    return {"name": value.name, "dtype": dtype, "shape": shape}
 
 
 def _show(file: Path, facts: dict[str, Any]) -> None:

@@ -52,12 +52,13 @@ def print_json(data: Any) -> None:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], title: str = "") -> None:
     """Print a table; a column whose name begins with `>` is flushed right."""
-    made = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
     for row in rows:
         made.add_row(*row)
     console.print(made)
+    console.print()
 
 
 @contextmanager

@@ -1,0 +1,64 @@
+"""Flips bits of a plan file and reads and runs what is left, in a process of its own: a crash ends it.
+
+`python tests/fuzz_plan.py PLAN FLIPS SEED`: each flip changes one bit of the file. With `--sign` the checksum is made
+right again, so that what is behind it is reached. Prints how many were refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sys
+from pathlib import Path
+
+import compiler
+from compiler.samples import random_inputs
+from compiler.session import DeviceError
+
+EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceError)
+
+
+def attempt(data: bytes) -> bool:
+    """Whether the bytes are a plan that loads and runs; every expected refusal is False, all else is raised."""
+    try:
+        session = compiler.load(compiler.Plan(data), threads=1)
+        session.run(random_inputs(session.inputs, {}))
+    except EXPECTED:
+        return False
+    return True
+
+
+def sign(data: bytes) -> bytes | None:
+    """The file with the checksum of what it now holds; None where its header is no longer JSON."""
+    length = int.from_bytes(data[:8], "little")
+    try:
+        header = json.loads(data[8 : 8 + length])
+        plan = header["__metadata__"]["plan"].encode()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    header["__metadata__"]["sha256"] = hashlib.sha256(plan + data[8 + length :]).hexdigest()
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+
+def main() -> None:
+    """Flip, sign if asked to, attempt."""
+    path, flips, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    plan = Path(path).read_bytes()
+    assert attempt(plan), "the plan does not run to begin with"
+    chance = random.Random(seed)
+    header = 8 + int.from_bytes(plan[:8], "little")
+    refused = 0
+    for _ in range(flips):
+        data = bytearray(plan)
+        at = chance.randrange(header) if "--sign" in sys.argv else chance.randrange(len(plan))
+        data[at] ^= 1 << chance.randrange(8)
+        changed = sign(bytes(data)) if "--sign" in sys.argv else bytes(data)
+        refused += changed is None or not attempt(changed)
+    print(f"{refused} of {flips} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""What bad input gets, through the real command: a clear error, exit code 1, no traceback, no half-written file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).parent.parent
+HEAD = '<ir_version: 9, opset_import: ["": 20, "private": 1]>\n'
+FUZZ_FLIPS = 2000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a sound model and its plan."""
+    save(tmp_path / "sound.onnx", "g (float[batch, 3] x) => (float[batch, 3] y) { y = Identity(x) }")
+    assert candlec(tmp_path, "compile", "sound.onnx").returncode == 0
+    return tmp_path
+
+
+def save(path: Path, text: str) -> None:
+    onnx.save(onnx.parser.parse_model(HEAD + text), path)
+
+
+def candlec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command, as a person runs it."""
+    command = [sys.executable, "-m", "compiler", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def refuse(folder: Path, *arguments: str) -> str:
+    """What the command says when it refuses, having left nothing behind."""
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    done = candlec(folder, *arguments)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert "panicked" not in done.stderr
+    assert "fault of the compiler" not in done.stderr
+    assert "error" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    return done.stderr
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes((path.parent / "sound.onnx").read_bytes()[:-20])
+
+
+def corrupt(path: Path) -> None:
+    path.write_bytes(bytes(range(256)) * 8)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def text(path: Path) -> None:
+    path.write_text("<html>404: not found</html>")
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def missing(path: Path) -> None:
+    assert not path.exists()
+
+
+def huge(path: Path) -> None:
+    """3 GB, of which the disk holds nothing."""
+    with path.open("wb") as file:
+        file.truncate(3 * 10**9)
+
+
+def unknown_operator(path: Path) -> None:
+    save(path, "g (float[2] x) => (float[2] y) { y = Melt(x) }")
+
+
+def unknown_domain(path: Path) -> None:
+    save(path, "g (float[2] x) => (float[2] y) { y = private.Melt(x) }")
+
+
+def unread_attribute(path: Path) -> None:
+    save(path, "g (float[2] x) => (float[2] y) { y = Identity<heat = 3>(x) }")
+
+
+def cyclic(path: Path) -> None:
+    nodes = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Identity", ["a"], ["b"])]
+    write_graph(path, nodes, "b")
+
+
+def undefined_input(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["nothing"], ["b"])], "b")
+
+
+def defined_twice(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])] * 2, "b")
+
+
+def no_such_output(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "c")
+
+
+def old_opset(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b", opset=4)
+
+
+def future_opset(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b", opset=999)
+
+
+def complex_input(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b", dtype=TensorProto.COMPLEX64)
+
+
+def external_data_outside(path: Path) -> None:
+    (path.parent / "secret.bin").write_bytes(bytes(8))
+    folder = path.parent / "model"
+    folder.mkdir()
+    write_external(path, "../secret.bin")
+
+
+def external_data_absolute(path: Path) -> None:
+    write_external(path, "/etc/hostname")
+
+
+def external_data_missing(path: Path) -> None:
+    write_external(path, "weights.bin")
+
+
+def external_data_short(path: Path) -> None:
+    (path.parent / "weights.bin").write_bytes(bytes(4))
+    write_external(path, "weights.bin")
+
+
+def external_data_link(path: Path) -> None:
+    (path.parent / "weights.bin").symlink_to("/etc/hostname")
+    write_external(path, "weights.bin")
+
+
+def recursive_function(path: Path) -> None:
+    save(
+        path,
+        """g (float[2] x) => (float[2] y) { y = private.Melt(x) }
+        <domain: "private", opset_import: ["private": 1]> Melt (x) => (y) { y = private.Melt(x) }""",
+    )
+
+
+def write_graph(
+    path: Path, nodes: list[onnx.NodeProto], output: str, opset: int = 20, dtype: int = TensorProto.FLOAT
+) -> None:
+    values = [helper.make_tensor_value_info(name, dtype, [2]) for name in ("x", output)]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
+
+
+def write_external(path: Path, location: str) -> None:
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    weight.external_data.add(key="location", value=location)
+    value = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [value], [weight])
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+
+
+MODELS: list[tuple[Callable[[Path], None], str]] = [
+    (truncated, "CC0101"),
+    (corrupt, "CC0101"),
+    (empty, "CC0101"),
+    (text, "CC0101"),
+    (huge, "CC0101"),
+    (directory, "CC0102"),
+    (missing, "CC0102"),
+    (external_data_outside, "CC0103"),
+    (external_data_absolute, "CC0103"),
+    (external_data_missing, "CC0103"),
+    (external_data_short, "CC0103"),
+    (external_data_link, "CC0103"),
+    (old_opset, "CC0104"),
+    (future_opset, "CC0104"),
+    (cyclic, "CC0105"),
+    (undefined_input, "CC0106"),
+    (defined_twice, "CC0106"),
+    (no_such_output, "CC0106"),
+    (recursive_function, "CC0107"),
+    (unknown_operator, "CC0201"),
+    (unknown_domain, "CC0201"),
+    (unread_attribute, "CC0203"),
+    (complex_input, "CC0205"),
+]
+
+
+@pytest.mark.parametrize(("make", "code"), MODELS, ids=lambda part: getattr(part, "__name__", part))
+def test_a_bad_model_is_refused(folder: Path, make: Callable[[Path], None], code: str) -> None:
+    make(folder / "bad.onnx")
+    said = refuse(folder, "compile", "bad.onnx", "-o", "bad.plan")
+    assert f"error[{code}]" in said
+    assert f"cc explain {code}" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "expected"),
+    [
+        ("z", np.zeros((1, 3), np.float32), "'z'"),
+        ("x", np.zeros((1, 3), np.float64), "float64"),
+        ("x", np.zeros((1, 3), np.complex64), "complex64"),
+        ("x", np.zeros(3, np.float32), "[3]"),
+        ("x", np.zeros((1, 4), np.float32), "[1, 4]"),
+    ],
+    ids=["wrong name", "wrong dtype", "dtype that no plan has", "wrong rank", "wrong size"],
+)
+def test_a_bad_input_is_refused(folder: Path, name: str, array: np.ndarray, expected: str) -> None:
+    np.savez(folder / "io.npz", **{name: array})
+    said = refuse(folder, "run", "sound.plan", "--input", "io.npz", "--output", "out.npz")
+    assert "input" in said
+    assert expected in said
+
+
+@pytest.mark.parametrize("make", [corrupt, empty, text, directory, missing], ids=lambda make: make.__name__)
+def test_a_bad_input_file_is_refused(folder: Path, make: Callable[[Path], None]) -> None:
+    make(folder / "io.npz")
+    assert "io.npz" in refuse(folder, "run", "sound.plan", "--input", "io.npz", "--output", "out.npz")
+
+
+@pytest.mark.parametrize("make", [corrupt, empty, text, directory, missing, huge], ids=lambda make: make.__name__)
+def test_a_bad_plan_file_is_refused(folder: Path, make: Callable[[Path], None]) -> None:
+    make(folder / "bad.plan")
+    refuse(folder, "run", "bad.plan")
+
+
+def test_a_plan_of_a_newer_version_is_refused(folder: Path) -> None:
+    plan = (folder / "sound.plan").read_bytes()
+    newer = plan.replace(b'"plan_version":"1"', b'"plan_version":"9"')
+    assert newer != plan
+    (folder / "newer.plan").write_bytes(newer)
+    assert "version" in refuse(folder, "run", "newer.plan")
+
+
+def test_a_plan_with_a_changed_constant_is_refused(folder: Path) -> None:
+    save(folder / "weights.onnx", "g () => (float[3] y) { y = Constant<value_floats = [1.0, 2.0, 3.0]>() }")
+    assert candlec(folder, "compile", "weights.onnx").returncode == 0
+    plan = bytearray((folder / "weights.plan").read_bytes())
+    plan[-1] ^= 1
+    (folder / "bad.plan").write_bytes(plan)
+    assert "checksum" in refuse(folder, "run", "bad.plan")
+
+
+def test_an_output_folder_that_is_not_there_is_named(folder: Path) -> None:
+    assert "nowhere" in refuse(folder, "compile", "sound.onnx", "-o", "nowhere/sound.plan")
+    assert "nowhere" in refuse(folder, "run", "sound.plan", "--output", "nowhere/out.npz")
+
+
+def test_an_absent_device_is_named(folder: Path) -> None:
+    assert "cuda" in refuse(folder, "run", "sound.plan", "--device", "cuda")
+
+
+@pytest.mark.parametrize("signed", [[], ["--sign"]], ids=["unsigned", "signed"])
+def test_fuzz_a_plan_with_flipped_bits_never_crashes(folder: Path, signed: list[str]) -> None:
+    save(
+        folder / "larger.onnx",
+        """g (float[batch, 3] x, int64[2] n) => (float[batch, 3] y, int64[2] m, float[4] c)
+        { y = Identity(x)  m = Identity(n)  c = Constant<value_floats = [1.0, 2.0, 3.0, 4.0]>() }""",
+    )
+    assert candlec(folder, "compile", "larger.onnx").returncode == 0
+    script, flips = ROOT / "tests/fuzz_plan.py", os.environ.get("FUZZ_FLIPS", str(FUZZ_FLIPS))
+    command = [sys.executable, str(script), "larger.plan", flips, "0", *signed]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "refused" in done.stdout

@@ -1,0 +1,238 @@
+"""The command line: what each verb prints and writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from compiler.cli import VERBS, main
+
+MODEL = """
+<ir_version: 9, opset_import: ["": 20]>
+echo (float[batch, 3] x, int64[2] n) => (float[batch, 3] y, int64[2] m) { y = Identity(x)  m = Identity(n) }
+"""
+REFUSED = """
+<ir_version: 9, opset_import: ["": 20, "private": 1]>
+odd (float[2] x) => (float[2] z) { y = private.Melt(x)  z = private.Freeze(x) }
+"""
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+N = np.array([3, 4])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with models and inputs in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "150")
+    onnx.save(onnx.parser.parse_model(MODEL), "echo.onnx")
+    onnx.save(onnx.parser.parse_model(REFUSED), "refused.onnx")
+    np.savez("io.npz", x=X, n=N)
+    np.save("x.npy", X)
+    np.save("n.npy", N)
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    """The exit code of `candlec` with these arguments."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n  {verb} " in printed for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(verb, "--help") == 0
+    printed = capsys.readouterr().out
+    assert "Usage: candlec " + verb in printed
+    assert verb == "zoo" or f"candlec {verb} " in printed.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["melt"],
+        ["compile"],
+        ["compile", "echo.onnx", "--dim", "batch"],
+        ["compile", "echo.onnx", "--dim", "batch=0"],
+        ["compile", "echo.onnx", "--heat"],
+        ["run", "echo.plan", "--device", "tpu"],
+        ["run", "echo.plan", "--threads", "0"],
+        ["run", "echo.plan", "--output", "out.txt"],
+        ["bench"],
+        ["explain", "CC9999"],
+        ["export", "nowhere", "-o", "x.onnx"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = set(folder.iterdir())
+    assert run(*arguments) == 2
+    assert "Usage:" in capsys.readouterr().err
+    assert set(folder.iterdir()) == before
+
+
+def test_compile_writes_a_plan_beside_the_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "echo.onnx") == 0
+    assert "echo.plan" in capsys.readouterr().out
+    assert (folder / "echo.plan").stat().st_size > 0
+
+
+def test_two_compiles_give_the_same_bytes(folder: Path) -> None:
+    assert run("compile", "echo.onnx", "-o", "a.plan") == 0
+    assert run("compile", "echo.onnx", "-o", "b.plan") == 0
+    assert (folder / "a.plan").read_bytes() == (folder / "b.plan").read_bytes()
+
+
+def test_compile_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "echo.onnx", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is True
+    assert told["bytes"] == (folder / "echo.plan").stat().st_size
+
+
+@pytest.mark.parametrize("inputs", [["io.npz"], ["x=x.npy", "n=n.npy"], ["io.safetensors"]], ids=" ".join)
+@pytest.mark.parametrize("output", ["out.npz", "out.safetensors"])
+def test_run_reads_and_writes_arrays(folder: Path, inputs: list[str], output: str) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    save_file({"x": X, "n": N}, "io.safetensors")
+    run("compile", "echo.onnx")
+    given = [part for each in inputs for part in ("--input", each)]
+    assert run("run", "echo.plan", *given, "--output", output) == 0
+    outputs = dict(np.load(output)) if output.endswith(".npz") else load_file(output)
+    np.testing.assert_array_equal(outputs["y"], X)
+    np.testing.assert_array_equal(outputs["m"], N)
+
+
+def test_run_without_inputs_says_that_they_are_random(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    capsys.readouterr()
+    assert run("run", "echo.plan", "--dim", "batch=5", "--json") == 0
+    printed = capsys.readouterr()
+    assert "random" in printed.err
+    assert json.loads(printed.out)["outputs"][0]["shape"] == [5, 3]
+
+
+def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    assert run("verify", "echo.onnx", "echo.plan", "--input", "io.npz") == 0
+    capsys.readouterr()
+    assert run("verify", "echo.onnx", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(each["name"], each["max_abs"]) for each in told["outputs"]] == [("y", 0.0), ("m", 0.0)]
+
+
+def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = MODEL.replace("m = Identity(n)", "m = Constant<value_ints = [9, 9]>()")
+    onnx.save(onnx.parser.parse_model(other), "other.onnx")
+    run("compile", "other.onnx")
+    assert run("verify", "echo.onnx", "other.plan", "--input", "io.npz") == 1
+    assert "2 of 2 elements differ" in capsys.readouterr().out
+
+
+def test_check_names_what_is_in_the_way(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "echo.onnx") == 0
+    assert run("check", "refused.onnx") == 1
+    printed = capsys.readouterr().err
+    assert "Melt" in printed
+    assert "Freeze" in printed
+
+
+def test_check_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "refused.onnx", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is False
+    assert [each["code"] for each in told["diagnostics"]] == ["CC0201", "CC0201"]
+
+
+def test_a_refused_model_leaves_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = set(folder.iterdir())
+    assert run("compile", "refused.onnx", "-o", "refused.plan") == 1
+    assert run("compile", "refused.onnx", "--json") == 1
+    assert len(json.loads(capsys.readouterr().out)["diagnostics"]) == 2
+    assert set(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("file", ["echo.onnx", "echo.plan"])
+def test_inspect_shows_inputs_and_operators(folder: Path, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    capsys.readouterr()
+    assert run("inspect", file) == 0
+    assert "[batch, 3]" in capsys.readouterr().out
+    assert run("inspect", file, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["operators"] == {"Identity": 2}
+
+
+def test_inspect_prints_the_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    capsys.readouterr()
+    assert run("inspect", "echo.plan", "--steps") == 0
+    assert "= Identity(" in capsys.readouterr().out
+
+
+def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    from compiler.errors import PAGES
+
+    assert run("explain") == 0
+    listed = capsys.readouterr().out
+    for code in PAGES:
+        assert code in listed
+        assert run("explain", code.lower()) == 0
+        assert code in capsys.readouterr().out
+
+
+def test_ops_knows_what_can_be_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("ops", "Identity") == 0
+    assert run("ops", "Identity", "Melt") == 1
+    assert "Melt cannot be compiled" in capsys.readouterr().out
+    assert run("ops", "--json") == 0
+    assert any(each["operator"] == "Identity" for each in json.loads(capsys.readouterr().out))
+
+
+@pytest.fixture
+def zoo(folder: Path) -> Path:
+    """A folder of one model, with its index."""
+    (folder / "INDEX.json").write_text(json.dumps([{"name": "echo", "file": "echo.onnx", "cases": ["io.npz"]}]))
+    return folder
+
+
+@pytest.mark.parametrize("way", [[], ["--unpin"]], ids=["pinned", "unpinned"])
+def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml", "--json", *way) == 0
+    outcomes = json.loads(capsys.readouterr().out)
+    assert [each["ok"] for each in outcomes] == [True] * 4
+    assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
+
+
+def test_zoo_without_an_index_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("zoo", "run", "--path", ".") == 1
+    assert "INDEX.json" in capsys.readouterr().err
+
+
+def test_bench_times_both(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "--zoo", ".", "--threads", "1", "--seconds", "0.05", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["timings"][0]["ratio"] > 0
+    assert told["geometric_mean"]["1"] == pytest.approx(told["timings"][0]["ratio"])
+
+
+def test_without_onnxruntime_verify_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run("verify", "echo.onnx") == 1
+    assert 'pip install "candle-compiler[check]"' in capsys.readouterr().err
