@@ -12,13 +12,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
-from onnx.defs import OpSchema
 
 from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
 from compiler.graph import graph_attributes, nodes_of, opset_of
+
+if TYPE_CHECKING:
+    from onnx.defs import OpSchema
 
 __all__ = ["verify"]
 

@@ -16,7 +16,7 @@ FILE_LINES, FUNCTION_LINES = 400, 40
 PYTHON_LAYERS = [
     {"_runtime", "dtypes", "origin", "onnx_schema", "options"},
     {"errors", "graph"},
-    {"load", "verify", "plan"},
+    {"load", "plan", "text", "verify"},
     {"lower"},
     {"passes"},
     {"pipeline", "session"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,12 +20,19 @@ HEAD = '<ir_version: 9, opset_import: ["": 20, "private": 1]>\n'
 FUZZ_FLIPS = 2000
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a sound model and its plan."""
-    save(tmp_path / "sound.onnx", "g (float[batch, 3] x) => (float[batch, 3] y) { y = Identity(x) }")
-    assert candlec(tmp_path, "compile", "sound.onnx").returncode == 0
-    return tmp_path
+    folder = tmp_path_factory.mktemp("sound")
+    save(folder / "sound.onnx", "g (float[batch, 3] x) => (float[batch, 3] y) { y = Identity(x) }")
+    assert candlec(folder, "compile", "sound.onnx").returncode == 0
+    return folder
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, to spoil."""
+    return shutil.copytree(sound, tmp_path, dirs_exist_ok=True)
 
 
 def save(path: Path, text: str) -> None:
@@ -188,11 +196,8 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (external_data_link, "CC0103"),
     (old_opset, "CC0104"),
     (future_opset, "CC0104"),
-    (cyclic, "CC0105"),
     (undefined_input, "CC0106"),
-    (defined_twice, "CC0106"),
     (no_such_output, "CC0106"),
-    (recursive_function, "CC0107"),
     (unknown_operator, "CC0201"),
     (unknown_domain, "CC0201"),
     (unread_attribute, "CC0203"),
