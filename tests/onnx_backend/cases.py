@@ -1,0 +1,100 @@
+"""The backend tests of the onnx package: models with inputs and outputs, and how one is run here."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_model_tests
+
+import compiler
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+
+
+@functools.cache
+def load_cases() -> dict[str, TestCase]:
+    """Every test by name. The node tests are made in memory; the others come with the package."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {case.name: case for kind in KINDS for case in load_model_tests(kind=kind)}
+
+
+def run_case(case: TestCase) -> None:
+    """Compiles the test's model, runs it on every data set and compares.
+
+    Raises:
+        AssertionError: an output differs in dtype, shape or value.
+        CompileError, InputError, RunError: as of the product.
+    """
+    model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
+    session = compiler.load(compiler.compile(model), threads=1)
+    for inputs, expected in _data_sets(case, model):
+        names = [info.name for info in session.inputs]
+        outputs = session.run(dict(zip(names, inputs, strict=False)))
+        for found, wanted in zip(outputs.values(), expected, strict=True):
+            assert_same(found, wanted, case.rtol, case.atol)
+
+
+def _data_sets(case: TestCase, model: onnx.ModelProto) -> Iterator[tuple[list[Any], list[Any]]]:
+    if case.data_sets is not None:
+        for inputs, outputs in case.data_sets:
+            yield _plain(inputs, model.graph.input), _plain(outputs, model.graph.output)
+        return
+    for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
+        yield _read(folder, "input", model.graph.input), _read(folder, "output", model.graph.output)
+
+
+def _plain(values: Sequence[Any], infos: Sequence[onnx.ValueInfoProto]) -> list[Any]:
+    """Values of a data set in memory as arrays, lists and None."""
+    return [_value(value, info.type) for value, info in zip(values, infos, strict=False)]
+
+
+def _read(folder: Path, kind: str, infos: Sequence[onnx.ValueInfoProto]) -> list[Any]:
+    files = [folder / f"{kind}_{index}.pb" for index in range(len(infos))]
+    values = [onnx.TensorProto.FromString(file.read_bytes()) for file in files if file.exists()]
+    return [numpy_helper.to_array(value) for value in values]
+
+
+def _value(value: Any, kind: onnx.TypeProto) -> Any:
+    if value is None:
+        return None
+    if kind.HasField("optional_type"):
+        return _value(value, kind.optional_type.elem_type)
+    if kind.HasField("sequence_type"):
+        return [_value(item, kind.sequence_type.elem_type) for item in value]
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value)
+
+
+def assert_same(found: Any, wanted: Any, rtol: float, atol: float) -> None:
+    """Same dtype, shape and values within the tolerance; sequences item by item."""
+    if wanted is None or isinstance(wanted, list):
+        assert type(found) is type(wanted), f"{found!r} is not {wanted!r}"
+        for item, expected in zip(found or [], wanted or [], strict=True):
+            assert_same(item, expected, rtol, atol)
+        return
+    assert found.shape == wanted.shape, f"shape {found.shape} is not {wanted.shape}"
+    if wanted.dtype.kind in "OSU":
+        assert found.astype(str).tolist() == wanted.astype(str).tolist()
+        return
+    assert found.dtype == wanted.dtype, f"dtype {found.dtype} is not {wanted.dtype}"
+    if _is_exact(wanted.dtype):
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=atol)
+
+
+def _is_exact(dtype: np.dtype) -> bool:
+    floats = (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float4_e2m1fn)
+    small = (ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz, ml_dtypes.float8_e8m0fnu)
+    return not (dtype.kind == "f" or dtype in [np.dtype(kind) for kind in (*floats, *small)])

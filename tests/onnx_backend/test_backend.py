@@ -1,0 +1,32 @@
+"""The onnx package's backend tests against the ledger: an unlisted failure fails, and so does a passing test's line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.onnx_backend import ledger
+from tests.onnx_backend.cases import load_cases, run_case
+
+CASES = load_cases()
+FAILING = ledger.read()
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_backend(name: str) -> None:
+    try:
+        run_case(CASES[name])
+    except Exception as error:
+        if name not in FAILING:
+            raise
+        assert FAILING[name], f"{name} fails ({error}), and its line gives no reason"
+    else:
+        assert name not in FAILING, f"{name} passes: take its line out of failing.toml"
+
+
+def test_ledger_names_tests() -> None:
+    assert set(FAILING) <= set(CASES)
+
+
+def test_most_pass() -> None:
+    assert len(CASES) == 2024
+    assert len(FAILING) <= len(CASES) - 1000
