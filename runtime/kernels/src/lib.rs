@@ -6,6 +6,8 @@
 
 pub mod buffer;
 pub mod concat;
+pub mod conv;
+pub mod gemm;
 pub mod indexed;
 pub mod isa;
 mod lanes;

@@ -1,0 +1,187 @@
+//! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), plain and transposed.
+
+mod transposed;
+mod weights;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use transposed::{conv_transposed, TransposedWeights};
+pub use weights::Weights;
+
+use crate::buffer;
+use crate::gemm::tile::{Start, Tile, Tiles};
+use crate::gemm::{Finish, Shared};
+use crate::threads::Threads;
+use window::{Block, Windows};
+
+/// The sizes of a convolution `[N, C, H, W] → [N, O, H', W']`: output `(y, x)` reads rows `y · stride + i · dilation − before`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// N
+    pub batch: usize,
+    /// C, of all groups
+    pub channels: usize,
+    /// O, of all groups
+    pub outputs: usize,
+    /// Group `g` of the outputs reads group `g` of the channels.
+    pub groups: usize,
+    /// `[H, W]`
+    pub input: [usize; 2],
+    /// `[H', W']`
+    pub output: [usize; 2],
+    /// The window's rows and columns.
+    pub kernel: [usize; 2],
+    /// The step of the window.
+    pub strides: [usize; 2],
+    /// The step inside the window.
+    pub dilations: [usize; 2],
+    /// The zeros before the first row and column; negative: the rows and columns left out.
+    pub before: [isize; 2],
+}
+
+/// Multiplications that are worth a thread of their own.
+const TASK: usize = 1 << 20;
+
+impl Shape {
+    /// Whether the convolution's input can be laid out: dilations of billions cannot.
+    pub fn fits(&self) -> bool {
+        // As large as the padded input, and more than the planes of any block.
+        let extent = |a: usize| {
+            let reach = self.kernel[a].saturating_sub(1).checked_mul(self.dilations[a])?;
+            self.output[a].checked_mul(self.strides[a])?.checked_add(reach)?.checked_add(self.strides[a])
+        };
+        let all = |h: usize, w: usize| h.checked_mul(w)?.checked_mul(self.channels);
+        let fits = |size: Option<usize>| size.is_some_and(|size| size < u32::MAX as usize);
+        fits(extent(0).zip(extent(1)).and_then(|(h, w)| all(h, w))) && fits(all(self.input[0], self.input[1]))
+    }
+
+    fn taps(&self) -> usize {
+        self.channels / self.groups * self.kernel[0] * self.kernel[1]
+    }
+
+    fn check(&self, weights: &Weights, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
+        assert!(self.groups > 0 && self.strides.iter().all(|&s| s > 0) && self.fits(), "{self:?}");
+        assert!(weights.groups == self.groups && weights.outputs * self.groups == self.outputs, "{self:?}");
+        assert!(weights.taps == self.taps() && self.channels.is_multiple_of(self.groups), "{self:?}");
+        assert!(bias.is_none_or(|bias| bias.len() == self.outputs), "{self:?}");
+        assert_eq!(x.len(), self.batch * self.channels * self.input[0] * self.input[1], "{self:?}");
+        assert_eq!(out.len(), self.batch * self.outputs * self.output[0] * self.output[1], "{self:?}");
+    }
+}
+
+/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over runs of
+/// one output's plane.
+///
+/// # Panics
+/// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
+pub fn conv(
+    threads: &Threads,
+    shape: &Shape,
+    weights: &Weights,
+    bias: Option<&[f32]>,
+    x: &[f32],
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    shape.check(weights, bias, x, out);
+    if out.is_empty() {
+        return;
+    }
+    let images = shape.batch * shape.groups;
+    let wanted = if shape.taps() * out.len() < 2 * TASK { 1 } else { threads.count() };
+    let windows = Windows::new(shape, wanted.div_ceil(images));
+    let blocks = windows.blocks(shape);
+    let units = images * blocks.len();
+    // Too few blocks for the threads: each takes some of the outputs of every block.
+    let shares = (2 * wanted).div_ceil(units).clamp(1, if wanted == 1 { 1 } else { weights.panels() });
+    let work = Convolution { shape, weights, bias, windows, finish, x, out: Shared::new(out) };
+    let cost = (shape.taps() * shape.outputs / shape.groups * blocks[0].rows() * blocks[0].columns() / shares).max(1);
+    let per_task = if wanted == 1 { units * shares } else { (TASK / cost).max(1) };
+    threads.for_each((units * shares).div_ceil(per_task), |task| {
+        let mut scratch = Scratch::default();
+        for i in task * per_task..(units * shares).min((task + 1) * per_task) {
+            let (unit, share) = (i / shares, i % shares);
+            let panels = [share, share + 1].map(|i| weights.panels() * i / shares);
+            work.block(unit / blocks.len(), &blocks[unit % blocks.len()], panels, &mut scratch);
+        }
+    });
+}
+
+struct Convolution<'a> {
+    shape: &'a Shape,
+    weights: &'a Weights,
+    bias: Option<&'a [f32]>,
+    windows: Windows,
+    finish: Option<Finish<'a>>,
+    x: &'a [f32],
+    out: Shared,
+}
+
+#[derive(Default)]
+struct Scratch {
+    input: Vec<f32>,
+    rows: Vec<f32>,
+}
+
+impl Convolution<'_> {
+    /// One block of the outputs of some panels of one image (batch entry and group).
+    fn block(&self, image: usize, block: &Block, panels: [usize; 2], scratch: &mut Scratch) {
+        let shape = self.shape;
+        let size = shape.channels / shape.groups * shape.input[0] * shape.input[1];
+        let x = self.windows.read(shape, &self.x[image * size..(image + 1) * size], block, &mut scratch.input);
+        for panel in panels[0]..panels[1] {
+            self.panel(image, block, panel, x, &mut scratch.rows);
+        }
+    }
+
+    fn panel(&self, image: usize, block: &Block, panel: usize, x: &[f32], rows: &mut Vec<f32>) {
+        let panel = self.weights.panel(image % self.shape.groups, panel);
+        let [height, width] = self.shape.output;
+        let plane = height * width;
+        let first = image * self.weights.outputs + panel.first;
+        let start = first * plane + block.y[0] * width + block.x[0];
+        // Rows of the input are longer than rows of the output: the outputs in between are computed and left out.
+        let length = (block.rows() - 1) * self.windows.row + block.columns();
+        let gaps = block.rows() > 1 && self.windows.row != width;
+        let (out, stride) = if gaps {
+            if rows.len() < panel.rows * length {
+                *rows = buffer::for_overwrite(panel.rows * length);
+            }
+            (rows.as_mut_ptr(), length)
+        } else {
+            (self.out.at(start), plane)
+        };
+        let bias = self.bias.map(|bias| &bias[first % self.shape.outputs..]);
+        // SAFETY: `check` and `Windows` keep every offset inside `x` and the weights; this block's outputs are this task's.
+        unsafe {
+            Tiles::of(self.weights.isa).run(
+                panel.rows,
+                Tile {
+                    a: panel.data.as_ptr(),
+                    a_row: 1,
+                    a_step: panel.rows,
+                    b: x.as_ptr(),
+                    offsets: &self.windows.offsets,
+                    start: bias.map_or(Start::Zero, |bias| Start::Rows(bias.as_ptr())),
+                    out,
+                    out_row: stride,
+                    width: length,
+                },
+            );
+        }
+        for row in 0..panel.rows {
+            let offset = start + row * plane;
+            // SAFETY: whole rows of this block, or a part of one row, which no other task touches.
+            let run = unsafe { std::slice::from_raw_parts_mut(self.out.at(offset), block.rows() * block.columns()) };
+            if gaps {
+                let wide = rows[row * length..(row + 1) * length].chunks(self.windows.row);
+                wide.zip(run.chunks_exact_mut(width)).for_each(|(wide, run)| run.copy_from_slice(&wide[..width]));
+            }
+            if let Some(finish) = self.finish {
+                finish(run, offset);
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! How a convolution reads its input: the windows of a block of outputs as rows at fixed offsets.
+//!
+//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`, which is row `y + ⌊i·d / s⌋` among the rows that
+//! leave the same remainder `(i·d) mod s`. So the block's input is copied with its padding and split by remainders into
+//! planes; then every tap is one constant offset, for any stride, dilation and padding, and outputs that follow one another
+//! read elements that follow one another.
+
+use super::Shape;
+use crate::buffer;
+
+/// A block of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub y: [usize; 2],
+    pub x: [usize; 2],
+}
+
+impl Block {
+    pub fn rows(&self) -> usize {
+        self.y[1] - self.y[0]
+    }
+
+    pub fn columns(&self) -> usize {
+        self.x[1] - self.x[0]
+    }
+}
+
+/// The order in which one group's taps are summed, and where each lies.
+#[derive(Debug, Clone)]
+pub(super) struct Windows {
+    /// The remainders by the strides that some tap has; one plane each.
+    phases: Vec<[usize; 2]>,
+    /// How many rows and columns beyond the block's own a plane has.
+    reach: [usize; 2],
+    /// The largest block's rows and columns.
+    pub block: [usize; 2],
+    /// Elements from one row of a plane to the next.
+    pub row: usize,
+    /// Elements of all planes of one channel.
+    channel: usize,
+    /// The offset of each channel and tap.
+    pub offsets: Vec<u32>,
+    /// Whether the planes are the input itself.
+    direct: bool,
+}
+
+/// Elements of a block's input that stay in the second-level cache beside weights and results.
+const BUDGET: usize = 1 << 16;
+/// Outputs of a block: a few rows of results stay in the second-level cache too.
+const OUTPUTS: usize = 1 << 12;
+
+impl Windows {
+    /// The windows of `shape` in blocks that fit the cache, at least `parts` of them where the output allows it.
+    pub fn new(shape: &Shape, parts: usize) -> Windows {
+        let [sh, sw] = shape.strides;
+        let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * shape.dilations[axis]);
+        let remainders = |axis: usize, stride: usize| {
+            let mut found: Vec<usize> = taps(axis).map(|tap| tap % stride).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        };
+        let columns = remainders(1, sw);
+        let phases: Vec<[usize; 2]> =
+            remainders(0, sh).into_iter().flat_map(|y| columns.iter().map(move |&x| [y, x])).collect();
+        let reach = [0, 1].map(|axis| taps(axis).max().unwrap_or(0) / shape.strides[axis]);
+        let direct = shape.strides == [1, 1]
+            && (0..2).all(|a| shape.before[a] == 0 && shape.output[a] + reach[a] <= shape.input[a]);
+        let mut windows = Windows { phases, reach, block: [0, 0], row: 0, channel: 0, offsets: Vec::new(), direct };
+        windows.block = windows.block_size(shape, parts);
+        windows.lay_out(shape);
+        windows
+    }
+
+    fn block_size(&self, shape: &Shape, parts: usize) -> [usize; 2] {
+        let channels = (shape.channels / shape.groups * self.phases.len()).max(1);
+        let even = |size: usize, limit: usize| size.div_ceil(size.div_ceil(limit.max(1)).max(1));
+        let [height, width] = shape.output;
+        let row = channels * (width + self.reach[1]);
+        let rows = (BUDGET / row.max(1)).saturating_sub(self.reach[0]).min(OUTPUTS / width.max(1));
+        if rows > 0 && (height > 1 || parts == 1) {
+            return [even(height, rows.min(height.div_ceil(parts))), width];
+        }
+        let columns = (BUDGET / (channels * (1 + self.reach[0]))).saturating_sub(self.reach[1]);
+        let limit = columns.clamp(64, OUTPUTS).min(width.div_ceil(parts).max(64));
+        [1, even(width, limit).next_multiple_of(16).min(width)]
+    }
+
+    fn lay_out(&mut self, shape: &Shape) {
+        let plane = if self.direct {
+            self.row = shape.input[1];
+            self.channel = shape.input[0] * shape.input[1];
+            self.channel
+        } else {
+            self.row = self.block[1] + self.reach[1];
+            let plane = (self.block[0] + self.reach[0]) * self.row;
+            self.channel = self.phases.len() * plane;
+            plane
+        };
+        let place = |c: usize, tap: [usize; 2]| {
+            let at = [0, 1].map(|a| tap[a] * shape.dilations[a]);
+            let phase = [0, 1].map(|a| at[a] % shape.strides[a]);
+            let index = self.phases.iter().position(|&p| p == phase).unwrap_or(0);
+            let [y, x] = [0, 1].map(|a| at[a] / shape.strides[a]);
+            c * self.channel + index * plane + y * self.row + x
+        };
+        let [kh, kw] = shape.kernel;
+        let taps = || (0..kh).flat_map(move |i| (0..kw).map(move |j| [i, j]));
+        let channels = shape.channels / shape.groups;
+        self.offsets =
+            (0..channels).flat_map(|c| taps().map(move |tap| (c, tap))).map(|(c, t)| place(c, t) as u32).collect();
+    }
+
+    /// The blocks of the output, row by row.
+    pub fn blocks(&self, shape: &Shape) -> Vec<Block> {
+        let ranges = |size: usize, step: usize| (0..size).step_by(step.max(1)).map(move |i| [i, size.min(i + step)]);
+        ranges(shape.output[0], self.block[0])
+            .flat_map(|y| ranges(shape.output[1], self.block[1]).map(move |x| Block { y, x }))
+            .collect()
+    }
+
+    /// The elements that [`Windows::offsets`] are counted from, for one block of one group's input `[channels, H, W]`.
+    pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], block: &Block, scratch: &'a mut Vec<f32>) -> &'a [f32] {
+        if self.offsets.is_empty() {
+            return &[];
+        }
+        if self.direct {
+            return &x[block.y[0] * self.row + block.x[0]..];
+        }
+        let channels = shape.channels / shape.groups;
+        if scratch.len() != channels * self.channel {
+            *scratch = buffer::for_overwrite(channels * self.channel);
+        }
+        let [h, w] = shape.input;
+        let plane = self.channel / self.phases.len();
+        for (x, planes) in x.chunks_exact((h * w).max(1)).zip(scratch.chunks_exact_mut(self.channel)) {
+            for (phase, plane) in self.phases.iter().zip(planes.chunks_exact_mut(plane)) {
+                self.copy_plane(shape, x, block, *phase, plane);
+            }
+        }
+        scratch
+    }
+
+    fn copy_plane(&self, shape: &Shape, x: &[f32], block: &Block, phase: [usize; 2], plane: &mut [f32]) {
+        let [h, w] = shape.input;
+        let columns = block.columns() + self.reach[1];
+        for (r, out) in plane.chunks_exact_mut(self.row).take(block.rows() + self.reach[0]).enumerate() {
+            let y = (block.y[0] + r) * shape.strides[0] + phase[0];
+            match y.checked_add_signed(-shape.before[0]).filter(|&y| y < h) {
+                Some(y) => {
+                    let first = (block.x[0] * shape.strides[1] + phase[1]) as isize - shape.before[1];
+                    copy_row(&x[y * w..(y + 1) * w], first, shape.strides[1], &mut out[..columns]);
+                }
+                None => out[..columns].fill(0.0),
+            }
+        }
+    }
+}
+
+/// `out[q] = x[first + q · stride]`, zero outside of `x`.
+fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) {
+    let inside = |limit: isize| usize::try_from(limit - first).map_or(0, |distance| distance.div_ceil(stride));
+    let begin = inside(0).min(out.len());
+    let end = inside(x.len() as isize).clamp(begin, out.len());
+    out[..begin].fill(0.0);
+    out[end..].fill(0.0);
+    if begin == end {
+        return;
+    }
+    let x = &x[(first + (begin * stride) as isize) as usize..];
+    let out = &mut out[begin..end];
+    match stride {
+        1 => out.copy_from_slice(&x[..out.len()]),
+        _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out = *x),
+    }
+}

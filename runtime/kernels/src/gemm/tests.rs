@@ -1,0 +1,89 @@
+use super::*;
+
+/// Numbers in -1 .. 1 that do not repeat soon.
+pub(crate) fn noise(len: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn expected(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias) -> Vec<f64> {
+    let mut out = Vec::new();
+    for i in 0..m {
+        for j in 0..n {
+            let bias = match bias {
+                Bias::None => 0.0,
+                Bias::Rows(bias) => bias[i],
+                Bias::Columns(bias) => bias[j],
+            };
+            let term =
+                |k: usize| f64::from(a.data[i * a.row + k * a.column]) * f64::from(b.data[k * b.row + j * b.column]);
+            out.push(f64::from(bias) + (0..k).map(term).sum::<f64>());
+        }
+    }
+    out
+}
+
+fn check(sizes: Sizes, transposed: [bool; 2]) {
+    let Sizes { m, n, k } = sizes;
+    let (a, b, bias) = (noise(m * k, 1), noise(k * n, 2), noise(m.max(n), 3));
+    let strides = |t: bool, rows, columns| if t { (1, rows) } else { (columns, 1) };
+    let ((ar, ac), (br, bc)) = (strides(transposed[0], m, k), strides(transposed[1], k, n));
+    let (a, b) = (Matrix { data: &a, row: ar, column: ac }, Matrix { data: &b, row: br, column: bc });
+    for bias in [Bias::None, Bias::Rows(&bias[..m]), Bias::Columns(&bias[..n])] {
+        let expected = expected(sizes, &a, &b, bias);
+        let mut results: Vec<Vec<f32>> = Vec::new();
+        for isa in Isa::available() {
+            for threads in [Threads::serial(), Threads::new(3).unwrap()] {
+                let packed = PackedB::new(isa, &threads, k, n, &b);
+                for right in [Right::Plain(b), Right::Packed(&packed)] {
+                    let mut out = vec![f32::NAN; m * n];
+                    let seen = std::sync::Mutex::new(vec![0; m * n]);
+                    let finish = |run: &mut [f32], offset: usize| {
+                        run.iter_mut().for_each(|x| *x *= 2.0);
+                        seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
+                    };
+                    gemm(isa, &threads, sizes, &a, &right, bias, &mut out, Some(&finish));
+                    assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{sizes:?}");
+                    results.push(out);
+                }
+            }
+        }
+        for (i, expected) in expected.iter().enumerate() {
+            let found = f64::from(results[0][i]) / 2.0;
+            assert!((found - expected).abs() <= 1e-6 * (k as f64 + 1.0), "{sizes:?} {i}: {found} {expected}");
+        }
+        assert!(results.iter().all(|other| *other == results[0]), "{sizes:?}: not the same bits everywhere");
+    }
+}
+
+#[test]
+fn products_of_all_shapes() {
+    let sizes = [
+        (1, 1, 1),
+        (1, 50, 7),
+        (2, 97, 33),
+        (3, 5, 2),
+        (7, 48, 16),
+        (9, 49, 64),
+        (17, 130, 5),
+        (70, 64, 30),
+        (65, 400, 11),
+        (5, 3, 0),
+        (0, 4, 3),
+        (4, 0, 3),
+        (130, 20, 70),
+        (2, 16, 4100),
+        (9, 16, 2050),
+    ];
+    for (m, n, k) in sizes {
+        for transposed in [[false, false], [true, false], [false, true], [true, true]] {
+            check(Sizes { m, n, k }, transposed);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The register tile that matrix products and convolutions are made of.
+//!
+//! A tile is a few rows by a few vectors of the output. Its sums stay in registers while it walks through the depth:
+//! one scalar of the left side a row, broadcast, times a row of vectors of the right side. The right side's rows lie at
+//! offsets from a table, so that a matrix, a packed panel and the shifted windows of an image are one and the same.
+
+use crate::isa::Isa;
+use crate::vector::Vector;
+
+/// What the sums begin with.
+#[derive(Clone, Copy)]
+pub(crate) enum Start {
+    /// Nothing.
+    Zero,
+    /// One value a row.
+    Rows(*const f32),
+    /// One value a column.
+    Columns(*const f32),
+    /// What the output holds.
+    Output,
+}
+
+/// The operands of one tile: `out[m][c] = start + Σₖ a[m · a_row + k · a_step] · b[offsets[k] + c]` for `c < width`.
+pub(crate) struct Tile<'a> {
+    pub a: *const f32,
+    pub a_row: usize,
+    pub a_step: usize,
+    pub b: *const f32,
+    /// One entry a step through the depth.
+    pub offsets: &'a [u32],
+    pub start: Start,
+    pub out: *mut f32,
+    pub out_row: usize,
+    /// The number of columns; the tile of `n` vectors takes `(n - 1) · lanes + 1 ..= n · lanes`.
+    pub width: usize,
+}
+
+/// A tile of a fixed number of rows and vectors.
+///
+/// # Safety
+/// Every address that the formula of [`Tile`] names is inside its allocation, `out` is written by nobody else, and the
+/// processor has the instruction set.
+type Kernel = unsafe fn(&Tile);
+
+/// The tiles of one instruction set.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiles {
+    /// Elements in a vector.
+    pub lanes: usize,
+    /// By number of rows less one, by number of vectors less one.
+    kernels: &'static [&'static [Kernel]],
+}
+
+impl Tiles {
+    pub fn of(isa: Isa) -> Tiles {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Tiles { lanes: 16, kernels: x86::AVX512 },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2 },
+            _ => Tiles { lanes: 1, kernels: SCALAR },
+        }
+    }
+
+    /// The greatest number of rows.
+    pub fn rows(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// The greatest number of vectors in a tile of `rows` rows.
+    pub fn vectors(&self, rows: usize) -> usize {
+        self.kernels[rows - 1].len()
+    }
+
+    /// Computes a block of `rows` rows and any width, tile after tile.
+    ///
+    /// # Safety
+    /// As for [`Kernel`]; `tile.width` is the block's, `rows` is at most [`Tiles::rows`].
+    pub unsafe fn run(&self, rows: usize, tile: Tile) {
+        let kernels = self.kernels[rows - 1];
+        let vectors = tile.width.div_ceil(self.lanes);
+        let count = vectors.div_ceil(kernels.len());
+        for i in 0..count {
+            let (first, end) = (vectors * i / count, vectors * (i + 1) / count);
+            let column = first * self.lanes;
+            // SAFETY: the tiles lie side by side inside the block.
+            unsafe {
+                kernels[end - first - 1](&Tile {
+                    b: tile.b.add(column),
+                    out: tile.out.add(column),
+                    start: tile.start.at(column),
+                    width: tile.width.min(end * self.lanes) - column,
+                    ..tile
+                });
+            }
+        }
+    }
+}
+
+impl Start {
+    /// The start of the tile whose first column is `column`.
+    ///
+    /// # Safety
+    /// The values of the columns reach that far.
+    unsafe fn at(self, column: usize) -> Start {
+        match self {
+            // SAFETY: the caller's promise.
+            Start::Columns(values) => Start::Columns(unsafe { values.add(column) }),
+            other => other,
+        }
+    }
+}
+
+/// See [`Kernel`]. The last vector is masked, so that nothing beyond `width` is touched.
+#[inline(always)]
+unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: the caller's promise covers every address below.
+    unsafe {
+        let last = t.width - (VECTORS - 1) * V::LANES;
+        let mut sums = begin::<V, ROWS, VECTORS>(t, last);
+        let mut a = t.a;
+        for &offset in t.offsets {
+            let b = row::<V, VECTORS>(t.b.add(offset as usize), last);
+            for (m, sums) in sums.iter_mut().enumerate() {
+                let a = V::splat(*a.add(m * t.a_row));
+                for (sum, &b) in sums.iter_mut().zip(&b) {
+                    *sum = a.mul_add(b, *sum);
+                }
+            }
+            a = a.wrapping_add(t.a_step);
+        }
+        for (m, sums) in sums.iter().enumerate() {
+            let out = t.out.add(m * t.out_row);
+            for (v, sum) in sums.iter().enumerate().take(VECTORS - 1) {
+                sum.store(out.add(v * V::LANES));
+            }
+            sums[VECTORS - 1].store_first(out.add((VECTORS - 1) * V::LANES), last);
+        }
+    }
+}
+
+/// `width` elements as vectors, the last of which has `last` elements.
+#[inline(always)]
+unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
+    let mut row = [V::splat(0.0); VECTORS];
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (v, vector) in row.iter_mut().enumerate().take(VECTORS - 1) {
+            *vector = V::load(from.add(v * V::LANES));
+        }
+        row[VECTORS - 1] = V::load_first(from.add((VECTORS - 1) * V::LANES), last);
+    }
+    row
+}
+
+#[inline(always)]
+unsafe fn begin<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, last: usize) -> [[V; VECTORS]; ROWS] {
+    let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
+    // SAFETY: the caller's promise.
+    unsafe {
+        match t.start {
+            Start::Zero => {}
+            Start::Rows(values) => {
+                for (m, sums) in sums.iter_mut().enumerate() {
+                    *sums = [V::splat(*values.add(m)); VECTORS];
+                }
+            }
+            Start::Columns(values) => sums = [row::<V, VECTORS>(values, last); ROWS],
+            Start::Output => {
+                for (m, sums) in sums.iter_mut().enumerate() {
+                    *sums = row::<V, VECTORS>(t.out.add(m * t.out_row), last);
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// A table of [`Kernel`]s: for each number of rows, the numbers of vectors that leave no sum outside the registers.
+macro_rules! kernels {
+    ($function:ident: $($rows:literal [$($vectors:literal)*])*) => {
+        &[$(&[$($function::<$rows, $vectors> as Kernel),*] as &[Kernel]),*]
+    };
+}
+
+unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: the caller's promise.
+    unsafe { tile::<f32, ROWS, VECTORS>(t) }
+}
+
+static SCALAR: &[&[Kernel]] = kernels!(scalar: 1 [1 2 3 4] 2 [1 2 3 4]);
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{tile, Kernel, Tile};
+    use crate::vector::{F32x16, F32x8};
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
+    unsafe fn avx512<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<F32x16, ROWS, VECTORS>(t) }
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<F32x8, ROWS, VECTORS>(t) }
+    }
+
+    /// 32 registers.
+    pub(super) static AVX512: &[&[Kernel]] = kernels!(avx512:
+        1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8] 3 [1 2 3 4 5 6] 4 [1 2 3 4 5 6]
+        5 [1 2 3 4] 6 [1 2 3 4] 7 [1 2 3] 8 [1 2 3]);
+    /// 16 registers.
+    pub(super) static AVX2: &[&[Kernel]] = kernels!(avx2:
+        1 [1 2 3 4 5 6] 2 [1 2 3 4] 3 [1 2 3] 4 [1 2] 5 [1 2] 6 [1 2]);
+}
