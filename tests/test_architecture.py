@@ -14,12 +14,12 @@ ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
 
 PYTHON_LAYERS = [
-    {"_runtime", "dtypes", "origin", "onnx_schema", "options"},
+    {"_runtime", "dtypes", "origin", "onnx_schema"},
     {"errors", "graph"},
     {"load", "plan", "text", "verify"},
     {"lower"},
     {"passes"},
-    {"pipeline", "session"},
+    {"options", "pipeline", "session"},
     {"check", "export", "reference", "samples", "zoo"},
     {"backend"},
     {"cli"},

@@ -19,7 +19,7 @@ echo (float[batch, 3] x, int64[2] n) => (float[batch, 3] y, int64[2] m) { y = Id
 """
 REFUSED = """
 <ir_version: 9, opset_import: ["": 20, "private": 1]>
-odd (float[2] x) => (float[2] z) { y = private.Melt(x)  z = private.Freeze(x) }
+odd (float[2] x) => (float[2] y, float[2] z) { y = private.Melt(x)  z = private.Freeze(x) }
 """
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 N = np.array([3, 4])
@@ -236,3 +236,24 @@ def test_without_onnxruntime_verify_says_what_to_install(
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert run("verify", "echo.onnx") == 1
     assert 'pip install "candle-compiler[check]"' in capsys.readouterr().err
+
+
+def test_compile_writes_a_report(folder: Path) -> None:
+    assert run("compile", "echo.onnx", "--report", "report.html") == 0
+    page = (folder / "report.html").read_text()
+    assert "2 nodes became" in page
+    assert "Identity" in page
+
+
+def test_compile_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "--help") == 0
+    assert "drop_identities" in capsys.readouterr().out
+
+
+def test_compile_runs_the_passes_that_are_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "echo.onnx", "--json", "--passes", "drop_identities") == 0
+    names = [each["name"] for each in json.loads(capsys.readouterr().out)["passes"]]
+    assert "drop_identities" in names
+    assert "merge_duplicates" not in names
+    assert run("compile", "echo.onnx", "--passes", "melt") == 1
+    assert "CC0503" in capsys.readouterr().err

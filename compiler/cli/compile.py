@@ -4,19 +4,48 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli import arguments
-from compiler.cli.output import console, json_option, megabytes, print_json, table, working
+from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_whole
 
 if TYPE_CHECKING:
     from compiler import Plan
+    from compiler.passes.report import Report
 
 
-@click.command(short_help="Compile an ONNX model into a plan.")
+@dataclass
+class Record:
+    """What the passes did, each with the time it took, as they report it."""
+
+    passes: list[tuple[Report, float]] = field(default_factory=list)
+    last: float = field(default_factory=time.perf_counter)
+
+    def add(self, report: Report) -> None:
+        """Note what a pass did."""
+        now = time.perf_counter()
+        self.passes.append((report, now - self.last))
+        self.last = now
+
+
+class Command(click.Command):
+    """The verb, with the names of the passes at the end of its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the passes that `--passes` chooses from."""
+        from compiler import Options
+        from compiler.pipeline import passes
+
+        optional = {step.name: step.summary for step in passes(Options()) if not step.needed}
+        with formatter.section("Optional passes, in order"):
+            formatter.write_dl(list(optional.items()))
+
+
+@click.command(cls=Command, short_help="Compile an ONNX model into a plan.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="PLAN", help="The plan file.  [default: MODEL.plan]"
@@ -25,9 +54,8 @@ if TYPE_CHECKING:
 @click.option("--passes", metavar="LIST", help="Run only these optional passes, separated by commas.")
 @click.option("--no-optimize", is_flag=True, help="Run only the passes that correctness needs.")
 @click.option("--strip-origins", is_flag=True, help="Leave module paths and source lines out of the plan.")
-@click.option(
-    "--verify-passes", is_flag=True, help="Verify the graph after every pass, to find faults of the compiler."
-)
+@click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass: finds faults of the compiler.")
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE.html", help="Write what each pass did, where.")
 @json_option
 def command(
     model: Path,
@@ -37,6 +65,7 @@ def command(
     no_optimize: bool,
     strip_origins: bool,
     verify_passes: bool,
+    report: Path | None,
     as_json: bool,
 ) -> None:
     """Compile MODEL (.onnx) into a plan, and tell what was done to it.
@@ -46,16 +75,19 @@ def command(
     \b
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
-    candlec compile model.onnx --passes fold_weight_norm,fuse_conv
+    candlec compile model.onnx --passes fold_weight_norm,fuse_conv --report report.html
     """
     import compiler
+    from compiler.cli.report_page import page
 
+    record = Record()
     options = compiler.Options(
         optimize=not no_optimize,
         passes=None if passes is None else [name for name in passes.split(",") if name],
         dims=sizes,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
+        on_pass=record.add,
     )
     target = output or model.with_suffix(".plan")
     start = time.perf_counter()
@@ -63,25 +95,52 @@ def command(
         plan = compiler.compile(model, options)
     seconds = time.perf_counter() - start
     plan.save(target)
-    _tell(plan, target, seconds, as_json)
-
-
-def _tell(plan: Plan, target: Path, seconds: float, as_json: bool) -> None:
-    """What became of the model."""
-    document = plan.document
-    steps = Counter(next(iter(step["op"])) for step in document["main"]["steps"])
-    size = len(plan.data)
+    if report is not None:
+        write_whole(report, page(model, plan, [each for each, _ in record.passes]).encode())
     if as_json:
-        print_json(
+        print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
+    else:
+        _tell(plan, record)
+        console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _facts(plan: Plan, record: Record) -> dict[str, Any]:
+    return {
+        "bytes": len(plan.data),
+        "steps": dict(_steps(plan)),
+        "passes": [
             {
-                "ok": True,
-                "plan": str(target),
-                "bytes": size,
+                "name": report.name,
+                "nodes_before": report.nodes_before,
+                "nodes_after": report.nodes_after,
                 "seconds": seconds,
-                "passes": document["passes"],
-                "steps": dict(steps),
+                "fired": dict(Counter(each.rule for each in report.fired)),
+                "warnings": [str(each) for each in report.warnings],
             }
-        )
-        return
-    table(("step", ">count"), ((name, str(count)) for name, count in steps.most_common()))
-    console.print(f"{target}: {sum(steps.values())} steps, {megabytes(size)}, compiled in {seconds:.2f} s")
+            for report, seconds in record.passes
+        ],
+    }
+
+
+def _steps(plan: Plan) -> Counter[str]:
+    return Counter(next(iter(step["op"])) for step in plan.document["main"]["steps"])
+
+
+def _tell(plan: Plan, record: Record) -> None:
+    """The passes that did something, and what is left to do in a run."""
+    rows = [_row(report, seconds) for report, seconds in record.passes if report.fired]
+    if rows:
+        table(("pass", ">nodes", "", ">time", "what it did"), rows)
+    for report, _ in record.passes:
+        for warning in report.warnings:
+            console.print(str(warning), style="yellow", soft_wrap=True)
+    before = record.passes[0][0].nodes_before if record.passes else 0
+    steps = _steps(plan)
+    kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
+    console.print(f"{before} nodes became {sum(steps.values())} steps: {kinds}")
+
+
+def _row(report: Report, seconds: float) -> tuple[str, ...]:
+    fired = Counter(each.rule for each in report.fired)
+    done = ", ".join(f"{rule} ×{count}" if count > 1 else rule for rule, count in fired.most_common())
+    return report.name, str(report.nodes_before), f"→ {report.nodes_after}", f"{1e3 * seconds:.0f} ms", done
