@@ -1,4 +1,4 @@
-"""Transpose, DepthToSpace, SpaceToDepth: the same elements in another order."""
+"""Transpose, DepthToSpace, SpaceToDepth, ReverseSequence: the same elements in another order."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ def depth_to_space(node: Node, build: PlanBuilder) -> Value:
 def space_to_depth(node: Node, build: PlanBuilder) -> Value:
     """`SpaceToDepth`."""
     return build(ops.SpaceToDepth(block_size=_block_size(node), channels_first=_channels_first(node)), node.input(0))
+
+
+@lowers("ReverseSequence", newest=28)
+def reverse_sequence(node: Node, build: PlanBuilder) -> Value:
+    """`ReverseSequence`: batch and time are the first two axes."""
+    axes = (node.int("time_axis", 0), node.int("batch_axis", 1))
+    if sorted(axes) != [0, 1]:
+        node.refuse("CC0202", f"ReverseSequence has time and batch axes {axes}, which are not 0 and 1")
+    return build(ops.ReverseSequence(time_first=axes[0] == 0), node.input(0), node.input(1))
 
 
 def _block_size(node: Node) -> int:

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from moved import DTYPES, numbered
 
@@ -45,3 +46,11 @@ def test_space_to_depth_of_neighbouring_pixels(check_node):
     blocks = x.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)
     attributes = {"mode": "CRD", "blocksize": 2}
     check_node("SpaceToDepth", [x], opset=28, attributes=attributes, rtol=0, atol=0, expected=[blocks])
+
+
+@pytest.mark.parametrize(("time", "lengths"), [(0, [4, 3, 2, 0]), (1, [1, 2, 3, 4])])
+@pytest.mark.parametrize("shape", [(4, 4), (4, 4, 3)])
+def test_reverse_sequence(check_node, time, lengths, shape):
+    attributes = {"time_axis": time, "batch_axis": 1 - time}
+    inputs = [numbered(shape), np.array(lengths)]
+    check_node("ReverseSequence", inputs, opset=10, attributes=attributes, rtol=0, atol=0)

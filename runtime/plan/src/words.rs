@@ -141,6 +141,19 @@ pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Arr
     Array::from_storage(storage, dims, dtype)
 }
 
+/// A tensor of the same elements that shares no storage.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn copy(array: &Array) -> Result<Array> {
+    fn copied<W: Word>(array: &Array) -> Result<Array> {
+        let mut words = room::<W>(array.dims())?;
+        words.copy_from_slice(&read::<W>(array)?);
+        self::array(words, array.dims(), array.dtype())
+    }
+    by_width!(array.dtype(), W => copied::<W>(array))
+}
+
 /// Rewrites the words of a tensor that [`Call::take`](crate::kernel::Call::take) gave away.
 ///
 /// # Errors

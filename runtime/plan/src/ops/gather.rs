@@ -140,7 +140,7 @@ impl Kernel for GatherNd {
 }
 
 /// The runs of `run` elements that begin at `places`, as a tensor of shape `dims`.
-fn runs(x: &Array, places: &[usize], run: usize, dims: &[usize], call: &Call) -> Result<Array> {
+pub(super) fn runs(x: &Array, places: &[usize], run: usize, dims: &[usize], call: &Call) -> Result<Array> {
     by_width!(x.dtype(), W => {
         let mut out = words::room::<W>(dims)?;
         gather_runs(&words::read::<W>(x)?, places, run, &mut out, call.threads);

@@ -5,6 +5,7 @@ use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::gather::runs;
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
@@ -150,6 +151,50 @@ impl Kernel for SpaceToDepth {
     }
 }
 
+/// `X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two axes, of which
+/// one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
+///
+/// Source: [ONNX ReverseSequence](https://onnx.ai/onnx/operators/onnx__ReverseSequence.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReverseSequence {
+    /// Whether the first axis is time, and the second one the batch.
+    pub time_first: bool,
+}
+
+impl Kernel for ReverseSequence {
+    fn arity(&self) -> Arity {
+        Arity::exact(2, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let x = inputs.tensor(0)?;
+        if x.rank().is_some_and(|rank| rank < 2) || inputs.tensor(1)?.rank().is_some_and(|rank| rank != 1) {
+            bail!("expected a tensor of rank 2 or more and a list of lengths, found {} and {}", inputs.get(0)?, inputs.get(1)?);
+        }
+        Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&[call.value(0)?])?;
+        let (x, lengths) = (&data.arrays[0], axes::dims(&call.tensor(1)?.to_i64()?)?);
+        let &[first, second, ..] = x.dims() else { bail!("expected two axes or more, found {:?}", x.dims()) };
+        let (steps, batch) = if self.time_first { (first, second) } else { (second, first) };
+        if lengths.len() != batch || lengths.iter().any(|&length| length > steps) {
+            bail!("lengths {lengths:?} do not fit a batch of {batch} with {steps} steps");
+        }
+        let reversed = |step: usize, length: usize| if step < length { length - 1 - step } else { step };
+        let run: usize = x.dims()[2..].iter().product();
+        let start = |i: usize| {
+            let (a, b) = (i / second, i % second);
+            let (a, b) = if self.time_first { (reversed(a, lengths[b]), b) } else { (a, reversed(b, lengths[a])) };
+            (a * second + b) * run
+        };
+        let starts: Vec<usize> = (0..first * second).map(start).collect();
+        Ok(vec![data.restore(runs(x, &starts, run, x.dims(), call)?)?])
+    }
+}
+
 /// The axes of `x` in another order; a view where no element moves.
 fn transposed(x: &Array, order: &[usize], threads: &Threads) -> Result<Array> {
     let view = View::contiguous(x.dims()).permute(order);
@@ -198,6 +243,20 @@ mod tests {
         assert!(run(&DepthToSpace { block_size: 3, channels_first: true }, &[Some(x.clone())]).is_err());
         assert!(run(&SpaceToDepth { block_size: 2, channels_first: false }, &[Some(x.clone())]).is_err());
         assert!(run(&SpaceToDepth { block_size: 0, channels_first: false }, &[Some(x)]).is_err());
+    }
+
+    #[test]
+    fn reverses_the_beginning_of_sequences() {
+        let x = tensor(&[0u16, 1, 2, 3, 4, 5], &[2, 3]);
+        let reverse = |time_first, lengths: &[i64]| {
+            let y = run(&ReverseSequence { time_first }, &[Some(x.clone()), Some(tensor(lengths, &[lengths.len()]))]).ok()?;
+            let data = y.tensor().expect("a tensor").read::<u16>().expect("uint16").to_vec();
+            Some(data)
+        };
+        assert_eq!(reverse(false, &[3, 2]), Some(vec![2, 1, 0, 4, 3, 5]));
+        assert_eq!(reverse(true, &[2, 1, 0]), Some(vec![3, 1, 2, 0, 4, 5]));
+        assert_eq!(reverse(true, &[2, 3, 0]), None);
+        assert_eq!(reverse(false, &[1]), None);
     }
 
     #[test]

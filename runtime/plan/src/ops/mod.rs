@@ -44,11 +44,14 @@ macro_rules! ops {
 ops! {
     control: If Loop Scan;
     gather: Gather GatherElements GatherNd;
+    generate: EyeLike Fill OneHot Range;
     identity: Identity;
     join: Concat Split;
-    layout: DepthToSpace SpaceToDepth Transpose;
+    layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
     pad: CenterCropPad Pad;
     repeat: Expand Tile;
+    scatter: ScatterElements ScatterNd TensorScatter;
+    select: Compress NonZero Trilu Unique;
     shape: Shape Size;
     slice: Slice;
     views: Flatten Reshape Squeeze Unsqueeze;

@@ -1,0 +1,31 @@
+"""Trilu, Compress, NonZero, Unique: elements kept, dropped and found by a condition or by their value."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Trilu", newest=14)
+def trilu(node: Node, build: PlanBuilder) -> Value:
+    """`Trilu`."""
+    return build(ops.Trilu(upper=bool(node.int("upper", 1))), node.input(0), node.optional(1))
+
+
+@lowers("Compress", newest=28)
+def compress(node: Node, build: PlanBuilder) -> Value:
+    """`Compress`."""
+    return build(ops.Compress(axis=node.int("axis", None)), node.input(0), node.input(1))
+
+
+@lowers("NonZero", newest=13)
+def non_zero(node: Node, build: PlanBuilder) -> Value:
+    """`NonZero`."""
+    return build(ops.NonZero(), node.input(0))
+
+
+@lowers("Unique", newest=28)
+def unique(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`Unique`."""
+    op = ops.Unique(axis=node.int("axis", None), sorted=bool(node.int("sorted", 1)))
+    return build(op, node.input(0), outputs=node.outputs)

@@ -1,0 +1,366 @@
+//! Elements and rows written by index.
+
+use candle_plan_kernels::indexed::scatter_runs;
+use half::{bf16, f16};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::gather::{element_places, index_type, vector_places};
+use crate::axes;
+use crate::bail;
+use crate::by_width;
+use crate::dispatch;
+use crate::dtype::{Bool, Element};
+use crate::error::Result;
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::movable::Movable;
+use crate::types::Type;
+use crate::value::{Array, Value};
+use crate::words;
+
+/// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,
+/// `Y[i₀, …, indices[i₀, …], …] ⟵ updates[i₀, …]`, the index on `axis`. A negative index counts from the end; where places
+/// repeat, updates follow their order. Inputs: `X`, `indices`, `updates`.
+///
+/// Source: [ONNX ScatterElements](https://onnx.ai/onnx/operators/onnx__ScatterElements.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScatterElements {
+    /// The axis; a negative one counts from the end.
+    pub axis: i64,
+    /// What an update does to the element that stands there.
+    pub reduction: Reduction,
+}
+
+/// What an update does to the element that stands at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reduction {
+    /// It takes its place.
+    None,
+    /// It is added (booleans: or).
+    Add,
+    /// It is multiplied with it (booleans: and).
+    Mul,
+    /// The smaller of both stays; the update, where they do not compare.
+    Min,
+    /// The larger of both stays; the update, where they do not compare.
+    Max,
+}
+
+impl Kernel for ScatterElements {
+    fn arity(&self) -> Arity {
+        Arity::exact(3, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let (x, indices, updates) = (inputs.tensor(0)?, index_type(inputs, 1)?, inputs.tensor(2)?);
+        if let Some(rank) = x.rank() {
+            axes::resolve(self.axis, rank)?;
+            if [indices, updates].iter().any(|other| other.rank().is_some_and(|other| other != rank)) {
+                bail!("indices and updates do not have the tensor's rank {rank}");
+            }
+        }
+        written(inputs, 2)
+    }
+
+    fn in_place(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let target = Target::new(call, 2)?;
+        let indices = call.tensor(1)?;
+        let places = element_places(target.array().dims(), indices, self.axis)?;
+        if target.updates().dims() != indices.dims() {
+            bail!("updates of shape {:?} do not fit indices of shape {:?}", target.updates().dims(), indices.dims());
+        }
+        target.write(&places, 1, self.reduction)
+    }
+}
+
+/// `X` with parts written that the vectors of `indices [.., k]` lead to:
+/// `Y[indices[i, 0], …, indices[i, k - 1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts from the
+/// end; where places repeat, updates follow their order.
+///
+/// Source: [ONNX ScatterND](https://onnx.ai/onnx/operators/onnx__ScatterND.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScatterNd {
+    /// What an update does to the element that stands there.
+    pub reduction: Reduction,
+}
+
+impl Kernel for ScatterNd {
+    fn arity(&self) -> Arity {
+        Arity::exact(3, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        index_type(inputs, 1)?;
+        written(inputs, 2)
+    }
+
+    fn in_place(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let target = Target::new(call, 2)?;
+        let (dims, indices) = (target.array().dims(), call.tensor(1)?);
+        let (places, depth) = vector_places(dims, indices, 0)?;
+        let expected = [&indices.dims()[..indices.rank() - 1], &dims[depth..]].concat();
+        if target.updates().dims() != expected {
+            bail!("updates have shape {:?} where {expected:?} is needed", target.updates().dims());
+        }
+        let run = dims[depth..].iter().product();
+        target.write(&places, run, self.reduction)
+    }
+}
+
+/// A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, the place on `axis`, modulo the
+/// cache's size where `circular`. Inputs: `cache [B, …, S, …]`, `update [B, …, s, …]`, `w: [B]` (absent: zeros).
+///
+/// Source: [ONNX TensorScatter](https://onnx.ai/onnx/operators/onnx__TensorScatter.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TensorScatter {
+    /// The axis of rows, not the first one; a negative one counts from the end.
+    pub axis: i64,
+    /// Whether rows beyond the end are written from the start again.
+    pub circular: bool,
+}
+
+impl Kernel for TensorScatter {
+    fn arity(&self) -> Arity {
+        Arity::inputs(2..=3)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        if let Some(rank) = inputs.tensor(0)?.rank() {
+            self.row_axis(rank)?;
+        }
+        if inputs.optional(2).is_some() {
+            index_type(inputs, 2)?;
+        }
+        written(inputs, 1)
+    }
+
+    fn in_place(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let target = Target::new(call, 1)?;
+        let (dims, new) = (target.array().dims(), target.updates().dims());
+        let axis = self.row_axis(dims.len())?;
+        let fits = |(i, (&old, &new)): (usize, (&usize, &usize))| if i == axis { new <= old } else { new == old };
+        if dims.len() != new.len() || !dims.iter().zip(new).enumerate().all(fits) {
+            bail!("an update of shape {new:?} does not fit a cache of shape {dims:?}");
+        }
+        let first = match call.optional_tensor(2)? {
+            Some(first) => axes::dims(&first.to_i64()?)?,
+            None => vec![0; dims[0]],
+        };
+        if first.len() != dims[0] {
+            bail!("{} places to write at for a batch of {}", first.len(), dims[0]);
+        }
+        let places = self.places(dims, axis, new[axis], &first)?;
+        let run = dims[axis + 1..].iter().product();
+        target.write(&places, run, Reduction::None)
+    }
+}
+
+impl TensorScatter {
+    fn row_axis(&self, rank: usize) -> Result<usize> {
+        match axes::resolve(self.axis, rank)? {
+            0 => bail!("axis 0 is the batch"),
+            axis => Ok(axis),
+        }
+    }
+
+    /// Where each new row begins.
+    fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Vec<usize>> {
+        let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
+        let per_batch: usize = dims[1..axis].iter().product();
+        let mut places = Vec::with_capacity(dims[0] * per_batch * rows);
+        for (batch, &first) in first.iter().enumerate() {
+            if rows > 0 && !self.circular && first > size - rows {
+                bail!("{rows} rows from {first} on go beyond the cache of {size}");
+            }
+            for prefix in batch * per_batch..(batch + 1) * per_batch {
+                places.extend((0..rows).map(|row| (prefix * size + (first % size + row) % size) * run));
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// The type of tensor 0, which updates of its dtype in input `updates` are written into.
+fn written(inputs: &Types, updates: usize) -> Result<Vec<Type>> {
+    let (x, updates) = (inputs.tensor(0)?, inputs.tensor(updates)?);
+    if x.dtype != updates.dtype {
+        bail!("{} updates cannot be written into a {} tensor", updates.dtype, x.dtype);
+    }
+    Ok(vec![Type::Tensor(x.clone())])
+}
+
+/// A tensor to write into, and what is written.
+struct Target {
+    data: Movable,
+    mine: bool,
+}
+
+impl Target {
+    /// Input 0, taken where it dies here, and input `updates`.
+    fn new(call: &mut Call, updates: usize) -> Result<Target> {
+        let taken = call.take(0).map(Value::from);
+        let data = match &taken {
+            Some(value) => Movable::new(&[value, call.value(updates)?])?,
+            None => Movable::new(&[call.value(0)?, call.value(updates)?])?,
+        };
+        Ok(Target { mine: taken.is_some(), data })
+    }
+
+    fn array(&self) -> &Array {
+        &self.data.arrays[0]
+    }
+
+    fn updates(&self) -> &Array {
+        &self.data.arrays[1]
+    }
+
+    /// Writes one run of updates at each place; every run lies inside the tensor.
+    fn write(self, places: &[usize], run: usize, reduction: Reduction) -> Result<Vec<Value>> {
+        let dtype = self.array().dtype();
+        let result = if self.mine { self.array().clone() } else { words::copy(self.array())? };
+        if reduction == Reduction::None {
+            by_width!(dtype, W => {
+                let updates = words::read::<W>(self.updates())?;
+                words::update::<W>(&result, |data| scatter_runs(data, places, run, &updates, |_, update| update))
+            })?;
+        } else {
+            dispatch!("a reduction", dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, Bool], T => {
+                let updates = self.updates().read::<T>()?;
+                result.update::<T>(|data| {
+                    match reduction {
+                        Reduction::Add => scatter_runs(data, places, run, &updates, Reduce::add),
+                        Reduction::Mul => scatter_runs(data, places, run, &updates, Reduce::mul),
+                        Reduction::Min => scatter_runs(data, places, run, &updates, Reduce::min),
+                        _ => scatter_runs(data, places, run, &updates, Reduce::max),
+                    }
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(vec![self.data.restore(result)?])
+    }
+}
+
+/// The reductions of two elements.
+trait Reduce: Element + PartialOrd {
+    fn add(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+
+    fn min(self, other: Self) -> Self {
+        if self < other {
+            self
+        } else {
+            other
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        if self > other {
+            self
+        } else {
+            other
+        }
+    }
+}
+
+macro_rules! reduce {
+    ($($element:ty)+: $a:ident, $b:ident, $add:expr, $mul:expr) => {
+        $(impl Reduce for $element {
+            fn add(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $add
+            }
+
+            fn mul(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $mul
+            }
+        })+
+    };
+}
+
+reduce!(f32 f64: a, b, a + b, a * b);
+reduce!(i8 i16 i32 i64 u8 u16 u32 u64: a, b, a.wrapping_add(b), a.wrapping_mul(b));
+reduce!(f16: a, b, f16::from_f32(a.to_f32() + b.to_f32()), f16::from_f32(a.to_f32() * b.to_f32()));
+reduce!(bf16: a, b, bf16::from_f32(a.to_f32() + b.to_f32()), bf16::from_f32(a.to_f32() * b.to_f32()));
+reduce!(Bool: a, b, Bool(a.0 | b.0), Bool(a.0 & b.0));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn found<T: Element>(kernel: &dyn Kernel, inputs: &[Value]) -> Option<Vec<T>> {
+        let inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
+        run(kernel, &inputs).ok().map(|y| y.tensor().expect("a tensor").read::<T>().expect("its dtype").to_vec())
+    }
+
+    #[test]
+    fn elements() {
+        let x = tensor(&[1i32, 2, 3, 4, 5, 6], &[2, 3]);
+        let inputs = |indices: &[i64], dims: &[usize]| {
+            let updates: Vec<i32> = (10..).take(indices.len()).collect();
+            [x.clone(), tensor(indices, dims), tensor(&updates, dims)]
+        };
+        let op = |axis, reduction| ScatterElements { axis, reduction };
+        let cases: [(i64, Reduction, &[i64], &[usize], Option<[i32; 6]>); 8] = [
+            (1, Reduction::None, &[2, 0, -1, 1], &[2, 2], Some([11, 2, 10, 4, 13, 12])),
+            (0, Reduction::None, &[1, 0, 1], &[1, 3], Some([1, 11, 3, 10, 5, 12])),
+            (-1, Reduction::Add, &[0, 0, 0], &[1, 3], Some([34, 2, 3, 4, 5, 6])),
+            (1, Reduction::Mul, &[2], &[1, 1], Some([1, 2, 30, 4, 5, 6])),
+            (1, Reduction::Min, &[0, 1], &[1, 2], Some([1, 2, 3, 4, 5, 6])),
+            (1, Reduction::Max, &[0, 1], &[1, 2], Some([10, 11, 3, 4, 5, 6])),
+            (1, Reduction::None, &[3], &[1, 1], None),
+            (0, Reduction::None, &[0], &[1], None),
+        ];
+        for (axis, reduction, indices, dims, expected) in cases {
+            let y = found::<i32>(&op(axis, reduction), &inputs(indices, dims));
+            assert_eq!(y, expected.map(Vec::from), "{axis} {reduction:?} {indices:?}");
+        }
+        let misfit = [x.clone(), tensor(&[0i64], &[1, 1]), tensor(&[1i32, 2], &[1, 2])];
+        assert_eq!(found::<i32>(&op(0, Reduction::None), &misfit), None);
+    }
+
+    #[test]
+    fn parts() {
+        let x = tensor(&[1f32, 2.0, 3.0, 4.0], &[2, 2]);
+        let op = |reduction| ScatterNd { reduction };
+        let rows = [x.clone(), tensor(&[-1i64, 1], &[2, 1]), tensor(&[5f32, 6.0, 7.0, 8.0], &[2, 2])];
+        assert_eq!(found::<f32>(&op(Reduction::None), &rows), Some(vec![1.0, 2.0, 7.0, 8.0]));
+        assert_eq!(found::<f32>(&op(Reduction::Add), &rows), Some(vec![1.0, 2.0, 15.0, 18.0]));
+        let points = [x.clone(), tensor(&[0i64, 1, 1, 0], &[2, 2]), tensor(&[f32::NAN, 9.0], &[2])];
+        assert_eq!(found::<f32>(&op(Reduction::Max), &points).map(|y| (y[1].is_nan(), y[2])), Some((true, 9.0)));
+        let bad = [x.clone(), tensor(&[0i64, 2], &[1, 2]), tensor(&[0f32], &[1])];
+        assert_eq!(found::<f32>(&op(Reduction::None), &bad), None);
+        let misfit = [x, tensor(&[0i64], &[1, 1]), tensor(&[0f32], &[1])];
+        assert_eq!(found::<f32>(&op(Reduction::None), &misfit), None);
+    }
+
+    #[test]
+    fn caches() {
+        let cache = tensor(&[0u8; 6], &[2, 3, 1]);
+        let inputs = |first: &[i64]| [cache.clone(), tensor(&[1u8, 2, 3, 4], &[2, 2, 1]), tensor(first, &[2])];
+        let op = |circular| TensorScatter { axis: -2, circular };
+        assert_eq!(found::<u8>(&op(false), &inputs(&[1, 0])), Some(vec![0, 1, 2, 3, 4, 0]));
+        assert_eq!(found::<u8>(&op(true), &inputs(&[2, 4])), Some(vec![2, 0, 1, 0, 3, 4]));
+        assert_eq!(found::<u8>(&op(false), &inputs(&[2, 0])), None);
+        assert_eq!(found::<u8>(&op(false), &inputs(&[0, -1])), None);
+        assert_eq!(found::<u8>(&TensorScatter { axis: 0, circular: true }, &inputs(&[0, 0])), None);
+    }
+}
