@@ -40,6 +40,16 @@ class CenterCropPad(Op):
 
 
 @dataclass(frozen=True)
+class Compress(Op):
+    """The rows of `axis` of `X` whose entry in `condition: bool [n]` is true; rows beyond `n` are dropped. Without
+    `axis`, the elements of `X` in order.
+    """
+
+    axis: int | None = None
+    """The axis; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
 class Concat(Op):
     """The inputs, equal in all dimensions but `axis`, one after the other along `axis`."""
 
@@ -136,6 +146,24 @@ class Expand(Op):
 
 
 @dataclass(frozen=True)
+class EyeLike(Op):
+    """Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`."""
+
+    dtype: DType
+    """The element type of the result."""
+
+    k: int
+    """The diagonal: 0 is the main one, positive ones lie above it."""
+
+
+@dataclass(frozen=True)
+class Fill(Op):
+    """A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of
+    any dtype.
+    """
+
+
+@dataclass(frozen=True)
 class Flatten(Op):
     """`Y [Π X[..axis], Π X[axis..]] = X`. Source: [ONNX
     Flatten](https://onnx.ai/onnx/operators/onnx__Flatten.html).
@@ -206,6 +234,24 @@ class Loop(Op):
 
 
 @dataclass(frozen=True)
+class NonZero(Op):
+    """Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A
+    scalar counts as a list of one element.
+    """
+
+
+@dataclass(frozen=True)
+class OneHot(Op):
+    """`Y[…, d, …] = on` where `indices[…] = d` (negative ones count from `depth`), `off` elsewhere; the new axis
+    has size `depth`. Inputs: `indices`, `depth` (one element), `values [2]` = `off, on` of any dtype. Indices
+    outside `-depth .. depth` give `off` only; fractions are cut off.
+    """
+
+    axis: int
+    """The place of the new axis in the result; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
 class Origin(Struct):
     """Where a step came from: the nodes of the model that it does the work of, and the source lines that made
     them.
@@ -266,6 +312,17 @@ class Plan(Struct):
 
 
 @dataclass(frozen=True)
+class Range(Op):
+    """`Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`,
+    `delta`, one element each; float16 and bfloat16 are computed in float32.
+    """
+
+
+Reduction: TypeAlias = Literal["none", "add", "mul", "min", "max"]
+"""What an update does to the element that stands at its place."""
+
+
+@dataclass(frozen=True)
 class Reshape(Op):
     """`Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions
     leave; a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
@@ -273,6 +330,16 @@ class Reshape(Op):
 
     allow_zero: bool
     """Whether a 0 in the shape means a dimension of size 0."""
+
+
+@dataclass(frozen=True)
+class ReverseSequence(Op):
+    """`X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two
+    axes, of which one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
+    """
+
+    time_first: bool
+    """Whether the first axis is time, and the second one the batch."""
 
 
 @dataclass(frozen=True)
@@ -301,6 +368,31 @@ class Scanned(Struct):
 
     reverse: bool
     """Whether the last slice comes first."""
+
+
+@dataclass(frozen=True)
+class ScatterElements(Op):
+    """`X` with updates written where the indices say: for each place `i₀, …` of `indices`, `Y[i₀, …, indices[i₀,
+    …], …] ⟵ updates[i₀, …]`, the index on `axis`. A negative index counts from the end; where places repeat,
+    updates follow their order. Inputs: `X`, `indices`, `updates`.
+    """
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+    reduction: Reduction
+    """What an update does to the element that stands there."""
+
+
+@dataclass(frozen=True)
+class ScatterNd(Op):
+    """`X` with parts written that the vectors of `indices [.., k]` lead to: `Y[indices[i, 0], …, indices[i, k -
+    1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts from the end; where places
+    repeat, updates follow their order.
+    """
+
+    reduction: Reduction
+    """What an update does to the element that stands there."""
 
 
 @dataclass(frozen=True)
@@ -380,6 +472,20 @@ class Step(Struct):
 
 
 @dataclass(frozen=True)
+class TensorScatter(Op):
+    """A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, the place on `axis`,
+    modulo the cache's size where `circular`. Inputs: `cache [B, …, S, …]`, `update [B, …, s, …]`, `w: [B]`
+    (absent: zeros).
+    """
+
+    axis: int
+    """The axis of rows, not the first one; a negative one counts from the end."""
+
+    circular: bool
+    """Whether rows beyond the end are written from the start again."""
+
+
+@dataclass(frozen=True)
 class TensorType(Struct):
     """A tensor's dtype and shape."""
 
@@ -407,6 +513,16 @@ class Transpose(Op):
     """The order of axes; absent: reversed."""
 
 
+@dataclass(frozen=True)
+class Trilu(Op):
+    """The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j
+    - i ≥ k` (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
+    """
+
+    upper: bool
+    """Whether the upper triangle is kept."""
+
+
 class Type:
     """The type of a value."""
 
@@ -431,6 +547,20 @@ class Type:
 
 AnyType: TypeAlias = Type.Tensor | Type.Sequence | Type.Optional
 """Any `Type`."""
+
+
+@dataclass(frozen=True)
+class Unique(Op):
+    """The different rows of `axis` of `X` (without `axis`: the different elements), and three `int64` lists: where
+    each stands first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal,
+    and larger than numbers.
+    """
+
+    sorted: bool
+    """Whether the results ascend; else they stand in the order of their first occurrence."""
+
+    axis: int | None = None
+    """The axis; a negative one counts from the end."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,11 @@ def test_elements_counted_from_the_end(check_node):
 @pytest.mark.parametrize("dtype", REDUCED)
 def test_reductions(check_node, reduction, dtype):
     attributes = {"reduction": reduction}
-    inputs = [numbered((2, 3), dtype), np.array([[0, 1, 1], [1, 1, 0]]), numbered((6,), dtype)[::-1].reshape(2, 3).copy()]
+    inputs = [
+        numbered((2, 3), dtype),
+        np.array([[0, 1, 1], [1, 1, 0]]),
+        numbered((6,), dtype)[::-1].reshape(2, 3).copy(),
+    ]
     check_node("ScatterElements", inputs, opset=18, attributes=attributes, rtol=0, atol=0)
     inputs = [numbered((2, 3), dtype), np.array([[0], [1], [0]]), numbered((3, 3), dtype)]
     check_node("ScatterND", inputs, opset=18, attributes=attributes, rtol=0, atol=0)
@@ -40,7 +44,9 @@ def test_what_does_not_compare_is_overwritten(check_node):
 def test_reductions_of_booleans(check_node, reduction, expected):
     inputs = [np.array([0, 0, 1, 1], bool), np.arange(4), np.array([0, 1, 0, 1], bool)]
     attributes = {"reduction": reduction}
-    check_node("ScatterElements", inputs, opset=18, attributes=attributes, rtol=0, atol=0, expected=[np.array(expected, bool)])
+    check_node(
+        "ScatterElements", inputs, opset=18, attributes=attributes, rtol=0, atol=0, expected=[np.array(expected, bool)]
+    )
 
 
 @pytest.mark.parametrize("opset", [11, 16, 18])

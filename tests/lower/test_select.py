@@ -18,7 +18,9 @@ def test_trilu_of_every_type(check_node, dtype):
     check_node("Trilu", [x], opset=14, rtol=0, atol=0, expected=[np.triu(x)])
 
 
-@pytest.mark.parametrize(("axis", "condition"), [(0, [0, 1, 1]), (1, [1, 0, 1, 1]), (-1, [0, 1]), (None, [0, 1, 0, 0, 1, 1])])
+@pytest.mark.parametrize(
+    ("axis", "condition"), [(0, [0, 1, 1]), (1, [1, 0, 1, 1]), (-1, [0, 1]), (None, [0, 1, 0, 0, 1, 1])]
+)
 @pytest.mark.parametrize("dtype", ["float32", "string"])
 def test_compress(check_node, axis, condition, dtype):
     attributes = {} if axis is None else {"axis": axis}

@@ -232,6 +232,9 @@ impl Array {
         if T::DTYPE != self.dtype {
             return Err(Error::op(format!("expected {}, found {}", T::DTYPE, self.dtype)));
         }
+        if self.is_empty() {
+            return rewrite(&mut []); // candle refuses to write where a stride is 0
+        }
         let cell = Update {
             rewrite: std::cell::RefCell::new(Some(rewrite)),
             failure: Default::default(),
@@ -247,6 +250,9 @@ impl Array {
     /// # Errors
     /// `T`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
     pub fn into_elements<T: Element>(self) -> Result<Vec<T>> {
+        if self.is_empty() {
+            return Ok(self.bits::<T>()?.to_vec());
+        }
         let taken = Take::<T> { elements: Default::default() };
         self.tensor.inplace_op1(&taken)?;
         match taken.elements.into_inner() {

@@ -159,6 +159,10 @@ pub fn copy(array: &Array) -> Result<Array> {
 /// # Errors
 /// The elements have another width, or are not on the CPU.
 pub fn update<W: Word>(array: &Array, rewrite: impl FnOnce(&mut [W])) -> Result<()> {
+    if array.is_empty() {
+        rewrite(&mut []); // candle refuses to write where a stride is 0
+        return Ok(());
+    }
     let cell = Update { rewrite: std::cell::Cell::new(Some(rewrite)), word: std::marker::PhantomData };
     array.candle().inplace_op1(&cell)?;
     match cell.rewrite.take() {

@@ -312,6 +312,7 @@ mod tests {
             let y = run(&Trilu { upper }, &[Some(x.clone()), Some(tensor(&[k], &[]))]).expect("a matrix");
             assert_eq!(ints(&y).1, expected, "{upper} {k}");
         }
+        assert!(run(&Trilu { upper: true }, &[Some(tensor::<f32>(&[], &[2, 0]))]).is_ok());
         assert!(run(&Trilu { upper: true }, &[Some(tensor(&[1f32], &[1]))]).is_err());
     }
 
