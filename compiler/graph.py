@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
 import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY
 
-__all__ = ["array_of", "constant_of", "graph_attributes", "nodes_of", "opset_of", "rank", "sole_user", "static_shape"]
+__all__ = [
+    "array_of",
+    "constant_of",
+    "elements_of",
+    "graph_attributes",
+    "nodes_of",
+    "opset_of",
+    "rank",
+    "sole_user",
+    "static_shape",
+]
 
 
 def constant_of(value: ir.Value | None) -> np.ndarray | None:
@@ -32,6 +44,17 @@ def array_of(tensor: ir.TensorProtocol) -> np.ndarray:
 
 def _is_dense_constant(node: ir.Node) -> bool:
     return node.op_identifier() == ("", "Constant", "") and "sparse_value" not in node.attributes
+
+
+def elements_of(value: ir.Value | None) -> list[int | str] | None:
+    """The elements of a list of integers as far as shapes tell: numbers, and expressions of symbols."""
+    array = constant_of(value)
+    if array is not None:
+        return [int(item) for item in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
+    if value is None or SYM_DATA_KEY not in value.metadata_props or rank(value) != 1:
+        return None
+    elements: list[int | str] = json.loads(value.metadata_props[SYM_DATA_KEY])
+    return elements
 
 
 def sole_user(value: ir.Value) -> ir.Node | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def load(source: Source) -> Loaded:
     model = _deserialize(proto, folder)
     _check_opsets(model)
     _fix_initializers(model)
+    _fix_symbols(model)
     origin.record(model)
     return Loaded(model, hashlib.sha256(data).hexdigest())
 
@@ -111,3 +113,16 @@ def _fix_initializers(model: ir.Model) -> None:
         kept = [value for value in graph.inputs if not value.is_initializer()]
         if len(kept) != len(graph.inputs):
             graph.inputs[:] = kept
+
+
+def _fix_symbols(model: ir.Model) -> None:
+    """Names of dimensions become symbols that expressions can be made of; one name stays one symbol."""
+    for value in model.graph.inputs:
+        if value.shape is not None:
+            value.shape = ir.Shape([dim if isinstance(dim, int) else _symbol(dim.value) for dim in value.shape])
+
+
+def _symbol(name: str | None) -> str | None:
+    """`name` as an identifier: `batch-size` is `batch_size`, and a name without letters or digits says nothing."""
+    symbol = re.sub(r"\W", "_", name or "", flags=re.ASCII).strip("_")
+    return f"_{symbol}" if symbol[:1].isdigit() else symbol or None

@@ -13,8 +13,10 @@ from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_constants import fold_constants
+from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_functions
+from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.reject_3d import reject_3d
@@ -40,6 +42,8 @@ def passes(options: Options) -> list[Pass]:
         reject_3d,
         expand_functions(lower.can_lower),
         infer_shapes,  # of the bodies
+        lower_upsample,
+        fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
         fold_constants(lower.evaluate),
         drop_identities,
         split_sequences,

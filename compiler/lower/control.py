@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from compiler.lower.node import Node, lowers
-from compiler.plan import Nested, PlanBuilder, Value, ops
+from compiler.plan import Nested, PlanBuilder, Value, ops, tensor
 from compiler.plan.types import joined
 
-_INT64 = ops.Type.Tensor(ops.TensorType(dtype="int64", shape=[]))
-_BOOL = ops.Type.Tensor(ops.TensorType(dtype="bool", shape=[]))
+_INT64 = tensor("int64", [])
+_BOOL = tensor("bool", [])
 
 
 @lowers("If", newest=25)
@@ -61,9 +61,9 @@ def _scanned(node: Node, name: str, count: int) -> list[ops.Scanned]:
 def _slice_type(value: Value, axis: int) -> ops.AnyType:
     shape = value.shape
     if shape is None or not -len(shape) <= axis < len(shape):
-        return ops.Type.Tensor(ops.TensorType(dtype=value.dtype, shape=None))
+        return tensor(value.dtype)
     rest = [dim for index, dim in enumerate(shape) if index != axis % len(shape)]
-    return ops.Type.Tensor(ops.TensorType(dtype=value.dtype, shape=rest))
+    return tensor(value.dtype, rest)
 
 
 def _stable(

@@ -11,7 +11,7 @@ from compiler.errors import CompileError, Diagnostic
 from compiler.graph import constant_of, graph_attributes, opset_of
 from compiler.lower.node import LOWERINGS, Node
 from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
-from compiler.plan.types import refined, type_of
+from compiler.plan.types import refined, tensor, type_of
 
 __all__ = ["can_lower", "lower", "lower_nodes"]
 
@@ -86,7 +86,7 @@ class _Lowering:
             kind = None
         if kind is None:
             self.diagnostics.append(Diagnostic("CC0205", f"input {value.name!r} has no type"))
-            return ops.Type.Tensor(ops.TensorType(dtype="float32"))
+            return tensor("float32")
         return kind
 
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:

@@ -13,7 +13,7 @@ from compiler.errors import CompileError
 from compiler.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
 from compiler.passes.report import Fired, Missed, Pass, Report
 
-__all__ = ["Evaluate", "fold_constants"]
+__all__ = ["Evaluate", "constant_nodes", "fold_constants"]
 
 Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
 """Runs nodes: the nodes in order, the values that are wanted, the model's opsets."""
@@ -36,6 +36,29 @@ def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
     return Pass(name, fold, requires=frozenset({"sorted", "shapes"}), needed=only_indices)
 
 
+def constant_nodes(
+    graph: ir.Graph, opsets: Mapping[str, int], fits: Callable[[ir.Node], bool] = lambda node: True
+) -> list[ir.Node]:
+    """The nodes of a graph that depend on constants alone, in order, and for which `fits` is true."""
+    folded: set[ir.Value] = set()
+    nodes = []
+    for node in graph:
+        is_constant = node.op_identifier() == ("", "Constant", "")
+        if is_constant or (_can_fold(node, folded, opsets) and fits(node)):
+            folded.update(node.outputs)
+            nodes.append(node)
+    return nodes
+
+
+def _can_fold(node: ir.Node, folded: set[ir.Value], opsets: Mapping[str, int]) -> bool:
+    given = [value for value in node.inputs if value is not None]
+    if not given or not all(value in folded or constant_of(value) is not None for value in given):
+        return False
+    opset = opset_of(node, opsets.get(node.domain, 1))
+    is_plain = onnx_schema.is_deterministic(node.domain, node.op_type, opset) and not any(graph_attributes(node))
+    return is_plain and all(isinstance(value.type, ir.TensorType) for value in node.outputs)
+
+
 class _Folding:
     def __init__(self, evaluate: Evaluate, opsets: Mapping[str, int], report: Report, only_indices: bool) -> None:
         self.evaluate, self.opsets, self.report, self.only_indices = evaluate, opsets, report, only_indices
@@ -44,7 +67,7 @@ class _Folding:
         for node in list(graph):
             if any(value.const_value is not None for value in node.outputs):
                 self.known(graph, node)
-        self.fold(graph, self.region(graph))
+        self.fold(graph, constant_nodes(graph, self.opsets, self.fits))
         for node in graph:
             for nested in graph_attributes(node):
                 self.graph(nested)
@@ -54,24 +77,6 @@ class _Folding:
         arrays = {value: array_of(value.const_value) for value in node.outputs if value.const_value is not None}
         if len(arrays) == len(node.outputs):
             self.replace(graph, node, arrays)
-
-    def region(self, graph: ir.Graph) -> list[ir.Node]:
-        """The nodes that can be computed, in order."""
-        folded: set[ir.Value] = set()
-        nodes = []
-        for node in graph:
-            if node.op_identifier() == ("", "Constant", "") or self.can_fold(node, folded):
-                folded.update(node.outputs)
-                nodes.append(node)
-        return nodes
-
-    def can_fold(self, node: ir.Node, folded: set[ir.Value]) -> bool:
-        given = [value for value in node.inputs if value is not None]
-        if not given or not all(value in folded or constant_of(value) is not None for value in given):
-            return False
-        opset = opset_of(node, self.opsets.get(node.domain, 1))
-        is_plain = onnx_schema.is_deterministic(node.domain, node.op_type, opset) and not any(graph_attributes(node))
-        return is_plain and all(isinstance(value.type, ir.TensorType) for value in node.outputs) and self.fits(node)
 
     def fits(self, node: ir.Node) -> bool:
         """Whether the results are not much larger than what they are made of."""
@@ -98,6 +103,8 @@ class _Folding:
         if not computed or self.compute(graph, computed) is None:
             return
         for node in computed:
+            if any(value is not None and constant_of(value) is None for value in node.inputs):
+                continue  # a node before it could not be computed
             if (reason := self.compute(graph, [node])) is not None:
                 self.report.missed.append(Missed("fold", origin.of(node), reason))
 

@@ -71,7 +71,7 @@ class _Inference:
         self.context = ShapeInferenceContext(model.opset_imports, policy="override")
         symbols = {symbol for value in model.graph.inputs if value.shape for symbol in value.shape.free_symbols()}
         self.context.reserve_symbol_names(symbols)
-        self.missed: dict[ir.Node, str] = {}
+        self.changing: set[str | None] = set()
 
     def graph(self, graph: ir.Graph) -> None:
         for value in graph.initializers.values():
@@ -91,6 +91,9 @@ class _Inference:
             for nested in graph_attributes(node):
                 self.graph(nested)
         self.outputs(node)
+        if node.op_type in ("Loop", "Scan") and node.domain == "":
+            for (_, inner, _), result in zip(_states(node), node.outputs, strict=False):
+                result.shape = self.renewed(inner.shape)
 
     def outputs(self, node: ir.Node) -> None:
         declared = [value.type for value in node.outputs]
@@ -128,14 +131,32 @@ class _Inference:
             self.graph(nested)
 
     def same(self, inner: ir.Value, last: ir.Value) -> bool:
-        return inner.shape is None or (last.shape is not None and inner.shape.dims == last.shape.dims)
+        """Whether a state has the shape it is said to have after a round too: dimensions that change can be any."""
+        if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
+            return inner.shape is None
+        pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
+        return all(one == other or self.changes(one) for one, other in pairs)
+
+    def changes(self, dim: int | ir.SymbolicDim) -> bool:
+        return isinstance(dim, ir.SymbolicDim) and dim.value in self.changing
 
     def common(self, inner: ir.Value, last: ir.Value) -> ir.Shape | None:
         """The shape of a state that is `inner` at first and `last` after a round: a new symbol where they differ."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
-        return ir.Shape([one if one == other else self.context.new_symbolic_dim() for one, other in pairs])
+        return ir.Shape([one if one == other or self.changes(one) else self.new_changing() for one, other in pairs])
+
+    def new_changing(self) -> ir.SymbolicDim:
+        symbol = self.context.new_symbolic_dim()
+        self.changing.add(symbol.value)
+        return symbol
+
+    def renewed(self, shape: ir.Shape | None) -> ir.Shape | None:
+        """The shape after the loop: what changes inside has another name outside, also where no round was made."""
+        if shape is None:
+            return None
+        return ir.Shape([self.context.new_symbolic_dim() if self.changes(dim) else dim for dim in shape.dims])
 
 
 def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:

@@ -3,5 +3,6 @@
 from compiler.plan.builder import Nested, PlanBuilder, Pool, RefusedError, Value
 from compiler.plan.plan import Plan, TensorInfo
 from compiler.plan.show import show
+from compiler.plan.types import tensor
 
-__all__ = ["Nested", "Plan", "PlanBuilder", "Pool", "RefusedError", "TensorInfo", "Value", "show"]
+__all__ = ["Nested", "Plan", "PlanBuilder", "Pool", "RefusedError", "TensorInfo", "Value", "show", "tensor"]

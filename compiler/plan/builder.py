@@ -18,7 +18,7 @@ from compiler import _runtime, dtypes
 from compiler.origin import Origin
 from compiler.plan import decode, ops
 from compiler.plan.encode import Op, canonical
-from compiler.plan.types import described, tensor_type
+from compiler.plan.types import described, tensor, tensor_type
 
 __all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
 
@@ -39,14 +39,14 @@ class Value:
     @property
     def dtype(self) -> str:
         """The logical element type; empty for a sequence."""
-        tensor = tensor_type(self.type)
-        return "" if tensor is None else tensor.dtype
+        kind = tensor_type(self.type)
+        return "" if kind is None else kind.dtype
 
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
         """The dimensions: numbers, symbols, `None` for unknown ones; `None` when not even the rank is known."""
-        tensor = tensor_type(self.type)
-        return None if tensor is None or tensor.shape is None else tuple(tensor.shape)
+        kind = tensor_type(self.type)
+        return None if kind is None or kind.shape is None else tuple(kind.shape)
 
     @property
     def rank(self) -> int | None:
@@ -145,9 +145,7 @@ class PlanBuilder:
 
     def constant(self, array: np.ndarray) -> Value:
         """A constant. Use NumPy's and `ml_dtypes`' types; strings are object arrays."""
-        dims: list[ops.Dim | None] = list(array.shape)
-        kind = ops.TensorType(dtype=dtypes.name_of(array), shape=dims)  # type: ignore[arg-type]
-        return Value(ops.Type.Tensor(kind), self, constant=array)
+        return Value(tensor(dtypes.name_of(array), array.shape), self, constant=array)
 
     def input(self, name: str, kind: ops.AnyType) -> Value:
         """A new input of the block."""

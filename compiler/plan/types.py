@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import onnx_ir as ir
 
 from compiler import dtypes
-from compiler.plan.ops import AnyType, Dim, TensorType, Type
+from compiler.plan.ops import AnyType, Dim, DType, TensorType, Type
 
-__all__ = ["described", "joined", "refined", "tensor_type", "type_of"]
+__all__ = ["described", "joined", "refined", "tensor", "tensor_type", "type_of"]
 
 
 def type_of(value: ir.Value) -> AnyType | None:
@@ -29,7 +31,12 @@ def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
     if not isinstance(kind, ir.TensorType):
         raise TypeError(f"{kind} is not supported")
     dims = None if shape is None else [dim if isinstance(dim, int) else dim.value for dim in shape]
-    return Type.Tensor(TensorType(dtype=dtypes.from_ir(kind.dtype), shape=dims))  # type: ignore[arg-type]
+    return tensor(dtypes.from_ir(kind.dtype), dims)
+
+
+def tensor(dtype: str, shape: Sequence[Dim | None] | None = None) -> Type.Tensor:
+    """The type of a tensor."""
+    return Type.Tensor(TensorType(cast(DType, dtype), None if shape is None else list(shape)))
 
 
 def tensor_type(kind: AnyType) -> TensorType | None:

@@ -13,6 +13,7 @@ from compiler.origin import Origin
 from compiler.plan import ops
 from compiler.plan.builder import Pool
 from compiler.plan.encode import canonical
+from compiler.plan.types import tensor
 
 __all__ = ["FORMAT", "VERSION", "write"]
 
@@ -46,8 +47,7 @@ def _constant(array: np.ndarray) -> ops.AnyConstant:
     """A constant's description; strings are in it, numbers are a tensor of the file."""
     if array.dtype == object:
         return ops.Constant.Strings(data=array.ravel().tolist(), shape=list(array.shape))
-    dims: list[ops.Dim | None] = list(array.shape)
-    return ops.Constant.Tensor(ops.TensorType(dtype=dtypes.name_of(array), shape=dims))  # type: ignore[arg-type]
+    return ops.Constant.Tensor(tensor(dtypes.name_of(array), array.shape).value)
 
 
 def _origin(origin: Origin) -> ops.Origin:

@@ -12,6 +12,8 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import constant_of
 from compiler.load import load
 from compiler.passes.report import Pass, Report
 from compiler.text import graph_text
@@ -82,3 +84,41 @@ def check_pass() -> Callable[..., Report]:
 def parse() -> Callable[..., ir.Model]:
     """The function `parse_` as a fixture."""
     return parse_
+
+
+def evaluate_(nodes, results, opsets):
+    """Runs nodes with onnxruntime: an evaluator that does not need the lowerings under test."""
+    given = {value for node in nodes for value in node.inputs if value is not None}
+    constants = [value for value in given if constant_of(value) is not None]
+    names = {}
+    protos = []
+    for number, node in enumerate(nodes):
+        for value in (*node.inputs, *node.outputs):
+            if value is not None:
+                names.setdefault(value, f"v{len(names)}")
+        proto = ir.serde.serialize_node(node)
+        proto.name = f"n{number}"
+        del proto.input[:], proto.output[:]
+        proto.input.extend("" if value is None else names[value] for value in node.inputs)
+        proto.output.extend(names[value] for value in node.outputs)
+        protos.append(proto)
+    graph = onnx.helper.make_graph(
+        protos,
+        "constants",
+        [],
+        [onnx.helper.make_empty_tensor_value_info(names[value]) for value in results],
+        [onnx.numpy_helper.from_array(constant_of(value), names[value]) for value in constants],
+    )
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=10)
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        return session.run(None, {})
+    except Exception as error:
+        raise CompileError([Diagnostic("CC0401", str(error))]) from error
+
+
+@pytest.fixture
+def evaluate() -> Callable[..., list[np.ndarray]]:
+    """The function `evaluate_` as a fixture."""
+    return evaluate_

@@ -1,0 +1,112 @@
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from compiler.passes.fold_constants import fold_constants
+from compiler.passes.infer_shapes import infer_shapes
+from compiler.text import graph_text
+
+
+def fold(check_pass, evaluate, model, **options):
+    infer_shapes.run(model)
+    return check_pass(fold_constants(evaluate, **options), model, same_results=None)
+
+
+def test_constants_are_computed(check_pass, parse, evaluate):
+    model = parse(
+        """
+        agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+            two = Constant<value_float=2.0>()
+            a = Mul(w, two)
+            b = Add(a, w)
+            y = Add(x, b)
+        }
+        """
+    )
+    report = fold(check_pass, evaluate, model)
+    text = graph_text(model.graph)
+    assert text.endswith("constant b = float[2] {3, 6}\ny = Add(x, b)\nreturn y\n")
+    assert len(report.fired) == 2
+
+
+def test_shapes_become_constants(check_pass, parse, evaluate):
+    model = parse(
+        """
+        agraph (float[2, 6] x) => (float[3, 4] y) <int64[1] head = {3}, int64[1] rest = {-1}> {
+            s = Shape(x)
+            t = Concat<axis=0>(head, rest)
+            y = Reshape(x, t)
+        }
+        """
+    )
+    fold(check_pass, evaluate, model, only_indices=True)
+    assert "constant t = int64[2] {3, -1}" in graph_text(model.graph)
+
+
+def test_results_that_grow_are_left(check_pass, parse, evaluate):
+    model = parse(
+        "agraph (float[1] x) => (float[4000000] y) <float[1] w = {1}, int64[1] n = {4000000}> "
+        "{ a = Expand(w, n)  y = Add(x, a) }"
+    )
+    report = fold(check_pass, evaluate, model)
+    assert not report.changed
+    assert [missed.reason for missed in report.missed] == ["the result is much larger than the inputs"]
+
+
+def test_random_values_are_left(check_pass, parse, evaluate):
+    model = parse(
+        "agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = RandomNormalLike(w)  y = Add(x, a) }"
+    )
+    assert not fold(check_pass, evaluate, model).changed
+
+
+def test_an_output_that_is_constant(check_pass, parse, evaluate):
+    model = parse("agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Neg(w) }")
+    fold(check_pass, evaluate, model)
+    assert "constant y = float[2] {-1, -2}\nreturn y" in graph_text(model.graph)
+
+
+def test_inside_nested_graphs(check_pass, parse, evaluate):
+    model = parse(
+        """
+        agraph (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
+            y = If(c) <
+                then_branch = g1 () => (float[2] t) { n = Neg(w)  t = Add(x, n) },
+                else_branch = g2 () => (float[2] e) { e = Exp(x) }
+            >
+        }
+        """
+    )
+    fold(check_pass, evaluate, model)
+    assert "    constant n = float[2] {-1, -2}\n    t = Add(x, n)" in graph_text(model.graph)
+
+
+def test_a_node_that_fails_is_left(check_pass, parse, evaluate):
+    model = parse(
+        """
+        agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+            a = other.Thing(w)
+            b = Neg(w)
+            c = Add(a, b)
+            y = Add(x, c)
+        }
+        """,
+        domains="other",
+    )
+    for node in model.graph:
+        node.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    report = fold(check_pass, evaluate, model)
+    assert "constant b = float[2] {-1, -2}" in graph_text(model.graph)
+    assert len(report.missed) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64", "bool"])
+def test_types(check_pass, parse, evaluate, dtype):
+    from compiler.lower import evaluate as our_own
+
+    array = np.array([0, 1], dtype)
+    value = ir.Value(name="w", const_value=ir.tensor(array), type=ir.TensorType(ir.DataType.from_numpy(array.dtype)))
+    node = ir.Node("", "Identity", [value])
+    (found,) = our_own([node], node.outputs, {"": 20})
+    np.testing.assert_array_equal(found, array)
+    assert found.dtype == array.dtype

@@ -1,0 +1,74 @@
+import onnx_ir as ir
+
+from compiler.passes.infer_shapes import infer_shapes
+
+
+def shapes(model: ir.Model) -> dict[str, str]:
+    graphs = [model.graph, *model.graph.subgraphs()]
+    values = [value for graph in graphs for node in graph for value in node.outputs]
+    return {value.name: f"{value.dtype.name if value.dtype else None} {value.shape}" for value in values}
+
+
+def test_symbols_and_expressions(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[batch, 3, T] x) => (float[a, b] y) <int64[2] target = {0, -1}> {
+            z = Concat<axis=2>(x, x)
+            y = Reshape(z, target)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    assert shapes(model) == {"z": "FLOAT [batch,3,2*T]", "y": "FLOAT [batch,6*T]"}
+
+
+def test_values_of_shapes_are_followed(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[batch, 4, 5] x) => (float[a, b] y)
+            <int64 zero = {0}, int64[1] head = {0}, int64[1] rest = {20}> {
+            s = Shape(x)
+            n = Gather(s, zero)
+            m = Unsqueeze(n, head)
+            target = Concat<axis=0>(m, rest)
+            y = Reshape(x, target)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    assert shapes(model)["y"] == "FLOAT [batch,20]"
+
+
+def test_declared_shapes_are_not_trusted(check_pass):
+    report = check_pass(
+        infer_shapes,
+        "agraph (float[2, 3] x) => (float[3, 2] y) <float[7, 7] a> { a = Exp(x)  y = Transpose<perm=[1, 0]>(a) }",
+        same_results=None,
+    )
+    assert [warning.message for warning in report.warnings] == ["'a' is declared as [7, 7], it is [2, 3]"]
+
+
+def test_a_loop_whose_state_grows(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[1, 2] x, int64 n, bool go) => (float[a, b] y) {
+            y = Loop(n, go, x) <body = body (int64 i, bool c, float[1, 2] s) => (bool d, float[k, l] t) {
+                d = Identity(c)
+                t = Concat<axis=0>(s, x)
+            }>
+        }
+        """
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    body = model.graph[0].attributes["body"].as_graph()
+    first, second = body.inputs[2].shape
+    assert not isinstance(first, int) and second == 2
+    assert model.graph[0].outputs[0].shape[1] == 2
+
+
+def test_an_unknown_operator_does_not_stop_it(check_pass, parse):
+    model = parse(
+        "agraph (float[2] x) => (float[2] y) { a = other.Thing(x)  b = Exp(x)  y = Add(a, b) }", domains="other"
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    assert shapes(model)["b"] == "FLOAT [2]"
