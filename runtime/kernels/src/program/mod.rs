@@ -3,12 +3,18 @@
 //! A program rewrites one value, the accumulator, instruction by instruction; the accumulator stays in registers from the
 //! first instruction to the last. Operands are the step's inputs, broadcast as NumPy does to the shape of the result.
 
+mod bind;
+mod broadcast;
 mod function;
+mod machine;
+mod unary;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use bind::{Argument, Bound};
 pub use function::{Binary, Unary};
+pub use unary::{unary, unary_in_place};
 
 /// A sequence of instructions on the accumulator; the result is the accumulator after the last one.
 ///
@@ -99,6 +105,12 @@ pub enum Invalid {
         /// The function's name.
         function: String,
     },
+    /// An operand is an input that this execution does not have.
+    #[error("input {0} is absent")]
+    Absent(usize),
+    /// An operand's data do not fill its shape.
+    #[error("{0} elements do not fill an operand of shape {1:?}")]
+    Elements(usize, Vec<usize>),
     /// An operand's shape does not broadcast to the result's.
     #[error("an operand of shape {operand:?} does not broadcast to {result:?}")]
     Broadcast {
@@ -193,34 +205,4 @@ impl Operand {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use Instruction::{Load, Save, Select};
-    use Operand::{Constant, Input, Saved};
-
-    #[test]
-    fn a_program_that_cannot_run_is_refused() {
-        let not_finite = Instruction::Unary(Unary::Elu { alpha: f32::NAN });
-        let cases: &[(&[Instruction], Start, Option<Invalid>)] = &[
-            (&[Load(Input(0)), Save(1), Select(Saved(1), Constant(1.0))], Start::Empty, None),
-            (&[], Start::Result, None),
-            (&[], Start::Empty, Some(Invalid::NoLoad)),
-            (&[Save(0)], Start::Empty, Some(Invalid::NoLoad)),
-            (&[Load(Input(2))], Start::Empty, Some(Invalid::Input { at: 0, input: 2, inputs: 2 })),
-            (&[Save(16)], Start::Result, Some(Invalid::Slot { at: 0, slot: 16 })),
-            (&[Load(Saved(0)), Save(0)], Start::Result, Some(Invalid::Slot { at: 0, slot: 0 })),
-            (&[Save(0), Load(Constant(f32::INFINITY))], Start::Result, Some(Invalid::NotFinite { at: 1 })),
-            (&[not_finite], Start::Result, Some(Invalid::NotFinite { at: 0 })),
-            (&[Save(0); 257], Start::Result, Some(Invalid::Length(257))),
-            (
-                &[Instruction::Unary(Unary::BitwiseNot)],
-                Start::Result,
-                Some(Invalid::Function { at: 0, function: "BitwiseNot".into() }),
-            ),
-        ];
-        for (code, start, expected) in cases {
-            let program = Program { code: code.to_vec() };
-            assert_eq!(program.check(*start, 2).err(), *expected, "{code:?}");
-        }
-    }
-}
+mod tests;

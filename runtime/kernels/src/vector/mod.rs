@@ -7,7 +7,6 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[allow(dead_code)]
 pub(crate) mod math;
 mod scalar;
 mod slices;
@@ -15,6 +14,7 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use slices::map;
 pub use slices::*;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,7 +27,6 @@ pub(crate) use avx512::F32x16;
 /// Code that is generic over a vector is `#[inline(always)]` down from a function with the vector's
 /// `#[target_feature]`; that function is reached through [`dispatch_isa`] only, which asks the processor first.
 /// That is what makes the intrinsics inside the methods safe to execute.
-#[allow(dead_code)]
 pub(crate) trait Vector:
     Copy
     + std::ops::Add<Output = Self>
@@ -153,8 +152,8 @@ macro_rules! dispatch_isa {
             type $V = f32;
             $body
         }
-        match $isa {
-            // SAFETY: `Isa` names a level only where the processor has its features.
+        match $isa.min($crate::isa::Isa::widest()) {
+            // SAFETY: the level is not above the widest that the processor was found to have.
             #[cfg(target_arch = "x86_64")]
             $crate::isa::Isa::Avx512 => unsafe { avx512($($value),*) },
             // SAFETY: as above.

@@ -8,7 +8,7 @@ use crate::isa::Isa;
 /// # Safety
 /// `len` elements can be read at `x` and written at `out`.
 #[inline(always)]
-unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, function: impl Fn(V) -> V) {
+pub(crate) unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, function: impl Fn(V) -> V) {
     let mut i = 0;
     // SAFETY: every access lies below `len`; a block is loaded before it is stored.
     unsafe {

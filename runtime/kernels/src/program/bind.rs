@@ -1,0 +1,258 @@
+//! A program with the operands of one execution.
+
+use super::broadcast::Broadcast;
+use super::machine::{self, Place, Step};
+use super::unary::{floor_mod, power};
+use super::{Binary, Instruction, Invalid, Operand, Program};
+use crate::isa::Isa;
+use crate::threads::Threads;
+
+/// One input of the step, as an execution has it.
+#[derive(Debug, Clone, Copy)]
+pub enum Argument<'a> {
+    /// An input that is not there, or that the program does not read.
+    Absent,
+    /// Elements in row-major order, and the dimensions that they fill.
+    Tensor(&'a [f32], &'a [usize]),
+    /// The value that the accumulator's place holds before the run: for an input that is overwritten with the result.
+    Result,
+}
+
+/// A program ready to run on any part of a result of known shape; see [`Program::bind`].
+#[derive(Debug)]
+pub struct Bound<'a> {
+    steps: Vec<Step>,
+    operands: Vec<Resolved<'a>>,
+    broadcast: Broadcast,
+    length: usize,
+}
+
+/// What a place of the machine stands for. Tensors come first, in the order of the broadcast's operands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Resolved<'a> {
+    Tensor(&'a [f32], &'a [usize]),
+    Constant(f32),
+    Saved(usize),
+    Result,
+}
+
+/// Runs shorter than this are not worth their dispatch: broadcast operands are expanded instead.
+const SHORT_SPAN: usize = 64;
+/// The elements that are expanded at once.
+const TILE: usize = 1024;
+/// The elements times instructions that are worth a task of their own.
+const TASK: usize = 200_000;
+
+impl Program {
+    /// Resolves the operands for a result of shape `result`. Operands broadcast to it as NumPy does.
+    ///
+    /// # Errors
+    /// The program does not [check](Program::check), or an operand is absent, does not fill its shape, or does not broadcast.
+    pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
+        let mut binder = Binder { arguments, operands: Vec::new(), saved: [false; Program::SLOTS as usize] };
+        let steps = self.code.iter().enumerate().map(|(at, step)| binder.step(at, *step));
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let operands = binder.operands;
+        let shapes: Vec<&[usize]> = operands.iter().map(Resolved::dims).collect();
+        let broadcast = Broadcast::new(result, &shapes)
+            .map_err(|i| Invalid::Broadcast { operand: shapes[i].to_vec(), result: result.to_vec() })?;
+        Ok(Bound { steps, operands, broadcast, length: result.iter().product() })
+    }
+}
+
+impl Bound<'_> {
+    /// Rewrites elements `offset .. offset + values.len()` of the result, given the accumulator's start values there (which
+    /// a program that begins with [`Instruction::Load`] does not read).
+    ///
+    /// # Panics
+    /// The range is not inside the result.
+    pub fn run(&self, isa: Isa, offset: usize, values: &mut [f32]) {
+        assert!(offset <= self.length && values.len() <= self.length - offset, "a run outside the result");
+        if self.broadcast.dims.len() == 1 || self.broadcast.span() >= SHORT_SPAN {
+            self.run_spans(isa, offset, values);
+        } else {
+            self.run_tiles(isa, offset, values);
+        }
+    }
+
+    /// Rewrites the whole result.
+    ///
+    /// # Panics
+    /// `values` is not as long as the result.
+    pub fn run_all(&self, isa: Isa, threads: &Threads, values: &mut [f32]) {
+        assert_eq!(values.len(), self.length);
+        let chunk = (TASK / self.steps.len().max(1)).next_multiple_of(TILE);
+        threads.for_each_chunk(values, chunk, |i, values| self.run(isa, i * chunk, values));
+    }
+
+    /// Run by run of the innermost merged dimension, in which every operand advances or stays.
+    fn run_spans(&self, isa: Isa, offset: usize, values: &mut [f32]) {
+        let span = self.broadcast.span();
+        let mut done = 0;
+        while done < values.len() {
+            let position = offset + done;
+            let count = (span - position % span).min(values.len() - done);
+            let out = &mut values[done..done + count];
+            let place = |(i, operand): (usize, &Resolved)| match *operand {
+                Resolved::Tensor(data, _) => {
+                    let start = self.broadcast.offset(i, position);
+                    if self.broadcast.advances(i) {
+                        Place::Advance(data[start..start + count].as_ptr())
+                    } else {
+                        Place::Repeat(&data[start])
+                    }
+                }
+                Resolved::Constant(ref value) => Place::Repeat(value),
+                Resolved::Saved(slot) => Place::Saved(slot),
+                Resolved::Result => Place::Advance(out.as_ptr()),
+            };
+            let places: Vec<Place> = self.operands.iter().enumerate().map(place).collect();
+            // SAFETY: slices of `count` elements and references were made above; slots are saved before read.
+            unsafe { machine::run(isa, &self.steps, &places, out.as_mut_ptr(), count) };
+            done += count;
+        }
+    }
+
+    /// Tile by tile, with the operands that broadcast expanded to the tile.
+    fn run_tiles(&self, isa: Isa, offset: usize, values: &mut [f32]) {
+        let mut expanded: Vec<Vec<f32>> = vec![Vec::new(); self.operands.len()];
+        for (i, tile) in values.chunks_mut(TILE).enumerate() {
+            let start = offset + i * TILE;
+            for (i, operand) in self.operands.iter().enumerate() {
+                if let Resolved::Tensor(data, _) = operand {
+                    self.expand(i, data, start, tile.len(), &mut expanded[i]);
+                }
+            }
+            let place = |(operand, expanded): (&Resolved, &Vec<f32>)| match *operand {
+                Resolved::Tensor(..) => Place::Advance(expanded.as_ptr()),
+                Resolved::Constant(ref value) => Place::Repeat(value),
+                Resolved::Saved(slot) => Place::Saved(slot),
+                Resolved::Result => Place::Advance(tile.as_ptr()),
+            };
+            let places: Vec<Place> = self.operands.iter().zip(&expanded).map(place).collect();
+            // SAFETY: every expanded operand has as many elements as the tile; slots are saved before read.
+            unsafe { machine::run(isa, &self.steps, &places, tile.as_mut_ptr(), tile.len()) };
+        }
+    }
+
+    fn expand(&self, operand: usize, data: &[f32], start: usize, length: usize, out: &mut Vec<f32>) {
+        out.clear();
+        let advances = self.broadcast.advances(operand);
+        self.broadcast.for_each_run(operand, start, length, |_, count, offset| {
+            if advances {
+                out.extend_from_slice(&data[offset..offset + count]);
+            } else {
+                out.extend(std::iter::repeat_n(data[offset], count));
+            }
+        });
+    }
+}
+
+impl Resolved<'_> {
+    /// The dimensions that broadcast; an operand that is no tensor fits any.
+    fn dims(&self) -> &[usize] {
+        match self {
+            Resolved::Tensor(_, dims) => dims,
+            _ => &[],
+        }
+    }
+}
+
+struct Binder<'b, 'a> {
+    arguments: &'b [Argument<'a>],
+    operands: Vec<Resolved<'a>>,
+    saved: [bool; Program::SLOTS as usize],
+}
+
+impl Binder<'_, '_> {
+    fn step(&mut self, at: usize, instruction: Instruction) -> Result<Step, Invalid> {
+        Ok(match instruction {
+            Instruction::Load(operand) => Step::Load(self.place(at, operand)?),
+            Instruction::Save(slot) => {
+                *self.saved.get_mut(usize::from(slot)).ok_or(Invalid::Slot { at, slot })? = true;
+                Step::Save(usize::from(slot))
+            }
+            Instruction::Unary(function) => Step::Unary(function),
+            Instruction::Binary(function, operand) => binary(at, function, self.place(at, operand)?)?,
+            Instruction::Reverse(function, operand) => reverse(at, function, self.place(at, operand)?)?,
+            Instruction::Select(yes, no) => Step::Select(self.place(at, yes)?, self.place(at, no)?),
+        })
+    }
+
+    fn place(&mut self, at: usize, operand: Operand) -> Result<usize, Invalid> {
+        let resolved = match operand {
+            Operand::Constant(value) => Resolved::Constant(value),
+            Operand::Saved(slot) if self.saved.get(usize::from(slot)) == Some(&true) => {
+                Resolved::Saved(usize::from(slot))
+            }
+            Operand::Saved(slot) => return Err(Invalid::Slot { at, slot }),
+            Operand::Input(input) => match self.arguments.get(input) {
+                Some(Argument::Result) => Resolved::Result,
+                Some(&Argument::Tensor(data, dims)) if dims.iter().product::<usize>() == data.len() => {
+                    Resolved::Tensor(data, dims)
+                }
+                Some(Argument::Tensor(data, dims)) => return Err(Invalid::Elements(data.len(), dims.to_vec())),
+                Some(Argument::Absent) | None => return Err(Invalid::Absent(input)),
+            },
+        };
+        if let Some(place) = self.operands.iter().position(|other| other.is(&resolved)) {
+            return Ok(place);
+        }
+        self.operands.push(resolved);
+        Ok(self.operands.len() - 1)
+    }
+}
+
+impl Resolved<'_> {
+    fn is(&self, other: &Resolved) -> bool {
+        match (self, other) {
+            (Resolved::Tensor(a, x), Resolved::Tensor(b, y)) => std::ptr::eq(*a, *b) && x == y,
+            (Resolved::Constant(a), Resolved::Constant(b)) => a.to_bits() == b.to_bits(),
+            (Resolved::Saved(a), Resolved::Saved(b)) => a == b,
+            (Resolved::Result, Resolved::Result) => true,
+            _ => false,
+        }
+    }
+}
+
+/// `acc = function(acc, y)`
+fn binary(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
+    Ok(match function {
+        Binary::Add => Step::Add(y),
+        Binary::Sub => Step::Sub(y),
+        Binary::Mul => Step::Mul(y),
+        Binary::Div => Step::Div(y),
+        Binary::Pow => Step::Lanes(power, y),
+        Binary::Mod => Step::Lanes(floor_mod, y),
+        Binary::Fmod => Step::Lanes(|x, y| x % y, y),
+        Binary::Min => Step::Min(y),
+        Binary::Max => Step::Max(y),
+        Binary::PRelu => Step::PRelu(y),
+        Binary::Equal => Step::Equal(y),
+        Binary::Less => Step::Less(y),
+        Binary::LessOrEqual => Step::LessOrEqual(y),
+        Binary::Greater => Step::Greater(y),
+        Binary::GreaterOrEqual => Step::GreaterOrEqual(y),
+        Binary::And => Step::And(y),
+        Binary::Or => Step::Or(y),
+        Binary::Xor => Step::Xor(y),
+        _ => return Err(Invalid::Function { at, function: format!("{function:?}") }),
+    })
+}
+
+/// `acc = function(y, acc)`
+fn reverse(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
+    Ok(match function {
+        Binary::Sub => Step::SubFrom(y),
+        Binary::Div => Step::DivInto(y),
+        Binary::Pow => Step::LanesReversed(power, y),
+        Binary::Mod => Step::LanesReversed(floor_mod, y),
+        Binary::Fmod => Step::LanesReversed(|x, y| x % y, y),
+        Binary::PRelu => Step::LanesReversed(|x, y| if x < 0.0 { x * y } else { x }, y),
+        Binary::Less => Step::Greater(y),
+        Binary::LessOrEqual => Step::GreaterOrEqual(y),
+        Binary::Greater => Step::Less(y),
+        Binary::GreaterOrEqual => Step::LessOrEqual(y),
+        symmetric => binary(at, symmetric, y)?,
+    })
+}

@@ -1,0 +1,314 @@
+//! The machine that runs programs: eight vectors of the value stay in registers from the first instruction to the last.
+
+use std::mem::MaybeUninit;
+
+use super::unary::{clip, leaky_relu, max, min, relu, truth, unary_in_place};
+use super::{Program, Unary};
+use crate::isa::Isa;
+use crate::vector::{dispatch_isa, math, Vector};
+
+/// The most elements that a block has: eight of the widest vectors.
+const BLOCK: usize = 128;
+
+/// One instruction, resolved: operands are indices of [`Place`]s.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    Load(usize),
+    Save(usize),
+    Unary(Unary),
+    Add(usize),
+    Sub(usize),
+    SubFrom(usize),
+    Mul(usize),
+    Div(usize),
+    DivInto(usize),
+    Min(usize),
+    Max(usize),
+    PRelu(usize),
+    Equal(usize),
+    Less(usize),
+    LessOrEqual(usize),
+    Greater(usize),
+    GreaterOrEqual(usize),
+    And(usize),
+    Or(usize),
+    Xor(usize),
+    Select(usize, usize),
+    /// `acc = function(acc, operand)`, lane by lane.
+    Lanes(fn(f32, f32) -> f32, usize),
+    /// `acc = function(operand, acc)`, lane by lane.
+    LanesReversed(fn(f32, f32) -> f32, usize),
+}
+
+/// Where an operand's elements lie for one run of the machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// One element a lane, from this address on.
+    Advance(*const f32),
+    /// The element at this address for every lane.
+    Repeat(*const f32),
+    /// A slot.
+    Saved(usize),
+}
+
+/// Rewrites the `len` elements at `out`.
+///
+/// # Safety
+/// `len` elements can be read and written at `out`; each `Advance` has `len` elements, each `Repeat` one; they may overlap
+/// `out` only by being `out`. Every index in `steps` has its place, slots are below [`Program::SLOTS`] and saved before read.
+pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f32, len: usize) {
+    dispatch_isa!(isa, (isa: Isa = isa, steps: &[Step] = steps, places: &[Place] = places, out: *mut f32 = out, len: usize = len),
+    V => {
+        let mut slots = Slots([MaybeUninit::uninit(); Program::SLOTS as usize]);
+        let mut machine = Machine { isa, steps, places, out, slots: &mut slots };
+        let mut at = 0;
+        // SAFETY: the blocks lie inside `len`; the rest is the caller's promise.
+        unsafe {
+            while at + 8 * V::LANES <= len {
+                machine.block::<V, [V; 8]>(at, 8 * V::LANES);
+                at += 8 * V::LANES;
+            }
+            while at < len {
+                machine.block::<V, [V; 1]>(at, (len - at).min(V::LANES));
+                at += V::LANES;
+            }
+        }
+    });
+}
+
+struct Slots([MaybeUninit<[f32; BLOCK]>; Program::SLOTS as usize]);
+
+struct Machine<'a> {
+    isa: Isa,
+    steps: &'a [Step],
+    places: &'a [Place],
+    out: *mut f32,
+    slots: &'a mut Slots,
+}
+
+/// The vectors that the machine holds at once; written out, because a loop would put them in memory.
+trait Registers<V>: Copy {
+    fn build(make: impl Fn(usize) -> V) -> Self;
+    fn map(self, function: impl Fn(usize, V) -> V) -> Self;
+    fn for_each(self, action: impl FnMut(usize, V));
+}
+
+impl<V: Copy> Registers<V> for [V; 8] {
+    #[inline(always)]
+    fn build(make: impl Fn(usize) -> V) -> Self {
+        [make(0), make(1), make(2), make(3), make(4), make(5), make(6), make(7)]
+    }
+
+    #[inline(always)]
+    fn map(self, f: impl Fn(usize, V) -> V) -> Self {
+        let [a, b, c, d, e, g, h, i] = self;
+        [f(0, a), f(1, b), f(2, c), f(3, d), f(4, e), f(5, g), f(6, h), f(7, i)]
+    }
+
+    #[inline(always)]
+    fn for_each(self, mut f: impl FnMut(usize, V)) {
+        let [a, b, c, d, e, g, h, i] = self;
+        f(0, a);
+        f(1, b);
+        f(2, c);
+        f(3, d);
+        f(4, e);
+        f(5, g);
+        f(6, h);
+        f(7, i);
+    }
+}
+
+impl<V: Copy> Registers<V> for [V; 1] {
+    #[inline(always)]
+    fn build(make: impl Fn(usize) -> V) -> Self {
+        [make(0)]
+    }
+
+    #[inline(always)]
+    fn map(self, function: impl Fn(usize, V) -> V) -> Self {
+        [function(0, self[0])]
+    }
+
+    #[inline(always)]
+    fn for_each(self, mut action: impl FnMut(usize, V)) {
+        action(0, self[0]);
+    }
+}
+
+impl Machine<'_> {
+    /// Runs the program on elements `at .. at + count`: a full block of registers, or up to one vector.
+    ///
+    /// # Safety
+    /// As [`run`], with the block inside its range.
+    #[inline(always)]
+    unsafe fn block<V: Vector, R: Registers<V>>(&mut self, at: usize, count: usize) {
+        // SAFETY: the caller's promise, here and for every access below.
+        let load = |from: *const f32, i: usize| unsafe {
+            if size_of::<R>() == size_of::<V>() {
+                V::load_first(from, count)
+            } else {
+                V::load(from.wrapping_add(i * V::LANES))
+            }
+        };
+        let mut acc = R::build(|i| load(self.out.wrapping_add(at), i));
+        for &step in self.steps {
+            acc = unsafe { self.step::<V, R>(step, acc, at, count, load) };
+        }
+        acc.for_each(|i, v| unsafe {
+            if size_of::<R>() == size_of::<V>() {
+                v.store_first(self.out.add(at), count);
+            } else {
+                v.store(self.out.add(at + i * V::LANES));
+            }
+        });
+    }
+
+    /// # Safety
+    /// As [`Machine::block`].
+    #[inline(always)]
+    unsafe fn step<V: Vector, R: Registers<V>>(
+        &mut self,
+        step: Step,
+        acc: R,
+        at: usize,
+        count: usize,
+        load: impl Fn(*const f32, usize) -> V + Copy,
+    ) -> R {
+        macro_rules! with {
+            ($operand:expr, |$x:ident, $y:ident| $body:expr) => {
+                match self.source($operand, at) {
+                    Source::Lanes(from) => acc.map(|i, $x| {
+                        let $y = load(from, i);
+                        $body
+                    }),
+                    Source::One(from) => {
+                        // SAFETY: an operand that repeats has one element.
+                        let $y = V::splat(unsafe { *from });
+                        acc.map(|_, $x| $body)
+                    }
+                }
+            };
+        }
+        match step {
+            Step::Load(y) => with!(y, |_x, y| y),
+            Step::Save(slot) => {
+                let to = self.slots.0[slot].as_mut_ptr().cast::<f32>();
+                // SAFETY: a block has at most as many elements as a slot.
+                acc.for_each(|i, v| unsafe { v.store(to.add(i * V::LANES)) });
+                acc
+            }
+            Step::Unary(function) => self.unary::<V, R>(function, acc),
+            Step::Add(y) => with!(y, |x, y| x + y),
+            Step::Sub(y) => with!(y, |x, y| x - y),
+            Step::SubFrom(y) => with!(y, |x, y| y - x),
+            Step::Mul(y) => with!(y, |x, y| x * y),
+            Step::Div(y) => with!(y, |x, y| x / y),
+            Step::DivInto(y) => with!(y, |x, y| y / x),
+            Step::Min(y) => with!(y, |x, y| min(x, y)),
+            Step::Max(y) => with!(y, |x, y| max(x, y)),
+            Step::PRelu(y) => with!(y, |x, y| V::select(x.less(V::splat(0.0)), x * y, x)),
+            Step::Equal(y) => with!(y, |x, y| truth::<V>(x.equal(y))),
+            Step::Less(y) => with!(y, |x, y| truth::<V>(x.less(y))),
+            Step::LessOrEqual(y) => with!(y, |x, y| truth::<V>(x.less_or_equal(y))),
+            Step::Greater(y) => with!(y, |x, y| truth::<V>(y.less(x))),
+            Step::GreaterOrEqual(y) => with!(y, |x, y| truth::<V>(y.less_or_equal(x))),
+            Step::And(y) => with!(y, |x, y| logic(x, y, |x, y| x * y)),
+            Step::Or(y) => with!(y, |x, y| logic(x, y, |x, y| x.greater(y))),
+            Step::Xor(y) => with!(y, |x, y| logic(x, y, |x, y| (x - y).abs())),
+            Step::Select(yes, no) => {
+                let (yes, no) = (self.source(yes, at), self.source(no, at));
+                acc.map(|i, x| V::select(x.equal(V::splat(0.0)), no.lane(i, load), yes.lane(i, load)))
+            }
+            Step::Lanes(function, y) => self.lanes(acc, self.source(y, at), count, load, function),
+            Step::LanesReversed(function, y) => self.lanes(acc, self.source(y, at), count, load, |x, y| function(y, x)),
+        }
+    }
+
+    #[inline(always)]
+    fn source(&self, place: usize, at: usize) -> Source {
+        match self.places[place] {
+            Place::Advance(from) => Source::Lanes(from.wrapping_add(at)),
+            Place::Repeat(from) => Source::One(from),
+            Place::Saved(slot) => Source::Lanes(self.slots.0[slot].as_ptr().cast()),
+        }
+    }
+
+    /// The functions that are short or frequent in registers, the others through memory.
+    #[inline(always)]
+    fn unary<V: Vector, R: Registers<V>>(&self, function: Unary, acc: R) -> R {
+        match function {
+            Unary::Abs => acc.map(|_, x| x.abs()),
+            Unary::Neg => acc.map(|_, x| x.neg()),
+            Unary::Sqrt => acc.map(|_, x| x.sqrt()),
+            Unary::Reciprocal => acc.map(|_, x| V::splat(1.0) / x),
+            Unary::Square => acc.map(|_, x| x * x),
+            Unary::Relu => acc.map(|_, x| relu(x)),
+            Unary::LeakyRelu { alpha } => acc.map(|_, x| leaky_relu(x, alpha)),
+            Unary::Clip { min, max } => acc.map(|_, x| clip(x, min, max)),
+            Unary::HardSwish => acc.map(|_, x| math::hard_swish(x)),
+            Unary::HardSigmoid { alpha, beta } => acc.map(|_, x| math::hard_sigmoid(x, alpha, beta)),
+            Unary::Exp => acc.map(|_, x| math::exp(x)),
+            Unary::Sigmoid => acc.map(|_, x| math::sigmoid(x)),
+            Unary::Tanh => acc.map(|_, x| math::tanh(x)),
+            Unary::Erf => acc.map(|_, x| math::erf(x)),
+            Unary::Gelu => acc.map(|_, x| math::gelu(x)),
+            Unary::Swish { alpha: 1.0 } => acc.map(|_, x| x * math::sigmoid(x)),
+            _ => self.through_memory(acc, |values| unary_in_place(self.isa, function, values)),
+        }
+    }
+
+    #[inline(always)]
+    fn through_memory<V: Vector, R: Registers<V>>(&self, acc: R, rewrite: impl FnOnce(&mut [f32])) -> R {
+        let mut values = [0.0; BLOCK];
+        let at = |i: usize| i * V::LANES;
+        // SAFETY: a block has at most `BLOCK` elements.
+        acc.for_each(|i, v| unsafe { v.store(values.as_mut_ptr().add(at(i))) });
+        rewrite(&mut values[..size_of::<R>() / size_of::<f32>()]);
+        // SAFETY: as above.
+        R::build(|i| unsafe { V::load(values.as_ptr().add(at(i))) })
+    }
+
+    #[inline(always)]
+    fn lanes<V: Vector, R: Registers<V>>(
+        &self,
+        acc: R,
+        y: Source,
+        count: usize,
+        load: impl Fn(*const f32, usize) -> V + Copy,
+        function: impl Fn(f32, f32) -> f32,
+    ) -> R {
+        let operand = R::build(|i| y.lane(i, load));
+        let mut other = [0.0; BLOCK];
+        // SAFETY: a block has at most `BLOCK` elements.
+        operand.for_each(|i, v| unsafe { v.store(other.as_mut_ptr().add(i * V::LANES)) });
+        self.through_memory(acc, |values| {
+            values.iter_mut().zip(&other).take(count).for_each(|(x, &y)| *x = function(*x, y));
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Lanes(*const f32),
+    One(*const f32),
+}
+
+impl Source {
+    #[inline(always)]
+    fn lane<V: Vector>(self, i: usize, load: impl Fn(*const f32, usize) -> V) -> V {
+        match self {
+            Source::Lanes(from) => load(from, i),
+            // SAFETY: an operand that repeats has one element.
+            Source::One(from) => V::splat(unsafe { *from }),
+        }
+    }
+}
+
+/// `function` of the two truth values as 0 and 1.
+#[inline(always)]
+fn logic<V: Vector>(x: V, y: V, function: impl Fn(V, V) -> V) -> V {
+    let zero = V::splat(0.0);
+    let number = |x: V| V::select(x.equal(zero), zero, V::splat(1.0));
+    function(number(x), number(y))
+}
