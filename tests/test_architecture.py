@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -182,3 +183,32 @@ def test_no_built_file_is_committed() -> None:
     ).stdout.splitlines()
     wrong = [name for name in listed if name.endswith((".so", ".pyc", ".pyd")) or "target/" in name]
     assert not wrong
+
+
+def test_generated_files_are_fresh() -> None:
+    from compiler import _runtime
+    from compiler.plan.generate import python_source
+
+    schema = _runtime.schema().strip() + "\n"
+    stale = "run `make generate`"
+    assert (ROOT / "runtime/plan/plan.schema.json").read_text() == schema, stale
+    assert (ROOT / "compiler/plan/ops.py").read_text() == python_source(json.loads(schema)), stale
+
+
+@pytest.mark.parametrize("model", sorted((ROOT / "models").glob("*.onnx")), ids=lambda path: path.stem)
+def test_every_pass_changes_nothing_the_second_time(model: Path) -> None:
+    from compiler import CompileError, Options
+    from compiler.load import load
+    from compiler.pipeline import passes
+    from compiler.text import graph_text
+
+    graph = load(model).model
+    try:
+        for step in passes(Options()):
+            step.run(graph)
+            text = graph_text(graph.graph)
+            again = step.run(graph)
+            assert not again.changed, f"{step.name} fires again"
+            assert graph_text(graph.graph) == text, f"{step.name} changes the graph again"
+    except CompileError:
+        assert model.stem == "digits_3d"

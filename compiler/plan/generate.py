@@ -13,6 +13,7 @@ import functools
 import json
 import keyword
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,9 @@ def python_source(schema: Schema) -> str:
 
 
 def _formatted(source: str) -> str:
-    ruff = subprocess.run(["ruff", "format", "-"], input=source, capture_output=True, text=True, check=True)
+    ruff = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=True
+    )
     return ruff.stdout
 
 
