@@ -12,6 +12,7 @@ from compiler.origin import Origin
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.expand_functions import expand_functions
+from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.infer_shapes import infer_shapes
@@ -48,6 +49,7 @@ def passes(options: Options) -> list[Pass]:
         drop_identities,
         split_sequences,
         merge_duplicates,
+        fold_batch_norm,
         drop_dead_nodes,
     ]
 

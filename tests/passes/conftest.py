@@ -15,6 +15,7 @@ import pytest
 from compiler.errors import CompileError, Diagnostic
 from compiler.graph import constant_of
 from compiler.load import load
+from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.report import Pass, Report
 from compiler.text import graph_text
 from compiler.verify import verify
@@ -56,10 +57,12 @@ def check_pass_(
 ) -> Report:
     """Runs a pass; compares the graph with `after`, and its results with those of the graph before (rtol, atol).
 
-    The graph has to satisfy the invariants, and a second run must change nothing. Gives the report.
+    A pass that requires shapes gets them. The graph has to satisfy the invariants, and a second run must change nothing. Gives the report.
     """
     model = parse_(before, opset=opset, domains=domains) if isinstance(before, str) else before
     original = outputs_of(model) if same_results else []
+    if "shapes" in pass_.requires:
+        infer_shapes.run(model)
     report = pass_.run(model)
     text = graph_text(model.graph)
     if after is not None:

@@ -1,0 +1,157 @@
+"""Normalisations, scales and shifts of channels that the weights of the operator before can hold.
+
+Weights are folded in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import constant_of
+from compiler.passes.linear import Linear
+from compiler.passes.pattern import Const, Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["fold_batch_norm", "scale_and_shift"]
+
+Affine = tuple[np.ndarray, np.ndarray]
+
+_LINEAR = Op(("Conv", "ConvTranspose", "Gemm", "MatMul"), Var("x"), Const("w"), rest=True, name="linear")
+
+
+class _FoldAffine(Rule):
+    """The base of the rules here: `y · scale + shift`, one number a channel, after a linear operator."""
+
+    def affine(self, match: Match, linear: Linear) -> Affine | str:
+        """The scale and shift of each channel; or why there are none."""
+        raise NotImplementedError
+
+    def check(self, match: Match) -> str | None:
+        """The weights have to be constants of float32 or float64, and finite when folded."""
+        linear = Linear.of(match.node("linear"))
+        if isinstance(linear, str):
+            return linear
+        found = self.affine(match, linear)
+        return found if isinstance(found, str) else linear.why_not(*found)
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The linear operator with folded weights."""
+        linear = Linear.of(match.node("linear"))
+        if isinstance(linear, str):
+            raise ValueError(linear)
+        found = self.affine(match, linear)
+        if isinstance(found, str):
+            raise ValueError(found)
+        return linear.folded(*found, new)
+
+
+class FoldBatchNorm(_FoldAffine):
+    """`BatchNormalization(linear(x))` → `linear'(x)`."""
+
+    pattern = Op("BatchNormalization", _LINEAR, Const("scale"), Const("bias"), Const("mean"), Const("var"))
+
+    def affine(self, match: Match, linear: Linear) -> Affine | str:
+        """Channels are axis 1: in a product of matrices that has to be the last one."""
+        if linear.output_rank is None or linear.output_rank + linear.channel_axis != 1:
+            return "the channels are not those of the weights"
+        return scale_and_shift(match.root)
+
+
+class _FoldConstant(_FoldAffine):
+    def affine(self, match: Match, linear: Linear) -> Affine | str:
+        """The constant has to have one number, or one a channel."""
+        constant = match.constant("c")
+        found = linear.per_channel(constant)
+        if found is None:
+            return f"the constant of shape {list(constant.shape)} is more than one number a channel"
+        with np.errstate(divide="ignore"):
+            return self.of_constant(found)
+
+    def of_constant(self, c: np.ndarray) -> Affine:
+        """The scale and shift that a constant means."""
+        raise NotImplementedError
+
+
+class FoldAdd(_FoldConstant):
+    """`linear(x) + c` → `linear'(x)`."""
+
+    pattern = Op("Add", _LINEAR, Const("c"))
+
+    def of_constant(self, c: np.ndarray) -> Affine:
+        """`y · 1 + c`."""
+        return np.ones_like(c), c
+
+
+class FoldSub(_FoldConstant):
+    """`linear(x) - c` → `linear'(x)`."""
+
+    pattern = Op("Sub", _LINEAR, Const("c"))
+
+    def of_constant(self, c: np.ndarray) -> Affine:
+        """`y · 1 - c`."""
+        return np.ones_like(c), -c
+
+
+class FoldMul(_FoldConstant):
+    """`linear(x) · c` → `linear'(x)`."""
+
+    pattern = Op("Mul", _LINEAR, Const("c"))
+
+    def of_constant(self, c: np.ndarray) -> Affine:
+        """`y · c + 0`."""
+        return c, np.zeros_like(c)
+
+
+class FoldDiv(_FoldConstant):
+    """`linear(x) / c` → `linear'(x)`."""
+
+    pattern = Op("Div", _LINEAR, Const("c"))
+
+    def of_constant(self, c: np.ndarray) -> Affine:
+        """`y · (1/c) + 0`."""
+        return 1 / c, np.zeros_like(c)
+
+
+class FoldNeg(_FoldAffine):
+    """`-linear(x)` → `linear'(x)`."""
+
+    pattern = Op("Neg", _LINEAR)
+
+    def affine(self, match: Match, linear: Linear) -> Affine | str:
+        """`y · -1 + 0`."""
+        return -np.ones(linear.channels), np.zeros(linear.channels)
+
+
+def scale_and_shift(node: ir.Node) -> Affine | str:
+    """A BatchNormalization with constant parameters as `x · scale + shift`, in float64; or why it is not that.
+
+    `scale = γ / √(var + ε)` and `shift = β - mean · scale`.
+    """
+    if _flag(node, "training_mode", 0) or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+        return "it computes the statistics of its input"
+    if not _flag(node, "spatial", 1):
+        return "it has statistics for each position"
+    arrays = [constant_of(value) for value in node.inputs[1:5]]
+    parameters = [array.astype(np.float64) for array in arrays if array is not None]
+    if len(parameters) < 4:
+        return "its parameters are computed"
+    gamma, beta, mean, var = parameters
+    epsilon = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else 1e-5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = gamma / np.sqrt(var + epsilon)
+        shift = beta - mean * scale
+    if not np.isfinite(scale).all() or not np.isfinite(shift).all():
+        return "its scale is not finite"
+    return scale, shift
+
+
+def _flag(node: ir.Node, name: str, default: int) -> int:
+    return node.attributes[name].as_int() if name in node.attributes else default
+
+
+fold_batch_norm = rules_pass(
+    "fold_batch_norm",
+    [FoldBatchNorm(), FoldAdd(), FoldSub(), FoldMul(), FoldDiv(), FoldNeg()],
+    requires=frozenset({"shapes"}),
+)
