@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -82,14 +83,14 @@ class Linear:
         weights, bias = self._fold(scale, shift)
         stem = self.node.outputs[0].name or self.node.op_type
         inputs = [self.node.inputs[0], new.constant(weights, f"{stem}.weight")]
-        op_type, attributes, version = self.node.op_type, dict(self.node.attributes), self.node.version
+        op_type, attributes = self.node.op_type, dict[str, Any](self.node.attributes)
         if op_type == "MatMul" and bias.any():
             op_type = "Gemm"
         if op_type == "Gemm":
             attributes.pop("beta", None)
         if op_type == "Gemm" or bias.any() or len(self.node.inputs) > 2:
             inputs.append(new.constant(bias, f"{stem}.bias"))
-        return new.op(op_type, *inputs, version=version, **attributes)
+        return new.op(op_type, *inputs, version=self.node.version, **attributes)
 
     def _fold(self, scale: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights and bias times `scale` plus `shift`, rounded once, to the type of the weights."""

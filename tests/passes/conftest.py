@@ -57,7 +57,8 @@ def check_pass_(
 ) -> Report:
     """Runs a pass; compares the graph with `after`, and its results with those of the graph before (rtol, atol).
 
-    A pass that requires shapes gets them. The graph has to satisfy the invariants, and a second run must change nothing. Gives the report.
+    A pass that requires shapes gets them. The graph has to satisfy the invariants, and a second run must change
+    nothing. Gives the report.
     """
     model = parse_(before, opset=opset, domains=domains) if isinstance(before, str) else before
     original = outputs_of(model) if same_results else []
