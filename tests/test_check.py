@@ -1,0 +1,100 @@
+"""The comparison with a reference: what passes, what does not, and what is said of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from compiler import TensorInfo
+from compiler.check import compare
+from compiler.samples import random_inputs
+
+NAN, INF = float("nan"), float("inf")
+
+
+def f32(*values: float) -> np.ndarray[Any, Any]:
+    return np.array(values, np.float32)
+
+
+CASES = [
+    # expected, found, tolerance, passes
+    (f32(1, 2, 3), f32(1, 2, 3), None, True),
+    (f32(1, 2, 100), f32(1, 2.0009, 100), None, True),
+    (f32(1, 2, 100), f32(1, 2.0011, 100), None, False),
+    (f32(1, 2, 100), f32(1, 2.0011, 100), 1e-4, True),
+    (f32(0, 0), f32(0, 9e-9), None, True),
+    (f32(0, 0), f32(0, 2e-8), None, False),
+    (f32(NAN, INF, -INF), f32(NAN, INF, -INF), None, True),
+    (f32(NAN, 1), f32(1, NAN), None, False),
+    (f32(INF), f32(-INF), None, False),
+    (f32(INF), f32(3e38), None, False),
+    (f32(), f32(), None, True),
+    (np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32), None, False),
+    (f32(1), np.array([1.0]), None, False),
+    (np.array(1.0), np.array(1.0 + 1e-8), None, False),
+    (np.array([1, 2]), np.array([1, 2]), None, True),
+    (np.array([1, 2]), np.array([1, 3]), 1.0, False),
+    (np.array([True]), np.array([False]), None, False),
+    (np.array(["a"], object), np.array(["a"], object), None, True),
+    (np.array(["a"], object), np.array(["b"], object), None, False),
+    (np.array([1, 1.001], np.float16), np.array([1, 1.002], np.float16), None, True),
+    (np.array([1], ml_dtypes.bfloat16), np.array([1.0078125], ml_dtypes.bfloat16), None, True),
+    ([f32(1), f32(2)], [f32(1), f32(2)], None, True),
+    ([f32(1), f32(2)], [f32(1)], None, False),
+    ([f32(1), f32(2)], [f32(1), f32(3)], None, False),
+    (None, None, None, True),
+    (None, f32(1), None, False),
+]
+
+
+@pytest.mark.parametrize(("expected", "found", "tolerance", "passes"), CASES)
+def test_compare(expected: Any, found: Any, tolerance: float | None, passes: bool) -> None:
+    report = compare({"y": expected}, {"y": found}, tolerance)
+    assert report.ok is passes
+    assert (report.worst <= 1) is passes
+
+
+def test_a_missing_output_does_not_pass() -> None:
+    assert not compare({"y": f32(1)}, {}).ok
+
+
+def test_differences_are_measured() -> None:
+    (output,) = compare({"y": f32(1, -2)}, {"y": np.nextafter(f32(1, -2), f32(9, 9), dtype=np.float32)}).outputs
+    assert output.max_abs == pytest.approx(2**-23)
+    assert output.max_rel == pytest.approx(2**-23)
+    assert output.max_ulp == 1
+
+
+def test_ulps_count_across_zero() -> None:
+    tiny = np.finfo(np.float32).smallest_subnormal
+    (output,) = compare({"y": f32(tiny)}, {"y": f32(-tiny)}).outputs
+    assert output.max_ulp == 2
+
+
+DECLARED = [
+    TensorInfo("image", "float32", ("batch", 3, None)),
+    TensorInfo("tokens", "int64", ("batch", "time")),
+    TensorInfo("mask", "bool", ()),
+    TensorInfo("half", "bfloat16", ("time",)),
+    TensorInfo("word", "string", (2,)),
+]
+
+
+def test_random_inputs_fit_the_declaration() -> None:
+    made = random_inputs(DECLARED, {"time": 5})
+    assert {name: (array.dtype.name, array.shape) for name, array in made.items()} == {
+        "image": ("float32", (1, 3, 16)),
+        "tokens": ("int64", (1, 5)),
+        "mask": ("bool", ()),
+        "half": ("bfloat16", (5,)),
+        "word": ("object", (2,)),
+    }
+
+
+def test_random_inputs_are_those_of_the_seed() -> None:
+    one, two, other = (random_inputs(DECLARED, {}, seed)["image"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
