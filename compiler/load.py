@@ -16,6 +16,9 @@ from compiler.errors import CompileError, Diagnostic
 
 __all__ = ["Loaded", "Source", "load"]
 
+LARGEST = 2**31 - 1
+"""The most bytes that a protobuf file has."""
+
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
@@ -54,6 +57,9 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
         return source, None
     path = Path(source)
     try:
+        if path.stat().st_size > LARGEST:
+            help = "keep the weights in a file beside it (external data)"
+            raise _refuse("CC0101", f"{path} has more than 2 GiB, which no ONNX file has", help)
         return path.read_bytes(), path.absolute().parent
     except OSError as error:
         raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
@@ -74,9 +80,13 @@ def _deserialize(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     try:
         model = ir.serde.deserialize_model(proto)
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
-        raise _refuse("CC0101", f"this is not a sound ONNX model: {error}") from error
+        raise _refuse("CC0101", f"this is not a sound ONNX model: {_root_cause(error)}") from error
     _resolve_external_data(model, folder)
     return model
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    return error if error.__cause__ is None else _root_cause(error.__cause__)
 
 
 def _resolve_external_data(model: ir.Model, folder: Path | None) -> None:
