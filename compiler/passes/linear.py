@@ -90,7 +90,8 @@ class Linear:
             attributes.pop("beta", None)
         if op_type == "Gemm" or bias.any() or len(self.node.inputs) > 2:
             inputs.append(new.constant(bias, f"{stem}.bias"))
-        return new.op(op_type, *inputs, version=self.node.version, **attributes)
+        result: ir.Value = new.op(op_type, *inputs, version=self.node.version, **attributes)
+        return result
 
     def _fold(self, scale: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights and bias times `scale` plus `shift`, rounded once, to the type of the weights."""

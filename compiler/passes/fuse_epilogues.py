@@ -1,0 +1,204 @@
+"""Elementwise functions of a matrix product's or convolution's result, computed before the result is stored.
+
+The operator becomes a node of domain `candle.plan` with two more attributes: `epilogue`, a graph of the fused nodes whose
+first input is the operator's result, and `operands`, how many inputs are the operator's own; the others are those of the
+graph. Numbers that are the same everywhere are initializers of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import constant_of, graph_attributes
+from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.passes.rule import Rewriter, hand_over, insert
+
+__all__ = ["PLAN_DOMAIN", "fuse_epilogues"]
+
+PLAN_DOMAIN = "candle.plan"
+"""The domain of nodes that a plan has and ONNX has not."""
+
+_MOST_NODES = 16
+"""A program keeps at most so many values beside the accumulator."""
+
+Question = Callable[[ir.Node], bool]
+
+
+def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
+    """The pass for the operators that `takes_epilogue`, and the nodes that an epilogue can compute."""
+
+    def fuse(model: ir.Model, report: Report) -> None:
+        """Fuses elementwise functions into the operator whose result they take."""
+        for graph in _graphs(model.graph):
+            order = {node: index for index, node in enumerate(graph)}
+            for node in order:
+                if node.graph is graph and node.domain == "" and takes_epilogue(node):
+                    _fuse(node, order, is_elementwise, report)
+
+    return Pass("fuse_epilogues", fuse, requires=frozenset({"shapes", "sorted"}))
+
+
+def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """The graph and those nested in it, but for the bodies of fused nodes."""
+    yield graph
+    for node in graph:
+        if node.domain != PLAN_DOMAIN:
+            for nested in graph_attributes(node):
+                yield from _graphs(nested)
+
+
+def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question, report: Report) -> None:
+    result = root.outputs[0]
+    if result.dtype != ir.DataType.FLOAT or not any(is_elementwise(node) for node in _readers(result)):
+        return
+    if result.shape is None:
+        report.missed.append(Missed("fuse", origin.of(root), "the result's rank is not known"))
+        return
+    region = _Region(root, order, is_elementwise)
+    chosen = region.grow()
+    if region.reason:
+        report.missed.append(Missed("fuse", origin.of(root), region.reason))
+    if chosen:
+        report.fired.append(Fired(f"fuse {' + '.join(node.op_type for node in (root, *chosen))}", origin.of(root)))
+        _replace(root, chosen)
+
+
+class _Region:
+    """Nodes below a root that depend on nothing but its result and values that broadcast into it."""
+
+    def __init__(self, root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question) -> None:
+        self.root, self.order, self.is_elementwise = root, order, is_elementwise
+        self.nodes: list[ir.Node] = []
+        self.inner: dict[ir.Value, None] = {root.outputs[0]: None}
+        self.reason = ""
+
+    def grow(self) -> list[ir.Node]:
+        """The most nodes, in order, of which only the last one's result is read outside."""
+        closed = 0
+        while len(self.nodes) < _MOST_NODES:
+            node = self.next()
+            if node is None:
+                break
+            self.nodes.append(node)
+            self.inner[node.outputs[0]] = None
+            if self.is_closed():
+                closed = len(self.nodes)
+        return self.nodes[:closed]
+
+    def next(self) -> ir.Node | None:
+        """The first node, in the graph's order, that can join."""
+        self.reason = ""
+        readers = {node for value in self.inner for node in _readers(value)} - set(self.nodes)
+        here = sorted((node for node in readers if node in self.order), key=self.order.__getitem__)
+        return next((node for node in here if self.can_join(node)), None)
+
+    def can_join(self, node: ir.Node) -> bool:
+        """Whether the node computes an element of float32 from those of values at hand. Else `reason` may say why."""
+        if len(node.outputs) != 1 or not self.is_elementwise(node):
+            return False
+        if any(value.dtype != ir.DataType.FLOAT for value in (*node.inputs, *node.outputs) if value is not None):
+            return False
+        for value in node.inputs:
+            if value is not None and value not in self.inner and not self.broadcasts(value):
+                self.reason = f"{value.name!r} may be larger than the result"
+                return False
+        return True
+
+    def broadcasts(self, value: ir.Value) -> bool:
+        """Whether the value broadcasts to the result without enlarging it."""
+        result = self.root.outputs[0].shape
+        if value.shape is None or result is None or len(value.shape) > len(result):
+            return False
+        pairs = zip(reversed(value.shape.dims), reversed(result.dims), strict=False)
+        return all(dim == 1 or (dim == full and full is not None and _is_known(full)) for dim, full in pairs)
+
+    def is_closed(self) -> bool:
+        """Whether only the last value is read outside, and only there."""
+        *inside, last = self.inner
+        fused = set(self.nodes)
+        return all(
+            not value.is_graph_output() and all(node in fused for node in _readers(value)) for value in inside
+        ) and not any(node in fused for node in _readers(last))
+
+
+def _is_known(dim: int | ir.SymbolicDim) -> bool:
+    return isinstance(dim, int) or dim.value is not None
+
+
+def _readers(value: ir.Value) -> list[ir.Node]:
+    return [use.node for use in value.uses()]
+
+
+def _replace(root: ir.Node, nodes: list[ir.Node]) -> None:
+    last = nodes[-1]
+    graph = last.graph
+    if graph is None:
+        raise ValueError(f"{last.op_type} is in no graph")
+    body, operands = _body(root, nodes)
+    new = Rewriter(graph)
+    attributes = dict[str, Any](root.attributes)
+    inputs = (*root.inputs, *operands)
+    fused = new.op(
+        root.op_type,
+        *inputs,
+        domain=PLAN_DOMAIN,
+        epilogue=body,
+        operands=len(root.inputs),
+        **attributes,
+    )
+    origin.inherit(new.nodes, [root, *nodes])
+    insert(graph, last, new)
+    hand_over(last.outputs[0], fused)
+    graph.remove([*reversed(nodes), root], safe=True)
+
+
+def _body(root: ir.Node, nodes: list[ir.Node]) -> tuple[ir.Graph, list[ir.Value]]:
+    """The nodes as a graph of the root's result, and the other values that it takes."""
+    result = root.outputs[0]
+    inner: dict[ir.Value, ir.Value] = {result: _like(result, "result")}
+    operands: dict[ir.Value, ir.Value] = {}
+    numbers: dict[ir.Value, ir.Value] = {}
+    copies: list[ir.Node] = []
+    for node in nodes:
+        inputs = [None if value is None else _inside(value, inner, operands, numbers) for value in node.inputs]
+        copy = ir.Node("", node.op_type, inputs, list(node.attributes.values()), num_outputs=1, version=node.version)
+        origin.inherit([copy], [node])
+        copy.outputs[0].type, copy.outputs[0].shape = result.type, result.shape
+        copy.outputs[0].name = f"value{len(copies)}"
+        inner[node.outputs[0]] = copy.outputs[0]
+        copies.append(copy)
+    graph = ir.Graph(
+        [inner[result], *operands.values()],
+        [copies[-1].outputs[0]],
+        nodes=copies,
+        initializers=list(numbers.values()),
+        name="epilogue",
+    )
+    return graph, list(operands)
+
+
+def _inside(
+    value: ir.Value,
+    inner: dict[ir.Value, ir.Value],
+    operands: dict[ir.Value, ir.Value],
+    numbers: dict[ir.Value, ir.Value],
+) -> ir.Value:
+    """The value of the body that stands for a value around it."""
+    if value in inner:
+        return inner[value]
+    array = constant_of(value)
+    if array is not None and array.size == 1 and np.isfinite(array).all():
+        if value not in numbers:
+            numbers[value] = _like(value, f"number{len(numbers)}")
+            numbers[value].const_value = ir.tensor(array)
+        return numbers[value]
+    return operands.setdefault(value, _like(value, f"operand{len(operands)}"))
+
+
+def _like(value: ir.Value, name: str) -> ir.Value:
+    return ir.Value(name=name, type=value.type, shape=value.shape)
