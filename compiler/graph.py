@@ -17,6 +17,7 @@ __all__ = [
     "nodes_of",
     "opset_of",
     "rank",
+    "same_shape",
     "sole_user",
     "static_shape",
 ]
@@ -66,6 +67,15 @@ def sole_user(value: ir.Value) -> ir.Node | None:
 def rank(value: ir.Value | None) -> int | None:
     """The number of dimensions, where it is known."""
     return None if value is None or value.shape is None else value.shape.rank()
+
+
+def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
+    """Whether both values have the same dimensions: numbers, symbols or expressions."""
+    if one is None or other is None or one.shape is None or other.shape is None:
+        return False
+    return None not in (dim if isinstance(dim, int) else dim.value for dim in one.shape.dims) and (
+        one.shape.dims == other.shape.dims
+    )
 
 
 def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:

@@ -101,7 +101,7 @@ class Var(Pattern):
 
 @dataclass(frozen=True)
 class Const(Pattern):
-    """A constant: any, or one whose elements are all `equal` to a number (up to float32's rounding)."""
+    """A constant: any, or one whose elements are all `equal` to a number (up to rounding)."""
 
     name: str = ""
     equal: float | None = None
@@ -119,7 +119,10 @@ class Const(Pattern):
             return True
         if array.size == 0 or array.dtype == object:
             return False
-        return bool(np.allclose(array.astype(np.float64), self.equal, rtol=1e-6, atol=0))
+        expected = np.float64(self.equal)
+        if ir.DataType.from_numpy(array.dtype).is_floating_point():
+            expected = expected.astype(array.dtype).astype(np.float64)
+        return bool(np.allclose(array.astype(np.float64), expected, rtol=1e-6, atol=0))
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,10 @@ class AnyOf(Pattern):
         """See `Pattern.match`."""
         for choice in self.choices:
             yield from choice.match(value, match)
+
+    def roots(self) -> tuple[Op, ...]:
+        """The choices that a root can be."""
+        return tuple(root for choice in self.choices if isinstance(choice, AnyOf | Op) for root in choice.roots())
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,10 @@ class Op(Pattern):
         fields = {"op_types": kinds, "inputs": inputs, "name": name, "domain": domain, "output": output, "rest": rest}
         for field_name, content in fields.items():
             object.__setattr__(self, field_name, content)
+
+    def roots(self) -> tuple[Op, ...]:
+        """The one operator that a root can be."""
+        return (self,)
 
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """See `Pattern.match`."""

@@ -37,7 +37,7 @@ def keeps_axes(node: ir.Node) -> bool:
 
 
 def trailing_axis(*nodes: ir.Node) -> int | str:
-    """The first of the trailing axes, counted from the end, that all the nodes reduce and keep; or why there is none."""
+    """The first of the trailing axes, counted from the end, that all nodes reduce and keep; or why there is none."""
     found = {axes_of(node) for node in nodes}
     axes = found.pop()
     if found or axes is None:

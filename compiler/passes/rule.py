@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from compiler import origin
 from compiler.graph import nodes_of
-from compiler.passes.pattern import Match, Op
+from compiler.passes.pattern import AnyOf, Match, Op
 from compiler.passes.report import Fired, Missed, Pass, Report
 
 __all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "rules_pass"]
@@ -24,7 +24,8 @@ __all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "rules_pass"]
 class Rule:
     """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
 
-    pattern: ClassVar[Op]
+    pattern: ClassVar[Op | AnyOf]
+    """What the root looks like; `AnyOf` where there are several operators or orders."""
     keeps_inner: ClassVar[bool] = False
     """Whether values inside the pattern may have other readers: then only the root is replaced."""
 
@@ -87,6 +88,12 @@ class Rewriter:
         self.nodes.append(node)
         return node.outputs[0] if outputs is None else tuple(node.outputs)
 
+    def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
+        """A new node of one output with the operator, version and attributes of another, and these inputs."""
+        given: dict[str, Any] = {**node.attributes}
+        result: ir.Value = self.op(node.op_type, *inputs, domain=node.domain, version=node.version, **given)
+        return result
+
     def constant(self, array: np.ndarray, name: str = "constant") -> ir.Value:
         """A new initializer."""
         tensor = ir.tensor(array)
@@ -107,10 +114,11 @@ def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
 
 def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
     """Applies rules, also in nested graphs, until none fits."""
-    index: dict[tuple[str, str], list[Rule]] = {}
+    index: dict[tuple[str, str], list[tuple[Rule, Op]]] = {}
     for rule in rules:
-        for op_type in rule.pattern.op_types:
-            index.setdefault((rule.pattern.domain, op_type), []).append(rule)
+        for root in rule.pattern.roots():
+            for op_type in root.op_types:
+                index.setdefault((root.domain, op_type), []).append((rule, root))
     waiting = deque(node for node in nodes_of(model) if (node.domain, node.op_type) in index)
     queued = set(waiting)
     misses: dict[tuple[str, int], Missed] = {}
@@ -126,10 +134,10 @@ def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
     report.missed.extend(misses.values())
 
 
-def _visit(node: ir.Node, rules: Iterable[Rule], report: Report, misses: dict[Any, Missed]) -> list[ir.Node]:
+def _visit(node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: Report, misses: dict[Any, Missed]) -> list[ir.Node]:
     """Applies the first rule that fits; gives the nodes to look at again."""
-    for rule in rules:
-        for match in rule.pattern.match_node(node, Match(node)):
+    for rule, root in rules:
+        for match in root.match_node(node, Match(node)):
             reason = _why_not(rule, match)
             if reason is None:
                 misses.pop((rule.name, id(node)), None)

@@ -96,7 +96,7 @@ def test_many_rules_on_a_large_graph_are_quick():
     others = [
         type(f"Rule{i}", (SwishRule,), {"pattern": Op("Mul", Var("x"), Op("Tanh", Var("x")))})() for i in range(99)
     ]
-    started = time.perf_counter()
+    started = time.process_time()
     report = rules_pass("many", [*others, SwishRule()]).run(model)
     assert len(report.fired) == 3_333
-    assert time.perf_counter() - started < 5, "this takes about half a second"
+    assert time.process_time() - started < 5, "this takes about half a second"

@@ -1,0 +1,111 @@
+"""Activations written out: SiLU, HardSwish and Mish."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler.graph import constant_of, same_shape
+from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_activations"]
+
+_X = Var("x")
+
+
+class RecognizeSwish(Rule):
+    """`x · sigmoid(x)` → `Swish(x)`."""
+
+    pattern = Op("Mul", _X, Op("Sigmoid", _X))
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        return new.op("Swish", match["x"], version=24)
+
+
+class RecognizeScaledSwish(Rule):
+    """`x · sigmoid(alpha·x)` → `Swish(x, alpha)`."""
+
+    pattern = Op("Mul", _X, Op("Sigmoid", Op("Mul", _X, Const("alpha"))))
+
+    def check(self, match: Match) -> str | None:
+        """Alpha is one number."""
+        if match.constant("alpha").size != 1 or not same_shape(match["x"], match.root.outputs[0]):
+            return "alpha is not one number"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        return new.op("Swish", match["x"], version=24, alpha=float(match.constant("alpha").item()))
+
+
+class RecognizeHardSigmoidSwish(Rule):
+    """`x · HardSigmoid(x, 1/6, 1/2)` → `HardSwish(x)`."""
+
+    pattern = Op("Mul", _X, Op("HardSigmoid", _X, name="gate"))
+
+    def check(self, match: Match) -> str | None:
+        """Other slopes are no HardSwish."""
+        attributes = match.node("gate").attributes
+        alpha = attributes["alpha"].as_float() if "alpha" in attributes else 0.2
+        beta = attributes["beta"].as_float() if "beta" in attributes else 0.5
+        return None if abs(alpha * 6 - 1) < 1e-6 and beta == 0.5 else f"the slope is {alpha:.6g}"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        return new.op("HardSwish", match["x"], version=14)
+
+
+_CLIP = Op("Clip", Op("Add", _X, Const(equal=3.0)), Var("low", optional=True), Var("high", optional=True), name="clip")
+
+
+class RecognizeHardSwish(Rule):
+    """`x · clip(x + 3, 0, 6) / 6` → `HardSwish(x)`."""
+
+    pattern = AnyOf(
+        Op("Div", Op("Mul", _X, _CLIP), Const(equal=6.0)),
+        Op("Mul", Op("Mul", _X, _CLIP), Const(equal=1 / 6)),
+        Op("Mul", _X, Op("Div", _CLIP, Const(equal=6.0))),
+        Op("Mul", _X, Op("Mul", _CLIP, Const(equal=1 / 6))),
+        Op("Mul", Op("Div", _X, Const(equal=6.0)), _CLIP),
+        Op("Mul", Op("Mul", _X, Const(equal=1 / 6)), _CLIP),
+    )
+
+    def check(self, match: Match) -> str | None:
+        """The bounds are 0 and 6, as attributes or constants, of floating-point numbers."""
+        kind = match["x"].dtype
+        if kind is None or not kind.is_floating_point():
+            return f"the type is {kind}"
+        clip = match.node("clip")
+        bounds = [_bound(clip, name, match.values.get(value)) for name, value in (("min", "low"), ("max", "high"))]
+        if bounds != [0, 6]:
+            return f"the bounds are {bounds}"
+        return None if same_shape(match["x"], match.root.outputs[0]) else "the constants may enlarge the result"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        return new.op("HardSwish", match["x"], version=14)
+
+
+def _bound(clip: ir.Node, name: str, value: ir.Value | None) -> float | None:
+    if name in clip.attributes:
+        return clip.attributes[name].as_float()
+    array = constant_of(value)
+    return None if array is None or array.size != 1 else float(array.item())
+
+
+class RecognizeMish(Rule):
+    """`x · tanh(softplus(x))` → `Mish(x)`."""
+
+    pattern = Op("Mul", _X, Op("Tanh", Op("Softplus", _X)))
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        return new.op("Mish", match["x"], version=18)
+
+
+recognize_activations = rules_pass(
+    "recognize_activations",
+    [RecognizeSwish(), RecognizeScaledSwish(), RecognizeHardSigmoidSwish(), RecognizeHardSwish(), RecognizeMish()],
+    requires=frozenset({"shapes"}),
+)

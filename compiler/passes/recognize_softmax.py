@@ -1,0 +1,41 @@
+"""Softmax written out."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler.passes.pattern import AnyOf, Match, Op, Pattern, Var
+from compiler.passes.reduction import axes_of, keeps_axes
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_softmax"]
+
+
+def _reduced(op_type: str, of: Pattern, name: str) -> Pattern:
+    return Op(op_type, of, Var(optional=True), name=name)
+
+
+_EXP = Op("Exp", Op("Sub", Var("x"), _reduced("ReduceMax", Var("x"), "max")), name="exp")
+_SUM = _reduced("ReduceSum", _EXP, "sum")
+
+
+class RecognizeSoftmax(Rule):
+    """`exp(x - max(x)) / Σ exp(x - max(x))` → `Softmax(x)`."""
+
+    pattern = AnyOf(Op("Div", _EXP, _SUM), Op("Mul", _EXP, Op("Reciprocal", _SUM)))
+
+    def check(self, match: Match) -> str | None:
+        """Both reductions are over the same one axis, and keep it."""
+        reductions = [match.node("max"), match.node("sum")]
+        axes = {axes_of(node) for node in reductions}
+        if len(axes) > 1 or None in axes or len(axes.pop() or ()) != 1:
+            return "the reductions are not over the same one axis"
+        return None if all(keeps_axes(node) for node in reductions) else "the axis is dropped"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        (axis,) = axes_of(match.node("max")) or (-1,)
+        return new.op("Softmax", match["x"], version=13, axis=axis)
+
+
+recognize_softmax = rules_pass("recognize_softmax", [RecognizeSoftmax()], requires=frozenset({"shapes"}))
