@@ -11,8 +11,9 @@ from compiler.passes.recognize_softmax import recognize_softmax
 CLOSE = (1e-5, 1e-6)
 CONSTANTS = """float zero = {0}, float half = {0.5}, float one = {1}, float two = {2}, float three = {3},
     float six = {6}, float sixth = {0.16666667}, float eps = {0.001}, float root = {1.4142135},
-    float tip = {0.70710677}, float cubic = {0.044715}, float scale = {0.7978846}, float alpha = {1.702}, float[1] cube = {3},
-    float[4] g = {1, 2, 3, 4}, float[1, 4] b = {5, 6, 7, 8}, int64[1] last = {-1}, int64[2] both = {1, 2}"""
+    float tip = {0.70710677}, float cubic = {0.044715}, float scale = {0.7978846}, float alpha = {1.702},
+    float[1] cube = {3}, float[4] g = {1, 2, 3, 4}, float[1, 4] b = {5, 6, 7, 8}, int64[1] last = {-1},
+    int64[2] both = {1, 2}"""
 HEAD = f"agraph (float[N, 3, 4] x) => (float[N, 3, 4] y) <{CONSTANTS}>"
 
 
@@ -41,7 +42,7 @@ VARIANCE = "q = Pow(d, two)  v = ReduceMean(q, last)  w = Add(v, eps)  s = Sqrt(
         (f"{MEAN} {VARIANCE} n = Div(d, s)  y = Mul(n, g)", ["LayerNormalization(x, g)"]),
         (f"{MEAN} {VARIANCE} n = Div(d, s)  k = Mul(n, g)  y = Add(b, k)", ["LayerNormalization(x, g, b_1)"]),
         (f"{MEAN} {VARIANCE} n = Div(d, s)  y = Add(b, n)", ["LayerNormalization(x, ones, b_1)"]),
-        (f"{MEAN} {VARIANCE} n = Div(d, s)  y = Mul(n, two)", ["LayerNormalization(x, ones)", "Mul(n, two)"]),
+        (f"{MEAN} {VARIANCE} n = Div(d, s)  y = Mul(n, two)", ["LayerNormalization(x, ones)", "Mul(val_0, two)"]),
         (
             "m = ReduceMean(x, both)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean(q, both)  w = Add(v, eps)"
             " s = Pow(w, half)  y = Div(d, s)",
