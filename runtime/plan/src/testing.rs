@@ -69,7 +69,11 @@ fn type_of(value: &Value) -> Type {
         Value::Tensor(array) => Type::Tensor(TensorType::sized(array.dtype(), array.dims())),
         Value::Strings(strings) => Type::Tensor(TensorType::sized(crate::dtype::DType::String, &strings.dims)),
         Value::Sequence(items) => {
-            Type::Sequence(Box::new(items.first().map_or(Type::any(crate::dtype::DType::Float32), type_of)))
+            let dtype = match items.first().map(type_of) {
+                Some(Type::Tensor(item)) => item.dtype,
+                _ => crate::dtype::DType::Float32,
+            };
+            Type::Sequence(Box::new(Type::any(dtype)))
         }
         Value::None => Type::Optional(Box::new(Type::any(crate::dtype::DType::Float32))),
     }

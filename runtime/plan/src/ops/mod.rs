@@ -48,10 +48,12 @@ ops! {
     identity: Identity;
     join: Concat Split;
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
+    optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
     repeat: Expand Tile;
     scatter: ScatterElements ScatterNd TensorScatter;
     select: Compress NonZero Trilu Unique;
+    sequence: ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence;
     shape: Shape Size;
     slice: Slice;
     views: Flatten Reshape Squeeze Unsqueeze;

@@ -1,0 +1,390 @@
+//! Sequences: lists of tensors of one type.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::join::{joined, part_of};
+use crate::axes;
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::movable::Movable;
+use crate::types::{TensorType, Type};
+use crate::value::{Array, Value};
+
+/// A sequence of the inputs, in order.
+///
+/// Source: [ONNX SequenceConstruct](https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceConstruct {}
+
+impl Kernel for SequenceConstruct {
+    fn arity(&self) -> Arity {
+        Arity::inputs(1..=usize::MAX)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let mut item = inputs.tensor(0)?.clone();
+        for i in 1..inputs.len() {
+            item = common(&item, inputs.tensor(i)?)?;
+        }
+        Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let items: Result<Vec<Value>> = (0..call.len()).map(|i| call.value(i).cloned()).collect();
+        Ok(vec![Value::Sequence(items?)])
+    }
+}
+
+/// A sequence without items.
+///
+/// Source: [ONNX SequenceEmpty](https://onnx.ai/onnx/operators/onnx__SequenceEmpty.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceEmpty {
+    /// The element type of the items that it may get.
+    pub dtype: DType,
+}
+
+impl Kernel for SequenceEmpty {
+    fn arity(&self) -> Arity {
+        Arity::exact(0, 1)
+    }
+
+    fn infer(&self, _: &Types) -> Result<Vec<Type>> {
+        Ok(vec![Type::Sequence(Box::new(Type::any(self.dtype)))])
+    }
+
+    fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
+        Ok(vec![Value::Sequence(Vec::new())])
+    }
+}
+
+/// Item `position` of a sequence; a negative one counts from the end. Inputs: the sequence, `position: []`.
+///
+/// Source: [ONNX SequenceAt](https://onnx.ai/onnx/operators/onnx__SequenceAt.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceAt {}
+
+impl Kernel for SequenceAt {
+    fn arity(&self) -> Arity {
+        Arity::exact(2, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        inputs.tensor(1)?;
+        Ok(vec![item_type(inputs, 0)?.clone()])
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let items = items(call, 0)?;
+        Ok(vec![items[place(call, 1, items.len(), items.len())?].clone()])
+    }
+}
+
+/// A sequence with a tensor put in before item `position`. Inputs: the sequence, the tensor, `position: []` (absent: at the
+/// end), from `-n` to `n` for `n` items.
+///
+/// Source: [ONNX SequenceInsert](https://onnx.ai/onnx/operators/onnx__SequenceInsert.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceInsert {}
+
+impl Kernel for SequenceInsert {
+    fn arity(&self) -> Arity {
+        Arity::inputs(2..=3)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let item = common(item_type(inputs, 0)?.tensor()?, inputs.tensor(1)?)?;
+        Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let mut all = items(call, 0)?.to_vec();
+        let at = place(call, 2, all.len(), all.len() + 1)?;
+        all.insert(at, call.value(1)?.clone());
+        Ok(vec![Value::Sequence(all)])
+    }
+}
+
+/// A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n` to `n - 1` for
+/// `n` items.
+///
+/// Source: [ONNX SequenceErase](https://onnx.ai/onnx/operators/onnx__SequenceErase.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceErase {}
+
+impl Kernel for SequenceErase {
+    fn arity(&self) -> Arity {
+        Arity::inputs(1..=2)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        item_type(inputs, 0)?;
+        Ok(vec![inputs.get(0)?.clone()])
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let mut all = items(call, 0)?.to_vec();
+        let at = place(call, 1, all.len().wrapping_sub(1), all.len())?;
+        all.remove(at);
+        Ok(vec![Value::Sequence(all)])
+    }
+}
+
+/// The number of a sequence's items, as `int64 []`.
+///
+/// Source: [ONNX SequenceLength](https://onnx.ai/onnx/operators/onnx__SequenceLength.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceLength {}
+
+impl Kernel for SequenceLength {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        item_type(inputs, 0)?;
+        Ok(vec![Type::ranked(DType::Int64, 0)])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        Ok(vec![Array::scalar(items(call, 0)?.len() as i64).into()])
+    }
+}
+
+/// `X` cut along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size of all parts but the last, which
+/// may be smaller; where it is absent, the parts have size 1.
+///
+/// Source: [ONNX SplitToSequence](https://onnx.ai/onnx/operators/onnx__SplitToSequence.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SplitToSequence {
+    /// The axis; a negative one counts from the end.
+    pub axis: i64,
+    /// Whether parts keep the axis when there is no `split`.
+    pub keep_axis: bool,
+}
+
+impl Kernel for SplitToSequence {
+    fn arity(&self) -> Arity {
+        Arity::inputs(1..=2)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let mut item = inputs.tensor(0)?.clone();
+        if let Some(shape) = &mut item.shape {
+            let axis = axes::resolve(self.axis, shape.len())?;
+            shape[axis] = None;
+            if inputs.optional(1).is_none() && !self.keep_axis {
+                shape.remove(axis);
+            }
+        }
+        Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
+    }
+
+    fn makes_views(&self) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&[call.value(0)?])?;
+        let x = &data.arrays[0];
+        let axis = axes::resolve(self.axis, x.rank())?;
+        let split = call.optional_tensor(1)?;
+        let mut start = 0;
+        let part = |size: usize| {
+            let mut part = part_of(x, axis, start, size, call)?;
+            start += size;
+            if split.is_none() && !self.keep_axis {
+                let mut dims = part.dims().to_vec();
+                dims.remove(axis);
+                part = part.reshape(&dims)?;
+            }
+            data.restore(part)
+        };
+        let parts: Result<Vec<Value>> = part_sizes(split, x.dims()[axis])?.into_iter().map(part).collect();
+        Ok(vec![Value::Sequence(parts?)])
+    }
+}
+
+/// A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there.
+///
+/// Source: [ONNX ConcatFromSequence](https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConcatFromSequence {
+    /// The axis of the result; a negative one counts from the end.
+    pub axis: i64,
+    /// Whether the axis is new.
+    pub new_axis: bool,
+}
+
+impl Kernel for ConcatFromSequence {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let item = item_type(inputs, 0)?.tensor()?;
+        let shape = item.shape.as_ref().map(|shape| vec![None; shape.len() + usize::from(self.new_axis)]);
+        Ok(vec![Type::Tensor(TensorType { dtype: item.dtype, shape })])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&items(call, 0)?.iter().collect::<Vec<_>>())?;
+        let stacked = |array: &Array| {
+            let mut dims = array.dims().to_vec();
+            dims.insert(axes::resolve(self.axis, dims.len() + 1)?, 1);
+            array.reshape(&dims)
+        };
+        let arrays: Vec<Array> = match self.new_axis {
+            true => data.arrays.iter().map(stacked).collect::<Result<_>>()?,
+            false => data.arrays.clone(),
+        };
+        let arrays: Vec<&Array> = arrays.iter().collect();
+        Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])
+    }
+}
+
+/// The type of the items of input `i`, a sequence.
+fn item_type<'a>(inputs: &'a Types, i: usize) -> Result<&'a Type> {
+    match inputs.get(i)? {
+        Type::Sequence(item) => Ok(item),
+        other => Err(Error::op(format!("expected a sequence, found {other}"))),
+    }
+}
+
+/// What two items' types have in common.
+fn common(a: &TensorType, b: &TensorType) -> Result<TensorType> {
+    if a.dtype != b.dtype {
+        bail!("a sequence cannot hold {} and {}", a.dtype, b.dtype);
+    }
+    let shape = a.shape.as_ref().zip(b.shape.as_ref()).filter(|(a, b)| a.len() == b.len()).map(|(a, b)| {
+        a.iter().zip(b).map(|(a, b)| a.clone().filter(|_| a == b)).collect()
+    });
+    Ok(TensorType { dtype: a.dtype, shape })
+}
+
+/// The items of input `i`.
+fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
+    match call.value(i)? {
+        Value::Sequence(items) => Ok(items),
+        other => Err(Error::op(format!("expected a sequence, found {}", other.describe()))),
+    }
+}
+
+/// The place that input `i` names among `count`, or `default` where it is absent; `count` is the items, or one more. Negative
+/// places count from the end of the items.
+fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
+    let items = items(call, 0)?.len();
+    let place = match call.optional_tensor(i)?.map(Array::to_i64).transpose()?.as_deref() {
+        None => default,
+        Some(&[at]) if at < 0 => at.checked_add(items as i64).and_then(|at| usize::try_from(at).ok()).unwrap_or(count),
+        Some(&[at]) => usize::try_from(at).unwrap_or(count),
+        Some(other) => bail!("the position is {} numbers, where one is needed", other.len()),
+    };
+    if place >= count {
+        bail!("there is no such position in a sequence of {items}");
+    }
+    Ok(place)
+}
+
+/// The sizes of the parts of an axis of size `size`.
+fn part_sizes(split: Option<&Array>, size: usize) -> Result<Vec<usize>> {
+    let Some(split) = split else { return Ok(vec![1; size]) };
+    let sizes = axes::dims(&split.to_i64()?)?;
+    let sizes = match (split.rank(), &sizes[..]) {
+        (0, &[part]) if part > 0 => (0..size).step_by(part).map(|start| part.min(size - start)).collect(),
+        (0, _) => bail!("a sequence cannot be made of parts of size {sizes:?}"),
+        _ => sizes,
+    };
+    match sizes.iter().try_fold(0usize, |sum, &part| sum.checked_add(part)) {
+        Some(sum) if sum == size => Ok(sizes),
+        _ => Err(Error::op(format!("sizes {sizes:?} do not make an axis of size {size}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn sequence(items: &[&[i32]]) -> Value {
+        Value::Sequence(items.iter().map(|item| tensor(item, &[item.len()])).collect())
+    }
+
+    fn ints(value: &Value) -> Vec<Vec<i64>> {
+        match value {
+            Value::Sequence(items) => items.iter().flat_map(ints).collect(),
+            value => vec![value.tensor().expect("a tensor").to_i64().expect("integers")],
+        }
+    }
+
+    fn at(kernel: &dyn Kernel, given: &[Value], position: Option<i64>) -> Option<Vec<Vec<i64>>> {
+        let mut inputs: Vec<Option<Value>> = given.iter().cloned().map(Some).collect();
+        inputs.extend(position.map(|position| Some(tensor(&[position], &[]))));
+        run(kernel, &inputs).ok().map(|value| ints(&value))
+    }
+
+    #[test]
+    fn items_come_and_go() {
+        let two = sequence(&[&[1, 2], &[3]]);
+        for (position, expected) in [(0, Some(vec![1, 2])), (-1, Some(vec![3])), (2, None), (-3, None), (i64::MIN, None)] {
+            assert_eq!(at(&SequenceAt {}, &[two.clone()], Some(position)), expected.map(|item| vec![item]));
+        }
+        let insert = |position| at(&SequenceInsert {}, &[two.clone(), tensor(&[9i32], &[1])], position);
+        assert_eq!(insert(None), Some(vec![vec![1, 2], vec![3], vec![9]]));
+        assert_eq!(insert(Some(2)), insert(None));
+        assert_eq!(insert(Some(-2)), Some(vec![vec![9], vec![1, 2], vec![3]]));
+        assert_eq!(insert(Some(3)), None);
+        assert_eq!(at(&SequenceErase {}, &[two.clone()], None), Some(vec![vec![1, 2]]));
+        assert_eq!(at(&SequenceErase {}, &[two.clone()], Some(-2)), Some(vec![vec![3]]));
+        assert_eq!(at(&SequenceErase {}, &[Value::Sequence(vec![])], None), None);
+        assert_eq!(at(&SequenceLength {}, &[two], None), Some(vec![vec![2]]));
+    }
+
+    #[test]
+    fn sequences_are_made_of_parts() {
+        let x = tensor(&[0i64, 1, 2, 3, 4, 5], &[2, 3]);
+        let split = |axis, keep_axis, sizes: Option<Value>| {
+            let inputs: Vec<Option<Value>> = [Some(x.clone()), sizes].into_iter().filter(Option::is_some).collect();
+            run(&SplitToSequence { axis, keep_axis }, &inputs).ok()
+        };
+        let rows = split(0, false, None).expect("two rows");
+        assert_eq!(ints(&rows), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(ints(&split(1, true, Some(tensor(&[2i32], &[]))).expect("2 and 1")), [vec![0, 1, 3, 4], vec![2, 5]]);
+        assert_eq!(ints(&split(-1, true, Some(tensor(&[1i64, 2], &[2]))).expect("1 and 2"))[0], [0, 3]);
+        assert!(split(1, true, Some(tensor(&[0i64], &[]))).is_none());
+        assert!(split(1, true, Some(tensor(&[1i64, 1], &[2]))).is_none());
+
+        let joined = |axis, new_axis| run(&ConcatFromSequence { axis, new_axis }, &[Some(rows.clone())]).ok();
+        assert_eq!(joined(0, true).expect("equal rows").dims().expect("a tensor"), [2, 3]);
+        assert_eq!(ints(&joined(-1, true).expect("equal rows")), [[0, 3, 1, 4, 2, 5]]);
+        assert_eq!(ints(&joined(0, false).expect("lists")), [[0, 1, 2, 3, 4, 5]]);
+        assert!(joined(1, false).is_none());
+    }
+}
