@@ -172,9 +172,9 @@ class Node:
         """An attribute that names an element type, as a logical dtype."""
         return self._attribute(name, _Kind.INT, default, self._dtype)
 
-    def type_attr(self, name: str) -> ir.TypeAndShape:
-        """An attribute that is a type."""
-        kind: ir.TypeAndShape = self._attribute(name, _Kind.TYPE_PROTO, _REQUIRED)
+    def type_attr(self, name: str) -> ir.TypeAndShape | None:
+        """An attribute that is a type, if it is there."""
+        kind: ir.TypeAndShape | None = self._attribute(name, _Kind.TYPE_PROTO, None)
         return kind
 
     def refuse(self, code: str, message: str, *, help: str = "") -> NoReturn:

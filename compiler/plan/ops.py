@@ -57,6 +57,17 @@ class Concat(Op):
     """The axis; a negative one counts from the end."""
 
 
+@dataclass(frozen=True)
+class ConcatFromSequence(Op):
+    """A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there."""
+
+    axis: int
+    """The axis of the result; a negative one counts from the end."""
+
+    new_axis: bool
+    """Whether the axis is new."""
+
+
 class Constant:
     """A constant: its type says dtype and shape."""
 
@@ -252,6 +263,24 @@ class OneHot(Op):
 
 
 @dataclass(frozen=True)
+class Optional(Op):
+    """The input as an optional that holds it; without an input, an optional that holds nothing."""
+
+    type: AnyType | None = None
+    """The type of what the optional could hold; needed when there is no input."""
+
+
+@dataclass(frozen=True)
+class OptionalGetElement(Op):
+    """What an optional holds, which must be something; a value that is no optional is passed on."""
+
+
+@dataclass(frozen=True)
+class OptionalHasElement(Op):
+    """Whether the input is there and, if it is an optional, holds something: `bool []`."""
+
+
+@dataclass(frozen=True)
 class Origin(Struct):
     """Where a step came from: the nodes of the model that it does the work of, and the source lines that made
     them.
@@ -396,6 +425,43 @@ class ScatterNd(Op):
 
 
 @dataclass(frozen=True)
+class SequenceAt(Op):
+    """Item `position` of a sequence; a negative one counts from the end. Inputs: the sequence, `position: []`."""
+
+
+@dataclass(frozen=True)
+class SequenceConstruct(Op):
+    """A sequence of the inputs, in order."""
+
+
+@dataclass(frozen=True)
+class SequenceEmpty(Op):
+    """A sequence without items."""
+
+    dtype: DType
+    """The element type of the items that it may get."""
+
+
+@dataclass(frozen=True)
+class SequenceErase(Op):
+    """A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n`
+    to `n - 1` for `n` items.
+    """
+
+
+@dataclass(frozen=True)
+class SequenceInsert(Op):
+    """A sequence with a tensor put in before item `position`. Inputs: the sequence, the tensor, `position: []`
+    (absent: at the end), from `-n` to `n` for `n` items.
+    """
+
+
+@dataclass(frozen=True)
+class SequenceLength(Op):
+    """The number of a sequence's items, as `int64 []`."""
+
+
+@dataclass(frozen=True)
 class Shape(Op):
     """The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are."""
 
@@ -442,6 +508,19 @@ class Split(Op):
 
     axis: int
     """The axis; a negative one counts from the end."""
+
+
+@dataclass(frozen=True)
+class SplitToSequence(Op):
+    """`X` cut along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size of all parts but the
+    last, which may be smaller; where it is absent, the parts have size 1.
+    """
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+    keep_axis: bool
+    """Whether parts keep the axis when there is no `split`."""
 
 
 @dataclass(frozen=True)
