@@ -354,15 +354,15 @@ mod tests {
     fn items_come_and_go() {
         let two = sequence(&[&[1, 2], &[3]]);
         for (position, expected) in [(0, Some(vec![1, 2])), (-1, Some(vec![3])), (2, None), (-3, None), (i64::MIN, None)] {
-            assert_eq!(at(&SequenceAt {}, &[two.clone()], Some(position)), expected.map(|item| vec![item]));
+            assert_eq!(at(&SequenceAt {}, std::slice::from_ref(&two), Some(position)), expected.map(|item| vec![item]));
         }
         let insert = |position| at(&SequenceInsert {}, &[two.clone(), tensor(&[9i32], &[1])], position);
         assert_eq!(insert(None), Some(vec![vec![1, 2], vec![3], vec![9]]));
         assert_eq!(insert(Some(2)), insert(None));
         assert_eq!(insert(Some(-2)), Some(vec![vec![9], vec![1, 2], vec![3]]));
         assert_eq!(insert(Some(3)), None);
-        assert_eq!(at(&SequenceErase {}, &[two.clone()], None), Some(vec![vec![1, 2]]));
-        assert_eq!(at(&SequenceErase {}, &[two.clone()], Some(-2)), Some(vec![vec![3]]));
+        assert_eq!(at(&SequenceErase {}, std::slice::from_ref(&two), None), Some(vec![vec![1, 2]]));
+        assert_eq!(at(&SequenceErase {}, std::slice::from_ref(&two), Some(-2)), Some(vec![vec![3]]));
         assert_eq!(at(&SequenceErase {}, &[Value::Sequence(vec![])], None), None);
         assert_eq!(at(&SequenceLength {}, &[two], None), Some(vec![vec![2]]));
     }
