@@ -19,7 +19,7 @@ echo (float[batch, 3] x, int64[2] n) => (float[batch, 3] y, int64[2] m) { y = Id
 """
 REFUSED = """
 <ir_version: 9, opset_import: ["": 20, "private": 1]>
-odd (float[2] x) => (float[2] y, float[2] z) { y = private.Melt(x)  z = private.Freeze(x) }
+odd (float[2] x) => (float[2] z) { y = private.Melt(x)  z = private.Freeze(y) }
 """
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 N = np.array([3, 4])

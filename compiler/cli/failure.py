@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Failed", "diagnostic_data", "report", "show_diagnostics"]
 
 
+MOST_PLACES = 20
+
+
 class Failed(Exception):
     """A command's own reason to end with exit code 1."""
 
@@ -62,9 +65,12 @@ def _texts(error: Exception) -> list[str]:
 
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print findings as rustc does, and how many there are."""
+    """Print findings as rustc does, those that say the same together, and how many there are."""
+    groups: dict[tuple[str, str, str], list[Diagnostic]] = {}
     for each in diagnostics:
-        errors.print(_coloured(str(each)), soft_wrap=True)
+        groups.setdefault((each.code, each.message, each.help), []).append(each)
+    for group in groups.values():
+        errors.print(_coloured(_together(group)), soft_wrap=True)
         errors.print()
     count = sum(each.severity == "error" for each in diagnostics)
     summary = f"error: the model is refused: {count} {'finding' if count == 1 else 'findings'}"
@@ -77,6 +83,14 @@ def _data(error: Exception) -> dict[str, Any]:
     if isinstance(error, CompileError):
         return {"ok": False, "diagnostics": [diagnostic_data(each) for each in error.diagnostics]}
     return {"ok": False, "error": str(error)}
+
+
+def _together(group: Sequence[Diagnostic]) -> str:
+    """The text of findings that differ in their place only."""
+    head, *_, advice = str(group[0]).splitlines()
+    places = [f"  --> {each.origin}" for each in group if each.origin]
+    more = [f"  --> … and {len(places) - MOST_PLACES} more; --json lists all"] if len(places) > MOST_PLACES else []
+    return "\n".join([head, *places[:MOST_PLACES], *more, advice])
 
 
 def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -108,8 +108,7 @@ class _Lowering:
     def node(self, node: ir.Node, builder: PlanBuilder) -> None:
         inputs = tuple(None if value is None else self.value(value, builder) for value in node.inputs)
         if any(value is not None and found is None for value, found in zip(node.inputs, inputs, strict=True)):
-            if not self.diagnostics:
-                self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
+            self.unreachable(node)
             return
         builder.origin = origin.of(node)
         try:
@@ -119,6 +118,14 @@ class _Lowering:
             self.diagnostics.append(Diagnostic("CC0205", f"{node.op_type}: {error}", origin.of(node)))
         except CompileError as error:
             self.diagnostics.extend(error.diagnostics)
+
+    def unreachable(self, node: ir.Node) -> None:
+        """A node behind one that was refused: all that can be said is whether its operator is known."""
+        if not self.diagnostics:
+            self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
+        elif not can_lower(node):
+            code, message = _unknown(node, node.op_type in _REMOVED)
+            self.diagnostics.append(Diagnostic(code, message, origin.of(node)))
 
     def lower_node(self, node: ir.Node, inputs: tuple[Value | None, ...], builder: PlanBuilder) -> tuple[Value, ...]:
         opset = opset_of(node, self.opsets.get(node.domain, 1))
