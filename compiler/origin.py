@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -21,7 +22,8 @@ __all__ = ["Origin", "inherit", "of", "record"]
 
 _KEY = "candle_plan.origin"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_LIBRARY = ("site-packages/", "dist-packages/", "/torch/", "<frozen", "<string>")
+_LIBRARY = re.compile(r"(site|dist)-packages/|(^|/)torch/|<(frozen|string)")
+_NO_MODULE = "_empty_nn_module_stack"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,15 @@ class Origin:
     def __str__(self) -> str:
         module = f"{self.module} : {self.layer}" if self.module and self.layer else self.module
         return "   ".join(part for part in (self.source, module, " + ".join(self.nodes)) if part)
+
+
+class Frame(NamedTuple):
+    """A line of a stack trace, and the class of the module whose `forward` it is in."""
+
+    file: str
+    line: str
+    function: str
+    owner: str
 
 
 def of(node: ir.Node) -> Origin:
@@ -60,10 +71,9 @@ def record(model: ir.Model) -> None:
     nodes = [node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)]
     nodes = [node for node in nodes if _KEY not in node.metadata_props]
     frames = [_frame(node) for node in nodes]
-    root = _project_root([frame[0] for frame in frames if frame])
+    root = _project_root([frame.file for frame in frames if frame])
     for node, frame in zip(nodes, frames, strict=True):
-        module, layer, owner = _module(node)
-        _write(node, Origin((_title(node),), module, layer, _source(frame, root, owner)))
+        _write(node, Origin((_title(node),), *_module(node), _source(frame, root)))
 
 
 def _write(node: ir.Node, origin: Origin) -> None:
@@ -93,42 +103,52 @@ def _common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
     return prefix
 
 
-def _frame(node: ir.Node) -> tuple[str, str, str] | None:
-    """File, line and function of the innermost frame that is the user's own."""
-    trace = node.metadata_props.get("pkg.torch.onnx.stack_trace", "")
+def _frame(node: ir.Node) -> Frame | None:
+    """The innermost frame of the stack trace that is the user's own."""
+    trace = node.metadata_props.get("pkg.torch.onnx.stack_trace", "").replace("\\", "/")
     frames = [match.group("file", "line", "function") for match in _FRAME.finditer(trace)]
-    own = [frame for frame in frames if not any(part in frame[0] for part in _LIBRARY)]
-    file, line, function = own[-1] if own else ("", "", "")
-    return (file.replace("\\", "/"), line, function) if own else None
+    own = [index for index, frame in enumerate(frames) if not _LIBRARY.search(frame[0])]
+    if not own:
+        return None
+    file, line, function = frames[own[-1]]
+    return Frame(file, line, function, _owner(node, frames, own[-1]))
+
+
+def _owner(node: ir.Node, frames: Sequence[tuple[str, ...]], index: int) -> str:
+    """The class whose `forward` frame `index` is: each module on the way has one such frame."""
+    forwards = [at for at, frame in enumerate(frames) if frame[2] == "forward"]
+    classes = _names(node, "pkg.torch.onnx.class_hierarchy")[:-1]
+    if len(forwards) != len(classes) or index not in forwards:
+        return ""
+    return classes[forwards.index(index)].rsplit(".", 1)[-1]
 
 
 def _project_root(files: Sequence[str]) -> str:
-    """The folder that all files lie in: paths are shown relative to it, so that no name of a machine is kept."""
-    folders = sorted({str(PurePosixPath(file).parent) for file in files})
+    """The folder of all absolute files: they are shown relative to it, so that no name of a machine is kept."""
+    folders = sorted({str(PurePosixPath(file).parent) for file in files if PurePosixPath(file).is_absolute()})
     try:
         return os.path.commonpath(folders) if folders else ""
     except ValueError:
         return ""
 
 
-def _source(frame: tuple[str, str, str] | None, root: str, owner: str) -> str:
+def _source(frame: Frame | None, root: str) -> str:
     if frame is None:
         return ""
-    file, line, function = frame
-    path = PurePosixPath(file)
-    shown = path.relative_to(root) if root and path.is_relative_to(root) else PurePosixPath(path.name)
-    return f"{shown}:{line} in {owner + '.' if owner and function == 'forward' else ''}{function}"
+    path = PurePosixPath(frame.file)
+    if path.is_absolute():
+        path = path.relative_to(root) if root and path.is_relative_to(root) else PurePosixPath(path.name)
+    return f"{path}:{frame.line} in {frame.owner + '.' if frame.owner else ''}{frame.function}"
 
 
-def _module(node: ir.Node) -> tuple[str, str, str]:
-    """The module's path and class, and the innermost class that is not PyTorch's own."""
+def _module(node: ir.Node) -> tuple[str, str]:
+    """The module's path and class."""
     scopes = _names(node, "pkg.torch.onnx.name_scopes")[:-1]
     classes = _names(node, "pkg.torch.onnx.class_hierarchy")[:-1]
-    own = [name.rsplit(".", 1)[-1] for name in classes if name and not name.startswith("torch.")]
     inner = [(path, name.rsplit(".", 1)[-1]) for path, name in zip(scopes, classes, strict=False) if path]
-    if inner:
-        return (*inner[-1], own[-1] if own else "")
-    return _scripted_module(node), "", own[-1] if own else ""
+    if inner and not inner[-1][0].startswith(_NO_MODULE):
+        return inner[-1]
+    return _scripted_module(node), ""
 
 
 def _names(node: ir.Node, key: str) -> list[str]:
