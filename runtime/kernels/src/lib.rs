@@ -5,15 +5,18 @@
 //! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
 
 pub mod buffer;
+pub mod cast;
 pub mod concat;
 pub mod conv;
 pub mod gemm;
 pub mod indexed;
 pub mod isa;
 mod lanes;
+pub mod minifloat;
 pub mod norm;
 pub mod pad;
 pub mod program;
+pub mod quantize;
 pub mod reduce;
 pub mod rewrite;
 pub mod softmax;

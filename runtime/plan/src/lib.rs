@@ -17,6 +17,7 @@ pub mod session;
 pub mod stack;
 #[cfg(test)]
 pub mod testing;
+pub mod text;
 pub mod types;
 pub mod value;
 pub mod verify;

@@ -42,6 +42,7 @@ macro_rules! ops {
 }
 
 ops! {
+    cast: BitCast Cast;
     control: If Loop Scan;
     gather: Gather GatherElements GatherNd;
     generate: EyeLike Fill OneHot Range;
@@ -50,6 +51,7 @@ ops! {
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
     optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
+    quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     repeat: Expand Tile;
     scatter: ScatterElements ScatterNd TensorScatter;
     select: Compress NonZero Trilu Unique;

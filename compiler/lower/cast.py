@@ -1,0 +1,38 @@
+"""Cast, CastLike and BitCast."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+_ROUNDS = {"up": "Up", "down": "Down", "nearest": "Nearest"}
+
+
+@lowers("Cast", newest=28)
+def cast_(node: Node, build: PlanBuilder) -> Value:
+    """To the type that the attribute `to` names."""
+    return _cast(node, build, node.dtype_attr("to"))
+
+
+@lowers("CastLike", newest=28)
+def cast_like(node: Node, build: PlanBuilder) -> Value:
+    """To the type of the second input, whose elements are not read."""
+    return _cast(node, build, node.input(1).dtype)
+
+
+@lowers("BitCast", newest=26)
+def bit_cast(node: Node, build: PlanBuilder) -> Value:
+    """The same bits."""
+    return build(ops.BitCast(to=cast(ops.DType, node.dtype_attr("to"))), node.input(0))
+
+
+def _cast(node: Node, build: PlanBuilder, to: str) -> Value:
+    saturate, mode = bool(node.int("saturate", 1)), node.string("round_mode", "up")
+    if mode not in _ROUNDS:
+        node.refuse("CC0202", f"{node.op_type} has no rounding mode {mode!r}", help=f"use one of {', '.join(_ROUNDS)}")
+    if node.input(0).dtype == to:
+        return node.input(0)
+    rounding = cast(Literal["Up", "Down", "Nearest"], _ROUNDS[mode])
+    return build(ops.Cast(to=cast(ops.DType, to), saturate=saturate, round=rounding), node.input(0))

@@ -1,0 +1,50 @@
+"""Linear quantisation of every granularity."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("QuantizeLinear", newest=28)
+def quantize_linear(node: Node, build: PlanBuilder) -> Value:
+    """The type of the zero point decides; without one, `output_dtype`; without that, uint8."""
+    x, scale, zero = node.input(0), node.input(1), node.optional(2)
+    axis, block, saturate = node.int("axis", 1), node.int("block_size", 0), bool(node.int("saturate", 1))
+    asked = node.dtype_attr("output_dtype", None) if node.int("output_dtype", 0) else None
+    if zero is not None and asked not in (None, zero.dtype):
+        node.refuse("CC0202", f"output_dtype is {asked}, the zero point {zero.dtype}")
+    to = zero.dtype if zero is not None else asked or "uint8"
+    op = ops.QuantizeLinear(
+        to=cast(ops.DType, to), axis=axis, block=block, saturate=saturate, precision=_precision(node, x, scale)
+    )
+    return build(op, x, scale, zero)
+
+
+def _precision(node: Node, x: Value, scale: Value) -> ops.DType:
+    """The type that the quotient is rounded to: as asked, or the scale's."""
+    if node.int("precision", 0):
+        precision = node.dtype_attr("precision")
+    else:
+        precision = scale.dtype if scale.dtype in ("float16", "bfloat16") else "float32"
+    if precision not in ("float32", "float16", "bfloat16"):
+        node.refuse("CC0202", f"{node.op_type} cannot divide in {precision}")
+    return cast(ops.DType, precision)
+
+
+@lowers("DequantizeLinear", newest=28)
+def dequantize_linear(node: Node, build: PlanBuilder) -> Value:
+    """To `output_dtype`; without one, to the scale's type."""
+    scale = node.input(1)
+    axis, block = node.int("axis", 1), node.int("block_size", 0)
+    asked = node.dtype_attr("output_dtype") if node.int("output_dtype", 0) else scale.dtype
+    op = ops.DequantizeLinear(to=cast(ops.DType, asked), axis=axis, block=block)
+    return build(op, node.input(0), scale, node.optional(2))
+
+
+@lowers("DynamicQuantizeLinear", newest=11)
+def dynamic_quantize_linear(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """Codes, scale and zero point."""
+    return build(ops.DynamicQuantizeLinear(), node.input(0), outputs=3)

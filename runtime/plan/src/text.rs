@@ -1,0 +1,99 @@
+//! Numbers read from strings, and printed as onnxruntime prints them.
+
+use half::{bf16, f16};
+
+use crate::dispatch;
+use crate::dtype::{Bool, DType, Element};
+use crate::error::{Error, Result};
+use crate::value::{Array, Strings, Value};
+
+/// The numbers that strings stand for, in the widest type of the kind of `to`: `float64`, `int64` or `uint64`.
+///
+/// # Errors
+/// A string is no number.
+pub fn parse(strings: &Strings, to: DType) -> Result<Array> {
+    fn all<T: Element + std::str::FromStr>(strings: &Strings, kind: &str) -> Result<Array> {
+        let number = |text: &String| {
+            let parsed = text.trim().trim_start_matches('+').parse();
+            parsed.map_err(|_| Error::op(format!("{text:?} is not {kind}")))
+        };
+        Array::new(strings.data.iter().map(number).collect::<Result<Vec<T>>>()?, &strings.dims)
+    }
+    match to {
+        DType::Uint64 => all::<u64>(strings, "an integer"),
+        to if to.is_int() || to == DType::Bool => all::<i64>(strings, "an integer"),
+        // `float32` is read as such: through `float64` it would be rounded twice
+        DType::Float32 => all::<f32>(strings, "a number"),
+        _ => all::<f64>(strings, "a number"),
+    }
+}
+
+/// Numbers as strings: integers in decimal, booleans as 0 and 1, floats with as many significant digits as onnxruntime's
+/// `%.8g` (`%.17g` for `float64`).
+///
+/// # Errors
+/// The type is not a number.
+pub fn print(x: &Array) -> Result<Value> {
+    let data: Vec<String> = match x.dtype() {
+        DType::Float16 => x.read::<f16>()?.iter().map(|v| general(v.to_f64(), 8)).collect(),
+        DType::Bfloat16 => x.read::<bf16>()?.iter().map(|v| general(v.to_f64(), 8)).collect(),
+        DType::Float32 => x.read::<f32>()?.iter().map(|&v| general(f64::from(v), 8)).collect(),
+        DType::Float64 => x.read::<f64>()?.iter().map(|&v| general(v, 17)).collect(),
+        DType::Bool => x.read::<Bool>()?.iter().map(|v| v.0.to_string()).collect(),
+        dtype => dispatch!("Cast to string", dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
+            x.read::<T>().map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
+        })?,
+    };
+    Ok(Value::Strings(Strings { dims: x.dims().to_vec(), data: data.into() }))
+}
+
+/// A number with `digits` significant digits, without trailing zeros, as C prints it with `%g`.
+fn general(x: f64, digits: usize) -> String {
+    if x.is_nan() {
+        return "NaN".to_string();
+    }
+    if x.is_infinite() {
+        return if x > 0.0 { "INF" } else { "-INF" }.to_string();
+    }
+    let scientific = format!("{x:.*e}", digits - 1);
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..digits as i32).contains(&exponent) {
+        let decimals = (digits as i32 - 1 - exponent).unsigned_abs() as usize;
+        return short(&format!("{x:.decimals$}")).to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", short(mantissa), exponent.abs())
+}
+
+fn short(decimal: &str) -> &str {
+    if decimal.contains('.') {
+        decimal.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        decimal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_print_as_in_c() {
+        for (x, digits, text) in [
+            (0.0, 8, "0"),
+            (-0.0, 8, "-0"),
+            (1.0, 8, "1"),
+            (100.0, 8, "100"),
+            (0.1, 8, "0.1"),
+            (0.1, 17, "0.10000000000000001"),
+            (123456789.0, 8, "1.2345679e+08"),
+            (12345678.0, 8, "12345678"),
+            (0.0001, 8, "0.0001"),
+            (0.00001, 8, "1e-05"),
+            (-1.5e300, 17, "-1.5000000000000001e+300"),
+        ] {
+            assert_eq!(general(x, digits), text);
+        }
+    }
+}
