@@ -10,6 +10,14 @@ from compiler.plan.encode import Op, Struct, Variant
 
 
 @dataclass(frozen=True)
+class BitCast(Op):
+    """The bits of `X` as elements of the type `to`, which is as wide."""
+
+    to: DType
+    """The type of the result."""
+
+
+@dataclass(frozen=True)
 class Block(Struct):
     """A graph: the model's, or a nested one of a control-flow op. It sees its own values only."""
 
@@ -27,6 +35,20 @@ class Block(Struct):
 
     values: list[ValueInfo]
     """Every value of the block; everything else refers to values by their index here."""
+
+
+@dataclass(frozen=True)
+class Cast(Op):
+    """`X` with each element converted to the type `to`."""
+
+    round: Round
+    """How `float8_e8m0fnu` rounds."""
+
+    saturate: bool
+    """Whether what is too large for an 8-bit float becomes its largest number, and not an infinity or NaN."""
+
+    to: DType
+    """The type of the result."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +167,29 @@ class DepthToSpace(Op):
     """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
 
 
+@dataclass(frozen=True)
+class DequantizeLinear(Op):
+    """`Y = (X − zero)·scale`, with `scale` and `zero` as in [`QuantizeLinear`]."""
+
+    axis: int
+    """The axis of the scales; a negative one counts from the end."""
+
+    block: int
+    """How many neighbours along `axis` share a scale; 0: the scales are not blocked."""
+
+    to: DType
+    """The type of the result: a float."""
+
+
 Dim: TypeAlias = int | str
 """A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`)."""
+
+
+@dataclass(frozen=True)
+class DynamicQuantizeLinear(Op):
+    """`X: float32` as `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every element
+    is in range.
+    """
 
 
 @dataclass(frozen=True)
@@ -341,6 +384,28 @@ class Plan(Struct):
 
 
 @dataclass(frozen=True)
+class QuantizeLinear(Op):
+    """`Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale +
+    zero`.
+    """
+
+    axis: int
+    """The axis of the scales; a negative one counts from the end."""
+
+    block: int
+    """How many neighbours along `axis` share a scale; 0: the scales are not blocked."""
+
+    precision: DType
+    """The type whose precision `X ÷ scale` is rounded to."""
+
+    saturate: bool
+    """For 8-bit floats: whether what is too large becomes the largest number."""
+
+    to: DType
+    """The type of the result."""
+
+
+@dataclass(frozen=True)
 class Range(Op):
     """`Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`,
     `delta`, one element each; float16 and bfloat16 are computed in float32.
@@ -369,6 +434,10 @@ class ReverseSequence(Op):
 
     time_first: bool
     """Whether the first axis is time, and the second one the batch."""
+
+
+Round: TypeAlias = Literal["Up", "Down", "Nearest"]
+"""How a power of two is chosen for a number."""
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn levels_agree_with_the_definition() {
-        let x: Vec<f32> = (-500..500).map(|i| i as f32 * 0.37).chain([f32::NAN, f32::INFINITY, -1e30, 0.5, 1.5]).collect();
+        let x: Vec<f32> =
+            (-500..500).map(|i| i as f32 * 0.37).chain([f32::NAN, f32::INFINITY, -1e30, 0.5, 1.5]).collect();
         let by = Scale { scale: 0.5, zero: 3, low: -128, high: 127 };
         for isa in Isa::available() {
             let mut codes = vec![0i8; x.len()];
