@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SAY    := @printf '\033[1m── %s\033[0m\n'
-# Where the third-party models are, if anywhere; each is described in its INDEX.json.
-ZOO    ?= ../shared/zoo
+# A folder of models with an INDEX.json: the third-party ones where they are, else our own.
+ZOO    ?= $(if $(wildcard ../shared/zoo),../shared/zoo,models)
 
 # A change in any of these means that the extension has to be built again; cargo then does only what is needed.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
@@ -14,12 +14,10 @@ SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime 
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null && echo nextest run --no-fail-fast || echo test --no-fail-fast)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint types test-rust test-python generate bless bench zoo fuzz clean
+.PHONY: help demo build test check format lint types test-rust test-python generate bless bench zoo fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
-
-# ── environment and build ────────────────────────────────────────────────────────────────────────────────────────────
 
 $(BIN)/maturin:
 	$(SAY) "Making the Python environment $(VENV)"
@@ -41,8 +39,6 @@ $(VENV)/.dev: $(BIN)/maturin $(SOURCES)
 build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
 	$(SAY) "Ready: try  $(BIN)/candlec --help"
 
-# ── use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
 	@$(BIN)/python tools/demo.py
 
@@ -54,8 +50,6 @@ zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be c
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
 	$(BIN)/candlec zoo run --path $(ZOO)
 	$(BIN)/candlec zoo run --path $(ZOO) --unpin
-
-# ── tests ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 test: test-rust test-python ## every test, Rust and Python
 
@@ -83,8 +77,6 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-# ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 generate: $(VENV)/.dev ## write the files that are generated from the Rust source
 	$(SAY) "Generating plan.schema.json, compiler/plan/ops.py and the generated pages of docs/"
 	$(BIN)/python tools/generate.py
@@ -96,6 +88,10 @@ bless: $(VENV)/.dev ## accept the present output as the expected one of the gold
 fuzz: $(VENV)/.dev ## flip a hundred thousand bits of plans; a crash fails
 	$(SAY) "Fuzzing"
 	FUZZ_FLIPS=100000 $(BIN)/python -m pytest -q tests/test_bad_input.py -k fuzz
+
+wheel: $(BIN)/maturin ## the wheel that is published, optimised as a whole, in build/wheels
+	$(SAY) "Building the wheel"
+	$(BIN)/maturin build --profile wheel --strip --out build/wheels
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build runtime/target compiler/_runtime*.so
