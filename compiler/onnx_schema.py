@@ -10,6 +10,7 @@ import onnx
 from onnx.defs import OpSchema
 
 __all__ = [
+    "ELEMENTWISE",
     "NEWEST",
     "OLDEST",
     "default_of",
@@ -28,6 +29,15 @@ NEWEST: int = onnx.defs.onnx_opset_version()
 
 _COMMUTATIVE = frozenset(["Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean"])
 _COMMUTATIVE |= {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}
+
+_ELEMENTWISE = """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil Celu
+    Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN
+    LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu
+    Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
+"""
+ELEMENTWISE = tuple(_ELEMENTWISE.split())
+"""Operators whose one result is made element by element of inputs that broadcast as NumPy's do, as their texts say."""
 
 
 @functools.cache

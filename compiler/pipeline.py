@@ -9,6 +9,7 @@ from compiler.errors import CompileError, Diagnostic
 from compiler.load import Loaded, Source, load
 from compiler.options import Options
 from compiler.origin import Origin
+from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.expand_functions import expand_functions
@@ -49,6 +50,7 @@ def passes(options: Options) -> list[Pass]:
         drop_identities,
         split_sequences,
         merge_duplicates,
+        cancel_transposes,
         fold_batch_norm,
         drop_dead_nodes,
     ]

@@ -168,8 +168,21 @@ def _replace(rule: Rule, match: Match) -> list[ir.Node]:
     insert(graph, root, new)
     for old, result in zip(root.outputs, results, strict=False):
         hand_over(old, result)
+    given = [value for node in replaced for value in node.inputs if value is not None]
     graph.remove(replaced, safe=True)
+    _drop_dead(graph, given)
     return [*new.nodes, *users]
+
+
+def _drop_dead(graph: ir.Graph, values: list[ir.Value]) -> None:
+    """Drops the nodes of which only what was replaced had read the results."""
+    while values:
+        node = values.pop().producer()
+        if node is None or node.graph is not graph:
+            continue
+        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            values += [value for value in node.inputs if value is not None]
+            graph.remove(node, safe=True)
 
 
 def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
