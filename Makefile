@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# maturin, which builds the extension, is found on PATH.
+INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
 SAY    := @printf '\033[1m── %s\033[0m\n'
 # A folder of models with an INDEX.json: the third-party ones where they are, else our own.
 ZOO    ?= $(if $(wildcard ../shared/zoo),../shared/zoo,models)
@@ -28,12 +30,12 @@ $(BIN)/maturin:
 
 $(VENV)/.demo: $(BIN)/maturin $(SOURCES)
 	$(SAY) "Building the runtime in release mode and installing candle-compiler (about two minutes the first time)"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".[check]"
+	$(INSTALL) --editable ".[check]"
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/maturin $(SOURCES)
 	$(SAY) "Building the runtime in release mode and installing all that the tests need (PyTorch is large: some minutes)"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".[dev]"
+	$(INSTALL) --editable ".[dev]"
 	@touch $(VENV)/.demo $@
 
 build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
