@@ -1,5 +1,5 @@
 """The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
-# ruff: noqa: D205
+# ruff: noqa: D205, I001
 
 from __future__ import annotations
 
@@ -7,6 +7,41 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from compiler.plan.encode import Op, Struct, Variant
+
+
+Accumulation: TypeAlias = Literal["Sum", "Prod"]
+"""What [`Cumulative`] accumulates."""
+
+
+@dataclass(frozen=True)
+class ArgReduce(Op):
+    """`Y = index along axis of the extremum of X`. X `[D0, …]`; Y int64, of size 1 in the axis, or without it."""
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+    function: ArgReduction
+    """The function."""
+
+    keepdims: bool
+    """Whether the axis stays, with size 1."""
+
+    select_last_index: bool
+    """Of equal elements, whether the last one counts and not the first."""
+
+
+ArgReduction: TypeAlias = Literal["ArgMax", "ArgMin"]
+"""Which extremum [`ArgReduce`] looks for."""
+
+
+@dataclass(frozen=True)
+class BatchNorm(Op):
+    """`Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B,
+    mean, var `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
+    """
+
+    epsilon: float
+    """ε"""
 
 
 @dataclass(frozen=True)
@@ -122,6 +157,22 @@ class ConstantValue(Struct):
     constant: ConstantId
 
     value: ValueId
+
+
+@dataclass(frozen=True)
+class Cumulative(Op):
+    """`Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (negative: from the
+    end); Y as X.
+    """
+
+    exclusive: bool
+    """Whether `X[i]` itself is left out: `Y[0]` is 0, or 1 for products."""
+
+    function: Accumulation
+    """The function."""
+
+    reverse: bool
+    """Whether it runs from the end of the axis."""
 
 
 DType: TypeAlias = Literal[
@@ -259,6 +310,19 @@ class GatherNd(Op):
 
 
 @dataclass(frozen=True)
+class GroupNorm(Op):
+    """`Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring
+    channels. X `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
+    """
+
+    epsilon: float
+    """ε"""
+
+    groups: int
+    """The number of groups, which divides C."""
+
+
+@dataclass(frozen=True)
 class Identity(Op):
     """`Y = X`, for a value of any kind, sharing storage. Source: [ONNX
     Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
@@ -277,6 +341,30 @@ class If(Op):
 
 
 @dataclass(frozen=True)
+class InstanceNorm(Op):
+    """`Y = (X − mean) / √(variance + ε) · scale + B`, mean and variance taken over the spatial dimensions. X `[N,
+    C, …]` with at most two spatial dimensions; scale, B `[C]`; Y as X.
+    """
+
+    epsilon: float
+    """ε"""
+
+
+@dataclass(frozen=True)
+class LayerNorm(Op):
+    """`Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis`
+    on. X `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1
+    in the normalised axes.
+    """
+
+    axis: int
+    """The first normalised axis; a negative one counts from the end."""
+
+    epsilon: float
+    """ε"""
+
+
+@dataclass(frozen=True)
 class Loop(Op):
     """Runs `body` while its condition holds, at most `M` times."""
 
@@ -285,6 +373,25 @@ class Loop(Op):
 
     carried: int
     """The number of carried values."""
+
+
+@dataclass(frozen=True)
+class Lrn(Op):
+    """`Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋
+    before and ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
+    """
+
+    alpha: float
+    """The factor."""
+
+    beta: float
+    """The exponent."""
+
+    bias: float
+    """What is added to the sum."""
+
+    size: int
+    """The number of channels summed over, not 0."""
 
 
 @dataclass(frozen=True)
@@ -412,7 +519,30 @@ class Range(Op):
     """
 
 
-Reduction: TypeAlias = Literal["none", "add", "mul", "min", "max"]
+@dataclass(frozen=True)
+class Reduce(Op):
+    """`Y = function of X along axes`. X `[D0, …]`, axes (optional) `[A]`; Y has size 1 in the reduced dimensions,
+    or lacks them.
+    """
+
+    function: Reduction
+    """The function."""
+
+    keepdims: bool
+    """Whether reduced dimensions stay, with size 1."""
+
+    noop_with_empty_axes: bool
+    """Whether an empty input `axes` reduces no axis, and not all."""
+
+    axes: list[int] | None = None
+    """The reduced axes; negative ones count from the end. Null: all, or those of the input."""
+
+
+Reduction: TypeAlias = Literal["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"]
+"""What [`Reduce`] computes of the elements `x` along the reduced axes."""
+
+
+Reduction2: TypeAlias = Literal["none", "add", "mul", "min", "max"]
 """What an update does to the element that stands at its place."""
 
 
@@ -434,6 +564,19 @@ class ReverseSequence(Op):
 
     time_first: bool
     """Whether the first axis is time, and the second one the batch."""
+
+
+@dataclass(frozen=True)
+class RmsNorm(Op):
+    """`Y = X / √(mean of X² + ε) · scale` over the axes from `axis` on. X `[D0, …]`; scale broadcasts to X; Y has
+    scale's dtype.
+    """
+
+    axis: int
+    """The first normalised axis; a negative one counts from the end."""
+
+    epsilon: float
+    """ε"""
 
 
 Round: TypeAlias = Literal["Up", "Down", "Nearest"]
@@ -478,7 +621,7 @@ class ScatterElements(Op):
     axis: int
     """The axis; a negative one counts from the end."""
 
-    reduction: Reduction
+    reduction: Reduction2
     """What an update does to the element that stands there."""
 
 
@@ -489,7 +632,7 @@ class ScatterNd(Op):
     repeat, updates follow their order.
     """
 
-    reduction: Reduction
+    reduction: Reduction2
     """What an update does to the element that stands there."""
 
 
@@ -553,6 +696,24 @@ class Slice(Op):
     """`Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts:
     [n]`, `ends: [n]`, and, where they are there, `axes: [n]` (else the first `n`) and `steps: [n]` (else 1).
     """
+
+
+@dataclass(frozen=True)
+class Softmax(Op):
+    """`Y = function of X along axis`. X `[D0, …]` of floating point; Y as X."""
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+    coerce_2d: bool
+    """Whether the axes from `axis` to the last are taken together as one (then `axis` may be the rank)."""
+
+    function: SoftmaxFunction
+    """The function."""
+
+
+SoftmaxFunction: TypeAlias = Literal["Softmax", "LogSoftmax", "Hardmax"]
+"""What [`Softmax`] computes along the axis."""
 
 
 @dataclass(frozen=True)
@@ -649,6 +810,19 @@ class Tile(Op):
     """`X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod
     dims]`.
     """
+
+
+@dataclass(frozen=True)
+class TopK(Op):
+    """`Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and where they stand`. X
+    `[…, D, …]`, k int64 `[1]`; Values of X's dtype and Indices int64 `[…, k, …]`.
+    """
+
+    axis: int
+    """The axis; a negative one counts from the end."""
+
+    largest: bool
+    """Whether the greatest elements are wanted, and not the smallest."""
 
 
 @dataclass(frozen=True)

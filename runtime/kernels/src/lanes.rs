@@ -4,6 +4,7 @@
 //! A sum runs in [`LANES`] interleaved partial sums that are joined pairwise: the same order for every instruction set
 //! and every number of threads.
 
+use crate::reduce::Number;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 /// The number of partial results that a fold keeps: four 512-bit vectors of `f32`, enough to hide an addition's latency.
@@ -94,11 +95,7 @@ fn fold_lanes<T: Copy, A: Copy, const W: usize>(
 
 /// The floating-point types that kernels compute in.
 pub trait Real:
-    Copy
-    + Send
-    + Sync
-    + PartialOrd
-    + bytemuck::Pod
+    Number
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
@@ -112,10 +109,6 @@ pub trait Real:
     const ONE: Self;
     /// −∞.
     const NEG_INFINITY: Self;
-    /// The nearest value.
-    fn from_f64(value: f64) -> Self;
-    /// The value, exactly.
-    fn to_f64(self) -> f64;
     /// √x.
     fn sqrt(self) -> Self;
     /// ln x.
@@ -147,15 +140,6 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const NEG_INFINITY: Self = $real::NEG_INFINITY;
-            #[inline(always)]
-            #[allow(clippy::cast_possible_truncation)]
-            fn from_f64(value: f64) -> Self {
-                value as $real
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                f64::from(self)
-            }
             #[inline(always)]
             fn sqrt(self) -> Self {
                 self.sqrt()

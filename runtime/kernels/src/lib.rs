@@ -11,7 +11,7 @@ pub mod conv;
 pub mod gemm;
 pub mod indexed;
 pub mod isa;
-mod lanes;
+pub mod lanes;
 pub mod minifloat;
 pub mod norm;
 pub mod pad;

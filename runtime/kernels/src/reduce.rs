@@ -307,11 +307,13 @@ macro_rules! number {
                 total as $number
             }
 
+            #[inline(always)]
             #[allow(clippy::cast_possible_truncation)]
             fn from_f64(value: f64) -> $number {
                 value as $number
             }
 
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 self as f64
             }

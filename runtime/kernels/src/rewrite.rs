@@ -40,6 +40,19 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         self.from.unwrap_or(self.to)
     }
 
+    /// Sets every element to `value`.
+    pub fn fill(&mut self, value: R) {
+        self.to.fill(value);
+    }
+
+    /// Sets element `i`.
+    ///
+    /// # Panics
+    /// There is no such element.
+    pub fn set(&mut self, i: usize, value: R) {
+        self.to[i] = value;
+    }
+
     /// The elements to write.
     #[inline(always)]
     pub(crate) fn target(&mut self) -> &mut [R] {

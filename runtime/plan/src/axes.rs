@@ -29,6 +29,15 @@ pub fn mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     Ok(mask)
 }
 
+/// `[outer, n, inner]`: the sizes before, at and after axis `axis`.
+///
+/// # Errors
+/// There is no such axis.
+pub fn split(dims: &[usize], axis: i64) -> Result<[usize; 3]> {
+    let axis = resolve(axis, dims.len())?;
+    Ok([dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product()])
+}
+
 /// Dimensions from signed integers.
 ///
 /// # Errors

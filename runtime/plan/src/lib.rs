@@ -6,6 +6,7 @@ pub mod axes;
 pub mod dtype;
 pub mod error;
 pub mod execute;
+pub mod float;
 pub mod inputs;
 pub mod kernel;
 pub mod movable;

@@ -44,19 +44,25 @@ macro_rules! ops {
 ops! {
     cast: BitCast Cast;
     control: If Loop Scan;
+    cumulative: Cumulative;
     gather: Gather GatherElements GatherNd;
     generate: EyeLike Fill OneHot Range;
     identity: Identity;
     join: Concat Split;
+    layer_norm: LayerNorm RmsNorm;
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
+    norm: BatchNorm InstanceNorm GroupNorm Lrn;
     optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
+    reduce: Reduce;
     repeat: Expand Tile;
     scatter: ScatterElements ScatterNd TensorScatter;
     select: Compress NonZero Trilu Unique;
     sequence: ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence;
     shape: Shape Size;
     slice: Slice;
+    softmax: Softmax;
+    sort: ArgReduce TopK;
     views: Flatten Reshape Squeeze Unsqueeze;
 }

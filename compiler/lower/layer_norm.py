@@ -1,0 +1,25 @@
+"""LayerNormalization, RMSNormalization: normalisation over the last axes."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("LayerNormalization", newest=17)
+def layer_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`LayerNormalization`. All of it is computed in float32 or wider, whatever `stash_type` asks for."""
+    stash = node.dtype_attr("stash_type", "float32")
+    wants_statistics = node.uses_output(1) or node.uses_output(2)
+    if wants_statistics and stash != "float32":
+        node.refuse("CC0202", f"LayerNormalization gives its mean and deviation as float32, not {stash}")
+    op = ops.LayerNorm(axis=node.int("axis", -1), epsilon=node.float("epsilon", 1e-5))
+    return build(op, node.input(0), node.input(1), node.optional(2), outputs=3 if wants_statistics else 1)
+
+
+@lowers("RMSNormalization", newest=23)
+def rms_normalization(node: Node, build: PlanBuilder) -> Value:
+    """`RMSNormalization`. All of it is computed in float32 or wider, whatever `stash_type` asks for."""
+    node.dtype_attr("stash_type", "float32")
+    op = ops.RmsNorm(axis=node.int("axis", -1), epsilon=node.float("epsilon", 1e-5))
+    return build(op, node.input(0), node.input(1))

@@ -1,0 +1,33 @@
+"""Softmax, LogSoftmax, Hardmax."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Softmax", newest=13)
+def softmax(node: Node, build: PlanBuilder) -> Value:
+    """`Softmax`."""
+    return _normalized(node, build, "Softmax")
+
+
+@lowers("LogSoftmax", newest=13)
+def log_softmax(node: Node, build: PlanBuilder) -> Value:
+    """`LogSoftmax`."""
+    return _normalized(node, build, "LogSoftmax")
+
+
+@lowers("Hardmax", newest=13)
+def hardmax(node: Node, build: PlanBuilder) -> Value:
+    """`Hardmax`."""
+    return _normalized(node, build, "Hardmax")
+
+
+def _normalized(node: Node, build: PlanBuilder, function: ops.SoftmaxFunction) -> Value:
+    """Before version 13 the axis and all after it are one, which is the same where it is the last."""
+    x = node.input(0)
+    axis = node.int("axis", -1 if node.version >= 13 else 1)
+    is_last = axis == -1 or (x.rank is not None and axis == x.rank - 1)
+    coerce = node.version < 13 and not is_last
+    return build(ops.Softmax(function=function, axis=-1 if is_last else axis, coerce_2d=coerce), x)

@@ -1,0 +1,39 @@
+"""TopK, ArgMax, ArgMin: order along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("TopK", newest=24)
+def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`TopK`: k from the attribute before 10, from the input on. The sorted order is also one of the unsorted ones."""
+    k = node.input(1) if node.version >= 10 else build.constant(np.array([node.int("k")], np.int64))
+    node.int("sorted", 1)
+    op = ops.TopK(axis=node.int("axis", -1), largest=bool(node.int("largest", 1)))
+    return build(op, node.input(0), k, outputs=2)
+
+
+@lowers("ArgMax", newest=13)
+def arg_max(node: Node, build: PlanBuilder) -> Value:
+    """`ArgMax`."""
+    return _arg_reduce(node, build, "ArgMax")
+
+
+@lowers("ArgMin", newest=13)
+def arg_min(node: Node, build: PlanBuilder) -> Value:
+    """`ArgMin`."""
+    return _arg_reduce(node, build, "ArgMin")
+
+
+def _arg_reduce(node: Node, build: PlanBuilder, function: ops.ArgReduction) -> Value:
+    op = ops.ArgReduce(
+        function=function,
+        axis=node.int("axis", 0),
+        keepdims=bool(node.int("keepdims", 1)),
+        select_last_index=bool(node.int("select_last_index", 0)),
+    )
+    return build(op, node.input(0))

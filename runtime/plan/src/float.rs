@@ -1,0 +1,149 @@
+//! Floating-point tensors, and the type each is computed in: 16-bit floats in `f32`, rounded once at the end.
+
+use std::borrow::Cow;
+
+use candle_plan_kernels::buffer;
+use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::rewrite::Rewrite;
+use half::slice::HalfFloatSliceExt;
+use half::vec::HalfFloatVecExt;
+use half::{bf16, f16};
+
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::Call;
+use crate::value::Array;
+
+/// The dtypes of [`Float`].
+pub const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
+
+/// The dtypes that have a Rust type of their own, booleans aside.
+pub const NUMBERS: [DType; 12] = [
+    DType::Float16,
+    DType::Bfloat16,
+    DType::Float32,
+    DType::Float64,
+    DType::Int8,
+    DType::Int16,
+    DType::Int32,
+    DType::Int64,
+    DType::Uint8,
+    DType::Uint16,
+    DType::Uint32,
+    DType::Uint64,
+];
+
+/// A floating-point element.
+pub trait Float: Element {
+    /// The type to compute in: `f64` for `f64`, `f32` for the others.
+    type Wide: Real + Number + Element;
+
+    /// The elements in the type to compute in.
+    fn widen(x: &[Self]) -> Cow<'_, [Self::Wide]>;
+
+    /// The results as elements, each rounded to nearest.
+    fn narrow(x: Vec<Self::Wide>) -> Vec<Self>;
+}
+
+macro_rules! wide {
+    ($($float:ident)*) => {
+        $(impl Float for $float {
+            type Wide = $float;
+
+            fn widen(x: &[$float]) -> Cow<'_, [$float]> {
+                Cow::Borrowed(x)
+            }
+
+            fn narrow(x: Vec<$float>) -> Vec<$float> {
+                x
+            }
+        })*
+    };
+}
+
+macro_rules! half {
+    ($($float:ident)*) => {
+        $(impl Float for $float {
+            type Wide = f32;
+
+            fn widen(x: &[$float]) -> Cow<'_, [f32]> {
+                Cow::Owned(x.to_f32_vec())
+            }
+
+            fn narrow(x: Vec<f32>) -> Vec<$float> {
+                Vec::from_f32_slice(&x)
+            }
+        })*
+    };
+}
+
+wide! { f32 f64 }
+half! { f16 bf16 }
+
+/// The elements in type `W`, from any floating-point dtype.
+///
+/// # Errors
+/// The tensor is not of floating point.
+#[allow(clippy::cast_possible_truncation)]
+pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
+    crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
+        Ok(T::widen(&array.read::<T>()?).iter().map(|v| W::from_f64(v.to_f64())).collect())
+    })
+}
+
+/// Input `i` with every element rewritten: where it stands when it dies here, else in a new tensor of its shape.
+///
+/// # Errors
+/// The input is not a tensor of `T`, or what `rewrite` returned.
+pub fn rewrite<T: Float>(
+    call: &mut Call,
+    i: usize,
+    rewrite: impl FnOnce(&Call, Rewrite<T::Wide>) -> Result<()>,
+) -> Result<Array> {
+    if T::DTYPE == <T::Wide as Element>::DTYPE {
+        if let Some(array) = call.take(i) {
+            array.update::<T::Wide>(|x| rewrite(call, Rewrite::in_place(x)))?;
+            return Ok(array);
+        }
+    }
+    let array = call.tensor(i)?;
+    let x = array.read::<T>()?;
+    let out = match T::widen(&x) {
+        Cow::Borrowed(x) => {
+            let mut out = buffer::for_overwrite(x.len());
+            rewrite(call, Rewrite::from_to(x, &mut out))?;
+            out
+        }
+        Cow::Owned(mut x) => {
+            rewrite(call, Rewrite::in_place(&mut x))?;
+            x
+        }
+    };
+    Array::new(T::narrow(out), array.dims())
+}
+
+/// Refuses a dtype that is not in the list.
+///
+/// # Errors
+/// `dtype` is another one; the error names all that are allowed.
+pub fn require_dtype(what: &str, dtype: DType, allowed: &[DType]) -> Result<()> {
+    if allowed.contains(&dtype) {
+        return Ok(());
+    }
+    let allowed: Vec<String> = allowed.iter().map(DType::to_string).collect();
+    Err(Error::op(format!("{what} is {dtype}; allowed are {}", allowed.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_floats_are_rounded_to_nearest() {
+        let x = [f16::from_f32(1.5), f16::MAX, f16::NEG_INFINITY];
+        assert_eq!(f16::narrow(f16::widen(&x).into_owned()), x);
+        assert_eq!(bf16::narrow(vec![1.0 + 2f32.powi(-8)]), [bf16::ONE]);
+        assert!(require_dtype("X", DType::Int8, &FLOATS).is_err_and(|e| e.to_string().contains("float16, bfloat16")));
+    }
+}

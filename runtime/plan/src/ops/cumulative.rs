@@ -1,0 +1,174 @@
+//! Running sums and products along an axis.
+
+use candle_plan_kernels::buffer;
+use candle_plan_kernels::reduce::Number;
+use half::{bf16, f16};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::float::{require_dtype, Float, NUMBERS};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::types::Type;
+use crate::value::{Array, Value};
+use crate::{axes, bail, dispatch};
+
+/// What [`Cumulative`] accumulates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Accumulation {
+    /// `y[i] = x[0] + … + x[i]`
+    Sum,
+    /// `y[i] = x[0] · … · x[i]`
+    Prod,
+}
+
+/// `Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (negative: from the end);
+/// Y as X.
+///
+/// 16-bit floats are accumulated in `f32`, integers wrap. Source: [ONNX CumSum](https://onnx.ai/onnx/operators/onnx__CumSum.html),
+/// [ONNX CumProd](https://onnx.ai/onnx/operators/onnx__CumProd.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cumulative {
+    /// The function.
+    pub function: Accumulation,
+    /// Whether `X[i]` itself is left out: `Y[0]` is 0, or 1 for products.
+    pub exclusive: bool,
+    /// Whether it runs from the end of the axis.
+    pub reverse: bool,
+}
+
+impl Kernel for Cumulative {
+    fn arity(&self) -> Arity {
+        Arity::exact(2, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let (x, axis) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        require_dtype("X", x.dtype, &NUMBERS)?;
+        require_dtype("axis", axis.dtype, &[DType::Int32, DType::Int64])?;
+        Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, axis) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
+        let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };
+        let split = axes::split(x.dims(), axis)?;
+        let y = match x.dtype() {
+            DType::Float16 => Array::new(f16::narrow(self.scan(&f16::widen(&x.read()?), split)), x.dims()),
+            DType::Bfloat16 => Array::new(bf16::narrow(self.scan(&bf16::widen(&x.read()?), split)), x.dims()),
+            dtype => dispatch!("Cumulative", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
+                Array::new(self.scan::<T>(&x.read::<T>()?, split), x.dims())
+            }),
+        }?;
+        Ok(vec![y.into()])
+    }
+}
+
+impl Cumulative {
+    fn scan<T: Scan>(&self, x: &[T], split: [usize; 3]) -> Vec<T> {
+        match self.function {
+            Accumulation::Sum => self.accumulate(x, split, T::from_f64(0.0), T::plus),
+            Accumulation::Prod => self.accumulate(x, split, T::from_f64(1.0), T::times),
+        }
+    }
+
+    fn accumulate<T: Scan>(
+        &self,
+        x: &[T],
+        [_, n, inner]: [usize; 3],
+        start: T,
+        combine: impl Fn(T, T) -> T,
+    ) -> Vec<T> {
+        let mut y = buffer::for_overwrite(x.len());
+        if x.is_empty() {
+            return y;
+        }
+        let mut totals = vec![start; inner];
+        for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
+            totals.fill(start);
+            for k in 0..n {
+                let row = if self.reverse { n - 1 - k } else { k } * inner;
+                let places = x[row..row + inner].iter().zip(&mut y[row..row + inner]);
+                for ((&x, y), total) in places.zip(&mut totals) {
+                    let next = combine(*total, x);
+                    *y = if self.exclusive { *total } else { next };
+                    *total = next;
+                }
+            }
+        }
+        y
+    }
+}
+
+/// What [`Number`] lacks for running totals.
+trait Scan: Number {
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! scan {
+    ($($number:ident: $plus:expr, $times:expr;)*) => {
+        $(impl Scan for $number {
+            fn plus(self, other: Self) -> Self {
+                $plus(self, other)
+            }
+            fn times(self, other: Self) -> Self {
+                $times(self, other)
+            }
+        })*
+    };
+}
+
+scan! {
+    f32: |a, b| a + b, |a, b| a * b;
+    f64: |a, b| a + b, |a, b| a * b;
+    i8: i8::wrapping_add, i8::wrapping_mul;
+    i16: i16::wrapping_add, i16::wrapping_mul;
+    i32: i32::wrapping_add, i32::wrapping_mul;
+    i64: i64::wrapping_add, i64::wrapping_mul;
+    u8: u8::wrapping_add, u8::wrapping_mul;
+    u16: u16::wrapping_add, u16::wrapping_mul;
+    u32: u32::wrapping_add, u32::wrapping_mul;
+    u64: u64::wrapping_add, u64::wrapping_mul;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    #[test]
+    fn totals_run_either_way() {
+        let x = [1, 2, 3, 4, 5, 6];
+        for (function, exclusive, reverse, axis, expected) in [
+            (Accumulation::Sum, false, false, 0, [1, 2, 3, 5, 7, 9]),
+            (Accumulation::Sum, true, false, 1, [0, 1, 3, 0, 4, 9]),
+            (Accumulation::Sum, false, true, -1, [6, 5, 3, 15, 11, 6]),
+            (Accumulation::Sum, true, true, -2, [4, 5, 6, 0, 0, 0]),
+            (Accumulation::Prod, false, false, 1, [1, 2, 6, 4, 20, 120]),
+            (Accumulation::Prod, true, true, 1, [6, 3, 1, 30, 6, 1]),
+        ] {
+            let op = Cumulative { function, exclusive, reverse };
+            let inputs = [Some(tensor(&x, &[2, 3])), Some(tensor(&[axis], &[]))];
+            let y = run(&op, &inputs).expect("runs");
+            assert_eq!(y.tensor().and_then(Array::to_i64).expect("integers"), expected, "{op:?} axis {axis}");
+            let halves = [Some(tensor(&x.map(|v: i32| f16::from_f32(v as f32)), &[2, 3])), inputs[1].clone()];
+            let y = run(&op, &halves).expect("runs");
+            let y: Vec<i64> = y.tensor().unwrap().read::<f16>().unwrap().iter().map(|v| v.to_f32() as i64).collect();
+            assert_eq!(y, expected, "{op:?} axis {axis} in float16");
+        }
+    }
+
+    #[test]
+    fn bad_axes_are_refused_and_integers_wrap() {
+        let op = Cumulative { function: Accumulation::Sum, exclusive: false, reverse: false };
+        let x = || Some(tensor(&[200u8, 100], &[2]));
+        for axis in [tensor(&[1i64], &[]), tensor(&[0i64, 0], &[2]), tensor(&[0f32], &[])] {
+            assert!(run(&op, &[x(), Some(axis)]).is_err());
+        }
+        let y = run(&op, &[x(), Some(tensor(&[0i64], &[1]))]).expect("runs");
+        assert_eq!(y.tensor().and_then(Array::to_i64).expect("integers"), [200, 44]);
+    }
+}
