@@ -23,6 +23,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     slice,
     softmax,
     sort,
+    strings,
     views,
 )
 from compiler.lower.evaluate import evaluate

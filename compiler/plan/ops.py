@@ -72,6 +72,10 @@ class Block(Struct):
     """Every value of the block; everything else refers to values by their index here."""
 
 
+Case: TypeAlias = Literal["keep", "lower", "upper"]
+"""What becomes of upper and lower case."""
+
+
 @dataclass(frozen=True)
 class Cast(Op):
     """`X` with each element converted to the type `to`."""
@@ -547,6 +551,14 @@ Reduction2: TypeAlias = Literal["none", "add", "mul", "min", "max"]
 
 
 @dataclass(frozen=True)
+class RegexFullMatch(Op):
+    """Whether each string of `X`, as a whole, matches a regular expression: `bool` of `X`'s shape."""
+
+    pattern: str
+    """The expression, in [RE2's syntax](https://github.com/google/re2/wiki/Syntax)."""
+
+
+@dataclass(frozen=True)
 class Reshape(Op):
     """`Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions
     leave; a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
@@ -778,6 +790,41 @@ class Step(Struct):
 
     outputs: list[ValueId | None]
     """The outputs; `null` for one that nobody uses."""
+
+
+@dataclass(frozen=True)
+class StringConcat(Op):
+    """`Z = X ‖ Y`: each string of `X` followed by the string of `Y` at the same place, broadcast as NumPy does."""
+
+
+@dataclass(frozen=True)
+class StringNormalizer(Op):
+    """The strings of `X [C]` or `[1, C]` that are not stop words, in another case; one empty string where none is
+    left.
+    """
+
+    case: Case
+    """The case of the results."""
+
+    ignore_case: bool
+    """Whether a stop word of another case is dropped too."""
+
+    stop_words: list[str]
+    """What is dropped."""
+
+
+@dataclass(frozen=True)
+class StringSplit(Op):
+    """The parts of each string of `X` between occurrences of a delimiter: `Y [dims(X), n]`, padded with empty
+    strings to the largest number of parts, and `Z: int64` of `X`'s shape, the numbers of parts. An empty string
+    has no parts.
+    """
+
+    delimiter: str
+    """What separates parts; empty: any white space, which is then also cut off at both ends."""
+
+    most: int | None = None
+    """After how many splits the rest stays whole; absent: never."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ pub mod inputs;
 pub mod kernel;
 pub mod movable;
 pub mod ops;
+pub mod pattern;
 pub mod plan;
 pub mod prepare;
 pub mod read;

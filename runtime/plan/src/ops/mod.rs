@@ -64,5 +64,6 @@ ops! {
     slice: Slice;
     softmax: Softmax;
     sort: ArgReduce TopK;
+    strings: RegexFullMatch StringConcat StringNormalizer StringSplit;
     views: Flatten Reshape Squeeze Unsqueeze;
 }

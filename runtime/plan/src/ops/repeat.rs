@@ -1,6 +1,7 @@
 //! Elements repeated along axes.
 
 use candle_plan_kernels::strided::View;
+use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,14 +38,19 @@ impl Kernel for Expand {
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let value = call.value(0)?;
-        let view = broadcast(value.dims()?, &axes::dims(&call.tensor(1)?.to_i64()?)?)?;
-        if view.dims == value.dims()? {
-            return Ok(vec![value.clone()]);
-        }
-        let data = Movable::new(&[value])?;
-        Ok(vec![data.restore(copy_view(&data.arrays[0], &view, call.threads)?)?])
+        let shape = axes::dims(&call.tensor(1)?.to_i64()?)?;
+        Ok(vec![expanded(call.value(0)?, &shape, call.threads)?])
     }
+}
+
+/// A tensor broadcast with one of shape `shape`.
+pub(super) fn expanded(value: &Value, shape: &[usize], threads: &Threads) -> Result<Value> {
+    let view = broadcast(value.dims()?, shape)?;
+    if view.dims == value.dims()? {
+        return Ok(value.clone());
+    }
+    let data = Movable::new(&[value])?;
+    data.restore(copy_view(&data.arrays[0], &view, threads)?)
 }
 
 /// `X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod dims]`.
@@ -85,7 +91,7 @@ impl Kernel for Tile {
 }
 
 /// The view of a tensor of shape `dims` that has its broadcast shape with `shape`.
-fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
+pub(super) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
     let rank = dims.len().max(shape.len());
     let source = View::contiguous(dims);
     let mut view = View { offset: 0, dims: Vec::with_capacity(rank), strides: Vec::with_capacity(rank) };
