@@ -12,6 +12,7 @@ from compiler.origin import Origin
 from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
+from compiler.passes.drop_noops import drop_noops
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
@@ -20,6 +21,7 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
+from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.reject_3d import reject_3d
 from compiler.passes.report import Pass
@@ -50,7 +52,9 @@ def passes(options: Options) -> list[Pass]:
         drop_identities,
         split_sequences,
         merge_duplicates,
+        drop_noops,
         cancel_transposes,
+        merge_reshapes,
         fold_batch_norm,
         drop_dead_nodes,
     ]

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from compiler import onnx_schema
 from compiler.graph import constant_of, same_shape
+from compiler.passes.merge_reshapes import reshape_target
 from compiler.passes.pattern import AnyOf, Match, Op, Var
 from compiler.passes.permutation import (
     Permutation,
@@ -82,15 +83,7 @@ def _keeps_order(perm: Permutation, node: ir.Node) -> bool:
 
 
 def _new_shape(shape: ir.Shape, perm: Permutation) -> list[int] | None:
-    """The sizes in the new order: 0 stands for the input's own at that place, -1 for the one that is left."""
-    dims: list[int] = []
-    for place, axis in enumerate(perm):
-        dim = shape.dims[axis]
-        if isinstance(dim, int):
-            dims.append(dim)
-        else:
-            dims.append(0 if dim.value is not None and dim == shape.dims[place] else -1)
-    return dims if dims.count(-1) <= 1 and 0 not in shape.dims else None
+    return reshape_target(shape.dims, [shape.dims[axis] for axis in perm])
 
 
 _BELOW = AnyOf(

@@ -1,0 +1,155 @@
+"""Operators that give their input as it is: whole slices, empty pads, joins of one part, factors of one."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import constant_of, same_shape
+from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+
+__all__ = ["drop_noops"]
+
+
+class _Drop(Rule):
+    """The base of the rules here: the root gives `x`."""
+
+    def why_not(self, match: Match) -> str | None:
+        """Why the root's result is something else than `x`."""
+        raise NotImplementedError
+
+    def check(self, match: Match) -> str | None:
+        """The result has the shape of `x`, and an output keeps its name."""
+        output = match.root.outputs[0]
+        reason = self.why_not(match)
+        if reason is None and output.is_graph_output() and not can_be_renamed(output, match["x"]):
+            reason = f"the output {output.name!r} needs a name of its own"
+        return reason
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The input itself."""
+        return match["x"]
+
+
+class DropSlice(_Drop):
+    """`Slice(x)` of the whole range → `x`."""
+
+    pattern = Op("Slice", Var("x"), rest=True)
+
+    def why_not(self, match: Match) -> str | None:
+        """As many elements, taken in steps of one, are all of them."""
+        steps = match.root.inputs[4] if len(match.root.inputs) > 4 else None
+        if steps is not None and not _all(steps, 1):
+            return "the steps are not one"
+        return None if same_shape(match["x"], match.root.outputs[0]) else "the shape changes"
+
+
+class DropPad(_Drop):
+    """`Pad(x, 0)` → `x`."""
+
+    pattern = Op("Pad", Var("x"), rest=True)
+
+    def why_not(self, match: Match) -> str | None:
+        """All pads are zero; they are an attribute before opset 11."""
+        attributes = match.root.attributes
+        if "pads" in attributes:
+            is_empty = not any(attributes["pads"].as_ints())
+        else:
+            is_empty = len(match.root.inputs) > 1 and _all(match.root.inputs[1], 0)
+        return None if is_empty else "it pads"
+
+
+class DropTile(_Drop):
+    """`Tile(x, 1)` → `x`."""
+
+    pattern = Op("Tile", Var("x"), Const("repeats", equal=1))
+
+    def why_not(self, match: Match) -> str | None:
+        """The pattern says it all."""
+        return None
+
+
+class DropSingle(_Drop):
+    """`Concat(x)`, `Sum(x)`, `Max(x)` and the like of one input → `x`."""
+
+    pattern = Op(("Concat", "Sum", "Max", "Min", "Mean"), Var("x"))
+
+    def why_not(self, match: Match) -> str | None:
+        """The pattern says it all."""
+        return None
+
+
+class DropSplit(_Drop):
+    """`Split(x)` into one part → `x`."""
+
+    pattern = Op("Split", Var("x"), Var(optional=True))
+
+    def why_not(self, match: Match) -> str | None:
+        """There is one part."""
+        return None if len(match.root.outputs) == 1 else "there are several parts"
+
+
+class DropDropout(_Drop):
+    """`Dropout(x)` of a model that is not trained → `x`."""
+
+    pattern = Op("Dropout", Var("x"), Var(optional=True), Var("training", optional=True))
+
+    def why_not(self, match: Match) -> str | None:
+        """Nobody reads the mask, and it is not in training mode."""
+        if any(value.uses() or value.is_graph_output() for value in match.root.outputs[1:]):
+            return "its mask is read"
+        is_off = not match.has("training") or _all(match["training"], 0)
+        return None if is_off else "it may be in training mode"
+
+
+class DropNeutral(_Drop):
+    """`x · 1`, `x / 1`, `x ^ 1`, `x - 0` → `x`."""
+
+    pattern = AnyOf(
+        Op("Mul", Var("x"), Const("c", equal=1)),
+        Op(("Div", "Pow"), Var("x"), Const("c", equal=1)),
+        Op("Sub", Var("x"), Const("c", equal=0)),
+    )
+
+    def why_not(self, match: Match) -> str | None:
+        """The constant is exact and does not enlarge the result."""
+        exact = 0 if match.root.op_type == "Sub" else 1
+        if not (match.constant("c") == exact).all():
+            return "the constant is only nearly neutral"
+        return None if same_shape(match["x"], match.root.outputs[0]) else "the constant may enlarge the result"
+
+
+class DropGather(_Drop):
+    """`Gather(x, (0, 1, …, n - 1))` → `x`."""
+
+    pattern = Op("Gather", Var("x"), Const("indices"))
+
+    def why_not(self, match: Match) -> str | None:
+        """The indices are all of the axis's, in order."""
+        shape, indices = _size_along(match), match.constant("indices")
+        if shape is None or indices.ndim != 1 or not np.array_equal(indices % max(shape, 1), np.arange(shape)):
+            return "it takes some elements only, or in another order"
+        return None
+
+
+def _size_along(match: Match) -> int | None:
+    """The size of the root's axis, where it is a known number."""
+    axis = match.root.attributes["axis"].as_int() if "axis" in match.root.attributes else 0
+    shape = match["x"].shape
+    if shape is None or not -len(shape) <= axis < len(shape):
+        return None
+    size = shape.dims[axis]
+    return size if isinstance(size, int) else None
+
+
+def _all(value: ir.Value | None, number: int) -> bool:
+    array = constant_of(value)
+    return array is not None and bool((array == number).all())
+
+
+drop_noops = rules_pass(
+    "drop_noops",
+    [DropSlice(), DropPad(), DropTile(), DropSingle(), DropSplit(), DropDropout(), DropNeutral(), DropGather()],
+    requires=frozenset({"shapes"}),
+)
