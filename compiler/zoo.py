@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-__all__ = ["Entry", "read_index", "with_shapes"]
+__all__ = ["Entry", "read_index", "unpinned", "with_shapes"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,14 @@ def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) ->
     for value in (*inner, *model.graph.outputs):
         value.shape = None
     return onnx_ir.to_proto(model)
+
+
+def unpinned(path: Path) -> onnx.ModelProto:
+    """The model with the symbolic dims that it has; where it has none, the first of each input becomes one."""
+    inputs = {value.name or "": value.shape for value in onnx_ir.load(path).graph.inputs if value.shape is not None}
+    if not all(shape.is_static() for shape in inputs.values()):
+        return with_shapes(path, {})
+    return with_shapes(path, {name: [f"{name}_0", *shape.numpy()[1:]] for name, shape in inputs.items() if shape})
 
 
 def _entry(folder: Path, data: Mapping[str, Any]) -> Entry:

@@ -45,7 +45,7 @@ def command() -> None:
 @command.command(short_help="Compile and run every model, every way.")
 @click.option("--path", "folder", type=click.Path(path_type=Path), default="models", show_default=True)
 @click.option("--model", "names", multiple=True, metavar="NAME", help="Only this model. May be repeated.")
-@click.option("--unpin", is_flag=True, help="Leave symbolic dimensions symbolic, and make fixed batch sizes so.")
+@click.option("--unpin", is_flag=True, help="Leave symbolic dimensions so; where there are none, make the first one.")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the outcome as JUnit XML.")
 @json_option
 @click.pass_context
@@ -118,12 +118,11 @@ def _check_case(
 
 def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, unpin: bool) -> Plan:
     import compiler
-    from compiler.zoo import with_shapes
+    from compiler.zoo import unpinned, with_shapes
 
-    shapes = {} if unpin else {name: array.shape for name, array in inputs.items()}
-    return compiler.compile(
-        with_shapes(entry.path, shapes) if shapes else entry.path, compiler.Options(optimize=optimize)
-    )
+    shapes = {name: array.shape for name, array in inputs.items()}
+    model = unpinned(entry.path) if unpin else with_shapes(entry.path, shapes)
+    return compiler.compile(model, compiler.Options(optimize=optimize))
 
 
 def _show(entries: list[Entry], outcomes: list[Outcome]) -> None:
