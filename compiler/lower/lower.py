@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import constant_of, graph_attributes, opset_of
+from compiler.graph import constant_of, opset_of
 from compiler.lower.node import LOWERINGS, Node
 from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
@@ -80,14 +80,12 @@ class _Lowering:
 
     def input_type(self, value: ir.Value) -> ops.AnyType:
         try:
-            kind = type_of(value)
+            kind, problem = type_of(value), "it has no type"
         except TypeError as error:
-            self.diagnostics.append(Diagnostic("CC0205", f"input {value.name!r}: {error}"))
-            kind = None
+            kind, problem = None, str(error)
         if kind is None:
-            self.diagnostics.append(Diagnostic("CC0205", f"input {value.name!r} has no type"))
-            return tensor("float32")
-        return kind
+            self.diagnostics.append(Diagnostic("CC0205", f"input {value.name!r}: {problem}"))
+        return kind or tensor("float32")
 
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
         for node in graph:
@@ -133,8 +131,7 @@ class _Lowering:
         view = Node(node, inputs, version)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is None:
-            known = node.op_type in _REMOVED
-            view.refuse(*_unknown(node, known))
+            view.refuse(*_unknown(node))
         if version > lowering.newest:
             view.refuse(
                 "CC0204", f"{node.op_type}-{version} is newer than {node.op_type}-{lowering.newest}, the newest known"
@@ -169,12 +166,11 @@ def _is_known(value: ir.Value) -> bool:
         return False
 
 
-def _unknown(node: ir.Node, removed: bool) -> tuple[str, str]:
+def _unknown(node: ir.Node) -> tuple[str, str]:
     domain = f" of domain {node.domain!r}" if node.domain else ""
-    if removed:
+    if node.op_type in _REMOVED:
         return "CC0208", f"{node.op_type} was an experimental operator and is not in ONNX any more"
-    nested = " (with nested graphs)" if any(True for _ in graph_attributes(node)) else ""
-    return "CC0201", f"operator {node.op_type}{domain} is not supported{nested}"
+    return "CC0201", f"operator {node.op_type}{domain} is not supported"
 
 
 def _missing_output(node: ir.Node, index: int) -> Diagnostic:

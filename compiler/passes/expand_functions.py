@@ -42,6 +42,7 @@ def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
         return False
     node.overload = f"{depth}.{len(model.functions)}"
     body.overload = node.overload
+    del body.output[len(node.outputs) :]
     function = ir.serde.deserialize_function(body)
     model.functions[function.identifier()] = function
     return True

@@ -62,7 +62,7 @@ def _is_normalised_weight(root: ir.Node, cone: Sequence[ir.Node], constants: Map
     if root.op_type not in ("Mul", "Div") or root.domain or root.outputs[0].dtype not in _NARROW:
         return False
     users = {use.node for use in root.outputs[0].uses()}
-    if users and all(user in constants for user in users):
+    if all(user in constants for user in users) and not root.outputs[0].is_graph_output():
         return False
     divisions = [node for node in cone if node.op_type == "Div" and node.domain == ""]
     return any(above.op_type in _NORMS for node in divisions for above in _above(node.inputs[1], constants))
@@ -86,7 +86,7 @@ def _in_double(cone: Sequence[ir.Node], result: ir.Value, evaluate: Evaluate, op
 
 def _copy_in_double(node: ir.Node, twins: dict[ir.Value, ir.Value]) -> ir.Node:
     inputs = [None if value is None else _in_double_constant(value, twins) for value in node.inputs]
-    attributes = list(node.attributes.values())
+    attributes = [_widened_target(attribute) for attribute in node.attributes.values()]
     if node.op_identifier() == ("", "Constant", ""):
         array = constant_of(node.outputs[0])
         attributes = attributes if array is None else [ir.AttrTensor("value", ir.tensor(_widened(array)))]
@@ -102,6 +102,12 @@ def _in_double_constant(value: ir.Value, twins: dict[ir.Value, ir.Value]) -> ir.
         tensor = None if array is None else ir.tensor(_widened(array))
         twins[value] = ir.Value(name=value.name, const_value=tensor)
     return twins[value]
+
+
+def _widened_target(attribute: ir.Attr) -> ir.Attr:
+    """A Cast to a narrower type would round: it casts to double precision too."""
+    is_narrow = attribute.name == "to" and attribute.value in list(map(int, _NARROW))
+    return ir.AttrInt64("to", ir.DataType.DOUBLE) if is_narrow else attribute
 
 
 def _widened(array: np.ndarray) -> np.ndarray:

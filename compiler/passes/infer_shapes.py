@@ -148,7 +148,7 @@ class _Inference:
         return ir.Shape([one if one == other or self.changes(one) else self.new_changing() for one, other in pairs])
 
     def new_changing(self) -> ir.SymbolicDim:
-        symbol = self.context.new_symbolic_dim()
+        symbol: ir.SymbolicDim = self.context.new_symbolic_dim()
         self.changing.add(symbol.value)
         return symbol
 

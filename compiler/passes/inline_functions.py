@@ -7,7 +7,6 @@ from onnx_ir.passes.common import InlinePass
 
 from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import nodes_of
 from compiler.passes.report import Fired, Pass, Report
 
 __all__ = ["inline", "inline_functions"]
@@ -15,8 +14,7 @@ __all__ = ["inline", "inline_functions"]
 
 def _inline_functions(model: ir.Model, report: Report) -> None:
     """Replaces every call of a model-local function by the function's body."""
-    calls = [node for node in nodes_of(model) if node.op_identifier() in model.functions]
-    report.fired.extend(Fired("inline", origin.of(node)) for node in calls)
+    report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)
     model.functions.clear()
 
@@ -30,12 +28,21 @@ def inline(model: ir.Model) -> None:
     for function in model.functions.values():
         _keep_opset(function, model.opset_imports)
         _pass_inputs_on(function)
+    for node in _calls(model):
+        node.resize_outputs(len(model.functions[node.op_identifier()].outputs))
     try:
         InlinePass()(model)
     except ir.passes.PreconditionError as error:
         raise CompileError([Diagnostic("CC0107", str(error))]) from None
     except ValueError as error:
         raise CompileError([Diagnostic("CC0106", f"a model-local function cannot be inlined: {error}")]) from None
+
+
+def _calls(model: ir.Model) -> list[ir.Node]:
+    """The calls of functions, those in functions too."""
+    graphs = (model.graph, *(function.graph for function in model.functions.values()))
+    nodes = (node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph))
+    return [node for node in nodes if node.op_identifier() in model.functions]
 
 
 def _keep_opset(function: ir.Function, model_opsets: dict[str, int]) -> None:

@@ -7,6 +7,7 @@ A name that occurs twice has to meet the same value. Patterns are data; `Pattern
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -184,6 +185,11 @@ class Op(Pattern):
         if (found := match.with_value(self.name, value)) is not None:
             yield from self.match_node(node, found)
 
+    @functools.cached_property
+    def above(self) -> tuple[frozenset[str], ...]:
+        """For every input that only operators fit: which. A quick test before `match_node` looks closely."""
+        return tuple(kinds for kinds in map(_operators, self.inputs) if kinds)
+
     def match_node(self, node: ir.Node, match: Match) -> Iterator[Match]:
         """Every way in which a node fits."""
         if node.op_type not in self.op_types or node.domain != self.domain:
@@ -199,6 +205,15 @@ class Op(Pattern):
             and self.inputs[0] != self.inputs[1]
         ):
             yield from _match_all(self.inputs, [given[1], given[0]], match)
+
+
+def _operators(pattern: Pattern) -> frozenset[str]:
+    if isinstance(pattern, Op):
+        return frozenset(pattern.op_types)
+    if not isinstance(pattern, AnyOf):
+        return frozenset()
+    choices = [_operators(choice) for choice in pattern.choices]
+    return frozenset().union(*choices) if all(choices) else frozenset()
 
 
 def _match_all(patterns: tuple[Pattern, ...], values: list[ir.Value | None], match: Match) -> Iterator[Match]:

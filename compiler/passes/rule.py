@@ -136,7 +136,10 @@ def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
 
 def _visit(node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: Report, misses: dict[Any, Missed]) -> list[ir.Node]:
     """Applies the first rule that fits; gives the nodes to look at again."""
+    above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
     for rule, root in rules:
+        if any(above.isdisjoint(kinds) for kinds in root.above):
+            continue
         for match in root.match_node(node, Match(node)):
             reason = _why_not(rule, match)
             if reason is None:

@@ -99,6 +99,7 @@ def evaluate_(nodes, results, opsets):
     for number, node in enumerate(nodes):
         for value in (*node.inputs, *node.outputs):
             if value is not None:
+                value.name = value.name or f"unnamed{len(names)}"
                 names.setdefault(value, f"v{len(names)}")
         proto = ir.serde.serialize_node(node)
         proto.name = f"n{number}"

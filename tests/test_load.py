@@ -1,0 +1,158 @@
+"""What is read, and what bad input gets."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import compiler
+from compiler import CompileError
+from compiler.load import load
+
+
+def model_of(nodes, inputs=(("x", [2, 3]),), outputs=(("y", None),), initializers=(), opset=20, ir_version=10, **more):
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs],
+        [numpy_helper.from_array(array, name) for name, array in initializers],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, **more)
+
+
+IDENTITY = helper.make_node("Identity", ["x"], ["y"], name="node")
+
+
+def codes(source, options=None):
+    with pytest.raises(CompileError) as error:
+        compiler.compile(source, options)
+    return [item.code for item in error.value.diagnostics]
+
+
+def test_path_bytes_and_proto_are_one(tmp_path):
+    model = model_of([IDENTITY])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString(deterministic=True))
+    plans = [compiler.compile(source) for source in (path, str(path), path.read_bytes(), model)]
+    assert len({plan.data for plan in plans}) == 1
+
+
+def test_files_that_are_no_models(tmp_path):
+    data = model_of([IDENTITY]).SerializeToString()
+    files = {"empty": b"", "text": b"not a model", "truncated": data[: len(data) // 2], "zeros": bytes(100)}
+    for name, content in files.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert codes(path) == ["CC0101"], name
+    assert codes(tmp_path) == ["CC0102"]
+    assert codes(tmp_path / "missing.onnx") == ["CC0102"]
+
+
+@pytest.mark.parametrize("opset", [6, 1000])
+def test_opsets_that_are_not_known(opset):
+    assert codes(model_of([IDENTITY], opset=opset)) == ["CC0104"]
+
+
+def test_unknown_operators_are_all_reported():
+    nodes = [
+        helper.make_node("Nonsense", ["x"], ["a"], name="first"),
+        helper.make_node("Thing", ["x"], ["b"], domain="private"),
+        helper.make_node("Crop", ["x"], ["y"]),
+    ]
+    model = model_of(nodes)
+    model.opset_import.append(helper.make_opsetid("private", 1))
+    assert codes(model, compiler.Options(optimize=False)) == ["CC0201", "CC0201", "CC0208"]
+
+
+def test_an_attribute_that_nobody_reads():
+    node = helper.make_node("Identity", ["x"], ["y"], surprise=1)
+    assert codes(model_of([node]), compiler.Options(optimize=False)) == ["CC0203"]
+
+
+def test_a_value_that_nothing_defines():
+    assert codes(model_of([helper.make_node("Identity", ["nowhere"], ["y"])])) == ["CC0106"]
+
+
+def test_names_used_twice():
+    model = model_of([IDENTITY], inputs=(("x", [2]), ("x", [3])))
+    assert set(codes(model)) <= {"CC0101", "CC0106"}
+    twice = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Identity", ["x"], ["y"])]
+    assert set(codes(model_of(twice))) <= {"CC0101", "CC0106"}
+
+
+def test_initializers_that_are_listed_as_inputs():
+    w = np.float32([[1, 2, 3]])
+    node = helper.make_node("Concat", ["x", "w"], ["y"], axis=0)
+    model = model_of([node], inputs=(("x", [2, 3]), ("w", [1, 3])), initializers=[("w", w)], opset=8, ir_version=3)
+    plan = compiler.compile(model)
+    assert [info.name for info in plan.inputs] == ["x"]
+
+
+def test_a_nested_graph_may_use_a_name_again():
+    branch = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["t"])],
+        "b",
+        [],
+        [helper.make_tensor_value_info("t", TensorProto.FLOAT, None)],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["t"])],
+        "c",
+        [],
+        [helper.make_tensor_value_info("t", TensorProto.FLOAT, None)],
+    )
+    condition = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array(True)))
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=other)
+    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    session = compiler.load(compiler.compile(model_of([condition, node])))
+    np.testing.assert_array_equal(session.run({"x": x})["y"], x)
+
+
+def external(tmp_path: Path, location: str) -> Path:
+    w = numpy_helper.from_array(np.float32([[1, 2, 3]]), "w")
+    onnx.external_data_helper.set_external_data(w, location, offset=0, length=12)
+    w.ClearField("raw_data")
+    w.data_location = TensorProto.EXTERNAL
+    model = model_of([helper.make_node("Concat", ["x", "w"], ["y"], axis=0)])
+    model.graph.initializer.append(w)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    path = folder / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_external_data(tmp_path):
+    path = external(tmp_path, "weights.bin")
+    assert codes(path) == ["CC0103"]
+    (path.parent / "weights.bin").write_bytes(np.float32([1, 2, 3]).tobytes())
+    assert len(load(path).model.graph.initializers) == 1
+    assert codes(path.read_bytes()) == ["CC0103"]
+    (path.parent / "weights.bin").write_bytes(b"short")
+    assert codes(path) == ["CC0103"]
+
+
+@pytest.mark.parametrize("kind", ["parent", "absolute", "link"])
+def test_external_data_stays_in_the_folder(tmp_path, kind):
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(np.float32([1, 2, 3]).tobytes())
+    location = {"parent": "../secret.bin", "absolute": str(secret), "link": "link.bin"}[kind]
+    path = external(tmp_path, location)
+    if kind == "link":
+        (path.parent / "link.bin").symlink_to(secret)
+    assert codes(path) == ["CC0103"]
+
+
+def test_complex_numbers_are_refused():
+    model = model_of([IDENTITY])
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.COMPLEX64
+    assert codes(model) == ["CC0205"]
+
+
+def test_symbols_with_odd_names():
+    plan = compiler.compile(model_of([IDENTITY], inputs=(("x", ["batch-size", "?"]),)))
+    assert plan.inputs[0].shape[0] == "batch_size"

@@ -1,0 +1,81 @@
+"""The order of the passes, options, and the plan that comes out."""
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import compiler
+from compiler import CompileError, Options, pipeline
+from compiler.errors import PAGES
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 20]>
+agraph (float[batch, 3] x) => (float[batch, 3] y, float[batch, 3] z) <float[1, 3] w = {1, 2, 3}> {
+    a = Identity(x)
+    y = Concat<axis=0>(a, w)
+    z = Identity(a)
+}
+"""
+
+
+def model():
+    return onnx.parser.parse_model(MODEL)
+
+
+def test_what_a_pass_requires_is_established_before_it():
+    facts = set()
+    for step in pipeline.passes(Options()):
+        assert step.requires <= facts, f"{step.name} requires {set(step.requires) - facts}"
+        facts |= step.ensures
+
+
+def test_every_pass_has_a_summary():
+    assert all(step.summary for step in pipeline.passes(Options()))
+
+
+def test_two_compiles_give_the_same_bytes():
+    assert compiler.compile(model()).data == compiler.compile(model()).data
+
+
+def test_needed_passes_run_always():
+    names = [step.name for step in pipeline.passes(Options()) if step.needed]
+    assert compiler.compile(model(), Options(optimize=False)).document["passes"] == list(dict.fromkeys(names))
+    chosen = compiler.compile(model(), Options(passes=["drop_identities"])).document["passes"]
+    assert "drop_identities" in chosen and "merge_duplicates" not in chosen
+
+
+def test_unknown_passes_are_refused():
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model(), Options(passes=["make_tea", "sort_nodes"]))
+    assert [item.code for item in error.value.diagnostics] == ["CC0503"]
+
+
+def test_pinned_dims():
+    plan = compiler.compile(model(), Options(dims={"batch": 2}))
+    assert plan.inputs[0].shape == (2, 3) and plan.outputs[0].shape == (3, 3)
+
+
+def test_reports_come_as_passes_run():
+    names = []
+    compiler.compile(model(), Options(on_pass=lambda report: names.append(report.name), verify_passes=True))
+    assert names == [step.name for step in pipeline.passes(Options())]
+
+
+def test_stripped_origins():
+    plan = compiler.compile(model(), Options(strip_origins=True))
+    assert {origin["source"] + origin["module"] for origin in plan.document["origins"]} == {""}
+
+
+def test_run_and_show():
+    plan = compiler.compile(model())
+    x = np.float32([[4, 5, 6]])
+    outputs = compiler.load(plan).run({"x": x})
+    assert list(outputs) == ["y", "z"]
+    np.testing.assert_array_equal(outputs["y"], [[4, 5, 6], [1, 2, 3]])
+    np.testing.assert_array_equal(outputs["z"], x)
+    assert compiler.plan.show(plan).splitlines()[0] == "input %0:x: float32 [batch, 3]"
+
+
+def test_every_code_has_a_page():
+    assert all(text.endswith(".") and len(code) == 6 for code, text in PAGES.items())
