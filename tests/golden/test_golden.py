@@ -1,0 +1,52 @@
+"""Models in ONNX's text form, and the plans they become. `make bless` accepts a change.
+
+`v1.plan` is a plan of version 1, read for ever.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import compiler
+from compiler.load import load
+from compiler.pipeline import optimize, passes
+from compiler.plan.show import show
+from compiler.text import graph_text
+
+FOLDER = Path(__file__).parent
+MODELS = sorted((FOLDER / "models").glob("*.onnxtxt"))
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_golden(path: Path) -> None:
+    found = show(compiler.compile(onnx.parser.parse_model(path.read_text())))
+    expected = path.with_suffix(".plan.txt")
+    if os.environ.get("BLESS"):
+        expected.write_text(found)
+    assert found == expected.read_text(), f"run `make bless` if {expected.name} should change"
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_passes_are_idempotent(path: Path) -> None:
+    model = load(onnx.parser.parse_model(path.read_text())).model
+    options = compiler.Options()
+    optimize(model, options)
+    before = graph_text(model)
+    for step in passes(options):
+        step.run(model)
+        assert graph_text(model) == before, f"{step.name} changes what it made"
+
+
+def test_version_1_is_read() -> None:
+    plan = compiler.Plan.load(FOLDER / "v1.plan")
+    with np.load(FOLDER / "v1.npz") as arrays:
+        case = dict(arrays)
+    session = compiler.load(plan, threads=1)
+    outputs = session.run({info.name: case[info.name] for info in session.inputs})
+    for info in session.outputs:
+        np.testing.assert_allclose(outputs[info.name], case[info.name], rtol=1e-5, atol=1e-5)
