@@ -4,6 +4,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     cast,
     control,
     cumulative,
+    detection,
     gather,
     generate,
     identity,

@@ -399,6 +399,14 @@ class Lrn(Op):
 
 
 @dataclass(frozen=True)
+class NonMaxSuppression(Op):
+    """The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box."""
+
+    centered: bool
+    """Whether a box is its centre, width and height, and not two corners `[y1, x1, y2, x2]`."""
+
+
+@dataclass(frozen=True)
 class NonZero(Op):
     """Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A
     scalar counts as a list of one element.
@@ -589,6 +597,29 @@ class RmsNorm(Op):
 
     epsilon: float
     """ε"""
+
+
+@dataclass(frozen=True)
+class RoiAlign(Op):
+    """Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`."""
+
+    greatest: bool
+    """Whether a bin is the greatest of its samples' weighted corners, and not the mean."""
+
+    half_pixel: bool
+    """Whether pixel centres lie at halves; without, a region is at least one pixel wide."""
+
+    height: int
+    """The height of the result."""
+
+    samples: int
+    """Samples along each side of a bin; 0: as many as pixels, rounded up."""
+
+    scale: float
+    """What coordinates are multiplied with."""
+
+    width: int
+    """The width of the result."""
 
 
 Round: TypeAlias = Literal["Up", "Down", "Nearest"]

@@ -45,6 +45,7 @@ ops! {
     cast: BitCast Cast;
     control: If Loop Scan;
     cumulative: Cumulative;
+    detection: NonMaxSuppression RoiAlign;
     gather: Gather GatherElements GatherNd;
     generate: EyeLike Fill OneHot Range;
     identity: Identity;

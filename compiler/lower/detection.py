@@ -1,0 +1,31 @@
+"""Operators on boxes."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("NonMaxSuppression", newest=11)
+def non_max_suppression(node: Node, build: PlanBuilder) -> Value:
+    """All thresholds are inputs."""
+    inputs = [node.input(0), node.input(1), node.optional(2), node.optional(3), node.optional(4)]
+    return build(ops.NonMaxSuppression(centered=bool(node.int("center_point_box", 0))), *inputs)
+
+
+@lowers("RoiAlign", newest=22)
+def roi_align(node: Node, build: PlanBuilder) -> Value:
+    """Version 10 has no half pixels."""
+    default = "half_pixel" if node.version >= 16 else "output_half_pixel"
+    transform, mode = node.string("coordinate_transformation_mode", default), node.string("mode", "avg")
+    if transform not in ("half_pixel", "output_half_pixel") or mode not in ("avg", "max"):
+        node.refuse("CC0202", f"RoiAlign has no mode {mode!r} with coordinates {transform!r}")
+    op = ops.RoiAlign(
+        height=node.int("output_height", 1),
+        width=node.int("output_width", 1),
+        scale=node.float("spatial_scale", 1.0),
+        samples=node.int("sampling_ratio", 0),
+        half_pixel=transform == "half_pixel",
+        greatest=mode == "max",
+    )
+    return build(op, node.input(0), node.input(1), node.input(2))
