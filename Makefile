@@ -1,6 +1,9 @@
 # Everything a developer does here. Needs Python 3.10 or newer and Rust (https://rustup.rs), nothing else: the
 # environment .venv is made, filled and kept up to date by the targets that need it.
 
+SHELL  := bash
+.SHELLFLAGS := -o pipefail -c
+
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -54,10 +57,13 @@ zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be c
 	$(BIN)/candlec zoo run --path $(ZOO) --unpin
 
 test: test-rust test-python ## every test, Rust and Python
+	$(SAY) "Rust tests, once more"
+	@grep -E '^ *Summary|^test result' build/rust-tests.log
 
 test-rust: $(VENV)/.dev
 	$(SAY) "Rust tests"
-	cd runtime && cargo $(CARGO_TEST) --release --workspace
+	@mkdir -p build
+	cd runtime && cargo $(CARGO_TEST) --release --workspace 2>&1 | tee ../build/rust-tests.log
 
 test-python: $(VENV)/.dev
 	$(SAY) "Python tests"

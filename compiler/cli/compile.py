@@ -137,7 +137,7 @@ def _tell(plan: Plan, record: Record) -> None:
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
-    console.print(f"{before} nodes became {sum(steps.values())} steps: {kinds}")
+    console.print(f"nodes: {before}, steps: {sum(steps.values())} ({kinds})")
 
 
 def _row(report: Report, seconds: float) -> tuple[str, ...]:
