@@ -23,6 +23,11 @@ from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.pin_dims import pin_dims
+from compiler.passes.recognize_activations import recognize_activations
+from compiler.passes.recognize_gelu import recognize_gelu
+from compiler.passes.recognize_layer_norm import recognize_layer_norm
+from compiler.passes.recognize_rms_norm import recognize_rms_norm
+from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
 from compiler.passes.report import Pass
 from compiler.passes.sort_nodes import sort_nodes
@@ -53,6 +58,11 @@ def passes(options: Options) -> list[Pass]:
         split_sequences,
         merge_duplicates,
         drop_noops,
+        recognize_layer_norm,  # before transposes move through what they look for
+        recognize_rms_norm,
+        recognize_softmax,
+        recognize_gelu,
+        recognize_activations,
         cancel_transposes,
         merge_reshapes,
         fold_batch_norm,
