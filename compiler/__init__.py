@@ -1,5 +1,6 @@
 """Compiles ONNX models into plans that a small Rust runtime on Candle executes."""
 
+from compiler import backend
 from compiler.check import verify
 from compiler.errors import CompileError, Diagnostic, InputError, PlanError, RunError
 from compiler.export import export
@@ -18,6 +19,7 @@ __all__ = [
     "RunError",
     "Session",
     "TensorInfo",
+    "backend",
     "compile",
     "export",
     "load",

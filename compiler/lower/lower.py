@@ -122,7 +122,7 @@ class _Lowering:
         if not self.diagnostics:
             self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
         elif not can_lower(node):
-            code, message = _unknown(node, node.op_type in _REMOVED)
+            code, message = _unknown(node)
             self.diagnostics.append(Diagnostic(code, message, origin.of(node)))
 
     def lower_node(self, node: ir.Node, inputs: tuple[Value | None, ...], builder: PlanBuilder) -> tuple[Value, ...]:

@@ -1,0 +1,121 @@
+"""The compiler as a backend of the onnx package: `compiler.backend.prepare(model).run(inputs)`.
+
+See https://onnx.ai/onnx/repo-docs/ImplementingAnOnnxBackend.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.backend.base import Backend, BackendRep, namedtupledict
+
+from compiler import onnx_schema
+from compiler.errors import CompileError
+from compiler.pipeline import compile
+from compiler.session import DeviceError, Session, load
+
+__all__ = ["CandleBackend", "PreparedModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
+
+
+class PreparedModel(BackendRep):
+    """A compiled model, ready to run."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs in order. `inputs` is one value, a sequence in the model's order, or a dict by name.
+
+        Raises:
+            InputError, RunError: as `Session.run`.
+        """
+        names = [info.name for info in self.session.inputs]
+        if not isinstance(inputs, Mapping):
+            given = inputs if isinstance(inputs, list | tuple) else [inputs]
+            inputs = dict(zip(names, given, strict=True))
+        outputs = self.session.run(inputs)
+        results: tuple[Any, ...] = namedtupledict("Outputs", list(outputs))(*outputs.values())
+        return results
+
+
+class CandleBackend(Backend):
+    """Compiles models and runs them on candle."""
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether the model can be compiled."""
+        try:
+            compile(model)
+        except CompileError:
+            return False
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
+        """Compiles a model for a device.
+
+        Raises:
+            CompileError: the model is refused.
+            DeviceError: the device cannot be used.
+        """
+        return PreparedModel(load(compile(model), device.split(":")[0].lower()))
+
+    @classmethod
+    def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs of a model."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: onnx.NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """The outputs of one node of the opset `opset_version`, by default the newest."""
+        given = [np.asarray(value) for value in (inputs if isinstance(inputs, list | tuple) else [inputs])]
+        opset = int(kwargs.get("opset_version", onnx_schema.NEWEST))
+        return cls.run_model(_model_of(node, given, opset), given, device)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether plans can run on the device: `CPU`, or `CUDA` where there is one and its module is installed."""
+        try:
+            load(compile(_EMPTY), device.split(":")[0].lower())
+        except DeviceError:
+            return False
+        return True
+
+
+def _model_of(node: onnx.NodeProto, inputs: Sequence[np.ndarray], opset: int) -> onnx.ModelProto:
+    names = [name for name in node.input if name]
+    types = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in inputs]
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [
+            helper.make_tensor_value_info(name, kind, array.shape)
+            for name, kind, array in zip(names, types, inputs, strict=True)
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    imports += [helper.make_opsetid(node.domain, 1)] if node.domain else []
+    return helper.make_model(graph, opset_imports=imports)
+
+
+_EMPTY = helper.make_model(
+    helper.make_graph([], "empty", [], []), opset_imports=[helper.make_opsetid("", onnx_schema.OLDEST)]
+)
+
+is_compatible = CandleBackend.is_compatible
+prepare = CandleBackend.prepare
+run_model = CandleBackend.run_model
+run_node = CandleBackend.run_node
+supports_device = CandleBackend.supports_device

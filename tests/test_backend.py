@@ -1,0 +1,46 @@
+"""The onnx package's backend interface."""
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import helper
+
+import compiler
+from compiler import backend
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 20]>
+agraph (float[2] a, float[2] b) => (float[4] ab, float[4] ba) {
+    ab = Concat<axis=0>(a, b)
+    ba = Concat<axis=0>(b, a)
+}
+"""
+A, B = np.float32([1, 2]), np.float32([3, 4])
+
+
+@pytest.mark.parametrize("inputs", [[A, B], (A, B), {"b": B, "a": A}])
+def test_run_model(inputs):
+    outputs = backend.run_model(onnx.parser.parse_model(MODEL), inputs)
+    np.testing.assert_array_equal(outputs.ab, [1, 2, 3, 4])
+    np.testing.assert_array_equal(outputs[1], [3, 4, 1, 2])
+
+
+def test_run_node():
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
+    x = np.arange(6, dtype=np.int64).reshape(2, 3)
+    for opset in (13, 21):
+        np.testing.assert_array_equal(backend.run_node(node, x, opset_version=opset)[0], x.T)
+
+
+def test_what_it_can_do():
+    model = onnx.parser.parse_model(MODEL)
+    assert backend.is_compatible(model)
+    model.graph.node[0].op_type = "Nonsense"
+    assert not backend.is_compatible(model)
+    assert backend.supports_device("CPU") and backend.supports_device("CPU:0")
+    assert not backend.supports_device("ABACUS")
+
+
+def test_it_is_there_without_an_import_of_its_own():
+    assert compiler.backend.prepare is backend.prepare
