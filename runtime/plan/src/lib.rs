@@ -4,6 +4,7 @@
 
 pub mod axes;
 pub mod dtype;
+mod epilogue;
 pub mod error;
 pub mod execute;
 pub mod float;

@@ -1,5 +1,6 @@
 //! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), plain and transposed.
 
+mod plain;
 mod transposed;
 mod weights;
 mod window;
@@ -7,6 +8,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub use plain::{conv_plain, conv_transposed_plain};
 pub use transposed::{conv_transposed, TransposedWeights};
 pub use weights::Weights;
 

@@ -119,11 +119,20 @@ fn check(s: &Shape, transposed: bool) {
             results.push(out);
         }
     }
+    check_plain(s, transposed, [&w, &bias, &x], &expected);
     for (i, expected) in expected.iter().enumerate() {
         let found = f64::from(results[0][i]) - (i % 5) as f64;
         assert!((found - expected).abs() <= 1e-6 * (taps as f64 + 5.0), "{s:?} {i}: {found} {expected}");
     }
     assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
+}
+
+fn check_plain(s: &Shape, transposed: bool, operands: [&[f32]; 3], expected: &[f64]) {
+    let [w, bias, x] = operands.map(|x| x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+    let mut out = vec![f64::NAN; expected.len()];
+    let form = if transposed { conv_transposed_plain } else { conv_plain };
+    form(&Threads::serial(), s, &w, Some(&bias), &x, &mut out);
+    assert!(out.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-12), "{s:?}");
 }
 
 #[test]

@@ -3,12 +3,14 @@
 //! Every output is one sum in the order of the depth, whatever the block, the thread or the instruction set.
 
 mod pack;
+mod plain;
 pub(crate) mod tile;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use pack::PackedB;
+pub use plain::{product, Plain, Term};
 
 use crate::isa::Isa;
 use crate::threads::Threads;

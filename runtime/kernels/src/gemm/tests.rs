@@ -37,6 +37,7 @@ fn check(sizes: Sizes, transposed: [bool; 2]) {
     let (a, b) = (Matrix { data: &a, row: ar, column: ac }, Matrix { data: &b, row: br, column: bc });
     for bias in [Bias::None, Bias::Rows(&bias[..m]), Bias::Columns(&bias[..n])] {
         let expected = expected(sizes, &a, &b, bias);
+        check_plain(sizes, &a, &b, bias, &expected);
         let mut results: Vec<Vec<f32>> = Vec::new();
         for isa in Isa::available() {
             for threads in [Threads::serial(), Threads::new(3).unwrap()] {
@@ -59,6 +60,18 @@ fn check(sizes: Sizes, transposed: [bool; 2]) {
             assert!((found - expected).abs() <= 1e-6 * (k as f64 + 1.0), "{sizes:?} {i}: {found} {expected}");
         }
         assert!(results.iter().all(|other| *other == results[0]), "{sizes:?}: not the same bits everywhere");
+    }
+}
+
+fn check_plain(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias, expected: &[f64]) {
+    let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    let (left, right) = (wide(a.data), wide(b.data));
+    let mut out = vec![f64::NAN; m * n];
+    let left = Plain { data: &left, row: a.row, column: a.column };
+    let right = Plain { data: &right, row: b.row, column: b.column };
+    product(&Threads::new(2).unwrap(), n, k, &left, &right, &mut out);
+    if matches!(bias, Bias::None) {
+        assert!(out.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-11), "{m} {n} {k}");
     }
 }
 

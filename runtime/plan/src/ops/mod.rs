@@ -43,9 +43,12 @@ macro_rules! ops {
 
 ops! {
     cast: BitCast Cast;
+    conv: Conv;
+    conv_transpose: ConvTranspose;
     control: If Loop Scan;
     cumulative: Cumulative;
     detection: NonMaxSuppression RoiAlign;
+    einsum: Einsum;
     gather: Gather GatherElements GatherNd;
     generate: EyeLike Fill OneHot Range;
     identity: Identity;
@@ -54,6 +57,11 @@ ops! {
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
     norm: BatchNorm InstanceNorm GroupNorm Lrn;
     optional: Optional OptionalGetElement OptionalHasElement;
+    gemm: Gemm;
+    identity: Identity;
+    join: Concat Split;
+    layout: DepthToSpace SpaceToDepth Transpose;
+    matmul: MatMul;
     pad: CenterCropPad Pad;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     reduce: Reduce;

@@ -1,0 +1,73 @@
+"""Conv and ConvTranspose over one and two spatial axes."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.lower.padding import padding, window_ints
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Conv", newest=22)
+def conv(node: Node, build: PlanBuilder) -> Value:
+    """`Conv`."""
+    axes = spatial_axes(node)
+    op = ops.Conv(
+        strides=window_ints(node, "strides", axes),
+        dilations=window_ints(node, "dilations", axes),
+        pads=padding(node, axes),
+        groups=groups(node),
+        epilogue=None,
+    )
+    return build(op, node.input(0), node.input(1), node.optional(2))
+
+
+@lowers("ConvTranspose", newest=22)
+def conv_transpose(node: Node, build: PlanBuilder) -> Value:
+    """`ConvTranspose`; `output_shape` outweighs `pads`, as in onnxruntime."""
+    axes = spatial_axes(node)
+    extra = node.ints("output_padding", [0] * axes)
+    if len(extra) != axes or min(extra, default=0) < 0:
+        node.refuse("CC0202", f"output_padding {extra} is not a number for each of {axes} axes")
+    op = ops.ConvTranspose(
+        strides=window_ints(node, "strides", axes),
+        dilations=window_ints(node, "dilations", axes),
+        pads=padding(node, axes),
+        output_padding=extra,
+        output_shape=_output_shape(node, axes),
+        groups=groups(node),
+        epilogue=None,
+    )
+    return build(op, node.input(0), node.input(1), node.optional(2))
+
+
+def spatial_axes(node: Node, weights: int = 1) -> int:
+    """The number of spatial axes, from the ranks or the attributes; `kernel_shape` must agree with the weights."""
+    x, w, kernel = node.input(0), node.input(weights), node.ints("kernel_shape", None)
+    ranks = [value.rank - 2 for value in (w, x) if value.rank is not None]
+    ranks += [len(node.ints(name)) for name in ("strides", "dilations") if node.ints(name, None)]
+    ranks += [len(kernel)] if kernel else []
+    if not ranks:
+        node.refuse("CC0205", f"the number of {node.op_type}'s spatial axes is not known")
+    known = w.shape[2:] if w.shape is not None else ()
+    if kernel and any(isinstance(size, int) and size != asked for size, asked in zip(known, kernel, strict=False)):
+        node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(known)}")
+    return ranks[0]
+
+
+def groups(node: Node) -> int:
+    """The number of groups, which is positive."""
+    count = node.int("group", 1)
+    if count < 1:
+        node.refuse("CC0202", f"{node.op_type} cannot have {count} groups")
+    return count
+
+
+def _output_shape(node: Node, axes: int) -> list[int] | None:
+    """The spatial sizes; onnxruntime also takes them after the batch and channel sizes."""
+    shape = node.ints("output_shape", None)
+    if not shape:
+        return None
+    sizes = shape[2:] if len(shape) == axes + 2 else shape
+    if len(sizes) != axes or min(sizes) < 0:
+        node.refuse("CC0202", f"output_shape {shape} is not a size for each of {axes} axes")
+    return sizes

@@ -1,0 +1,78 @@
+//! Matrix products of any element type, without packing: integers and `f64`.
+
+use crate::threads::Threads;
+
+/// A number whose products are summed; integers wrap.
+pub trait Term: bytemuck::Pod + Send + Sync {
+    /// Zero.
+    const ZERO: Self;
+
+    /// `self + a · b`
+    fn add_product(self, a: Self, b: Self) -> Self;
+}
+
+macro_rules! terms {
+    ($($int:ident)*) => {
+        $(impl Term for $int {
+            const ZERO: $int = 0;
+
+            #[inline(always)]
+            fn add_product(self, a: $int, b: $int) -> $int {
+                self.wrapping_add(a.wrapping_mul(b))
+            }
+        })*
+    };
+}
+
+terms! { i8 i16 i32 i64 u8 u16 u32 u64 }
+
+macro_rules! float_terms {
+    ($($float:ident)*) => {
+        $(impl Term for $float {
+            const ZERO: $float = 0.0;
+
+            #[inline(always)]
+            fn add_product(self, a: $float, b: $float) -> $float {
+                self + a * b
+            }
+        })*
+    };
+}
+
+float_terms! { f32 f64 }
+
+/// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain<'a, T> {
+    /// The elements.
+    pub data: &'a [T],
+    /// The distance from one row to the next.
+    pub row: usize,
+    /// The distance from one column to the next.
+    pub column: usize,
+}
+
+/// Multiplications that are worth several threads.
+const SPLIT: usize = 1 << 18;
+
+/// `out = a · b`, `out` of `n` columns, `a` of `k`.
+///
+/// # Panics
+/// The slices are too short for the sizes.
+pub fn product<T: Term>(threads: &Threads, n: usize, k: usize, a: &Plain<T>, b: &Plain<T>, out: &mut [T]) {
+    let serial = Threads::serial();
+    let threads = if out.len().saturating_mul(k) > SPLIT { threads } else { &serial };
+    threads.for_each_chunk(out, n, |i, out| {
+        out.fill(T::ZERO);
+        for depth in 0..k {
+            let left = a.data[i * a.row + depth * a.column];
+            let right = &b.data[depth * b.row..];
+            if b.column == 1 {
+                out.iter_mut().zip(&right[..n]).for_each(|(out, &right)| *out = out.add_product(left, right));
+            } else {
+                let right = right.iter().step_by(b.column.max(1));
+                out.iter_mut().zip(right).for_each(|(out, &right)| *out = out.add_product(left, right));
+            }
+        }
+    });
+}

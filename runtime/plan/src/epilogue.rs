@@ -1,0 +1,57 @@
+//! Programs that finish an operator's result, run by run, while it is in the cache.
+
+use candle_plan_kernels::gemm::Finish;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::{Argument, Program, Start};
+
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Call, Types};
+use crate::value::Elements;
+
+/// Checks that a step of result dtype `dtype` can have the epilogue: programs and their operands are of `float32`.
+///
+/// # Errors
+/// The program is malformed, or a dtype is another one.
+pub fn check(program: Option<&Program>, inputs: &Types, dtype: DType) -> Result<()> {
+    let Some(program) = program else { return Ok(()) };
+    program.check(Start::Result, inputs.len()).map_err(|error| Error::op(format!("epilogue: {error}")))?;
+    for input in program.inputs() {
+        let operand = inputs.tensor(input)?.dtype;
+        if operand != DType::Float32 {
+            bail!("epilogue: input {input} is {operand}, not float32");
+        }
+    }
+    if dtype != DType::Float32 {
+        bail!("an epilogue needs a float32 result, not {dtype}");
+    }
+    Ok(())
+}
+
+/// Calls `compute` with what finishes runs of a result of shape `result`, if anything does.
+///
+/// # Errors
+/// An operand is missing, not of `float32`, or does not broadcast to the result; or what `compute` returned.
+pub fn with<R>(
+    program: Option<&Program>,
+    call: &Call,
+    result: &[usize],
+    compute: impl FnOnce(Option<Finish>) -> Result<R>,
+) -> Result<R> {
+    let Some(program) = program.filter(|program| !program.is_empty()) else { return compute(None) };
+    let mut operands: Vec<Option<Elements<f32>>> = (0..call.len()).map(|_| None).collect();
+    for i in program.inputs() {
+        let operand = call.read(i)?;
+        *operands.get_mut(i).ok_or_else(|| Error::op(format!("input {i} is missing")))? = Some(operand);
+    }
+    let mut arguments = Vec::with_capacity(operands.len());
+    for (i, operand) in operands.iter().enumerate() {
+        arguments.push(match operand {
+            Some(data) => Argument::Tensor(data, call.tensor(i)?.dims()),
+            None => Argument::Absent,
+        });
+    }
+    let bound = program.bind(result, &arguments).map_err(|error| Error::op(format!("epilogue: {error}")))?;
+    compute(Some(&|run: &mut [f32], offset: usize| bound.run(Isa::get(), offset, run)))
+}

@@ -1,0 +1,349 @@
+//! Convolutions over one and two spatial axes.
+
+use candle_plan_kernels::buffer::try_for_overwrite;
+use candle_plan_kernels::conv::{self, Shape, Weights};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::Program;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::padding::{output_size, window_extent, Padding};
+use crate::bail;
+use crate::dtype::{DType, Element};
+use crate::epilogue;
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{element_count, Array, Value};
+
+/// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
+///
+/// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [O, C / groups, kernel…]`, `B [O]` or absent, then the epilogue's operands.
+/// Group `g` of the outputs reads group `g` of the channels. `float16` and `bfloat16` are computed in `float32` and rounded
+/// once; an epilogue is for `float32` only.
+///
+/// Source: [ONNX Conv](https://onnx.ai/onnx/operators/onnx__Conv.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conv {
+    /// The step of the window on each spatial axis.
+    pub strides: Vec<usize>,
+    /// The step inside the window on each spatial axis.
+    pub dilations: Vec<usize>,
+    /// What surrounds the input.
+    pub pads: Padding,
+    /// The number of groups.
+    pub groups: usize,
+    /// What finishes the result.
+    pub epilogue: Option<Program>,
+}
+
+/// The floating-point types of convolutions and matrix products.
+pub(super) const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
+
+impl Kernel for Conv {
+    fn arity(&self) -> Arity {
+        Arity::inputs(2..=usize::MAX)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let dtype = float_operands(inputs, 3)?;
+        epilogue::check(self.epilogue.as_ref(), inputs, dtype)?;
+        Ok(vec![infer_window(&self.window(), inputs, dtype)?])
+    }
+
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
+        Ok(Some(Box::new(self.pack(w.dims(), &w.read::<f32>()?)?)))
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let out = match x.dtype() {
+            DType::Float32 => self.run_f32(call, x, w, bias)?,
+            DType::Float64 => self.run_f64(call, x, w, bias)?,
+            dtype => {
+                let bias = bias.map(single).transpose()?;
+                rounded(&self.run_f32(call, &single(x)?, &single(w)?, bias.as_ref())?, dtype)?
+            }
+        };
+        Ok(vec![out.into()])
+    }
+}
+
+impl Conv {
+    fn window(&self) -> Window<'_> {
+        Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
+    }
+
+    fn shape(&self, x: &[usize], w: &[usize], bias: Option<&Array>) -> Result<Shape> {
+        let shape = self.window().shape(x, w)?;
+        check_bias(bias.map(Array::dims), shape.outputs)?;
+        Ok(shape)
+    }
+
+    fn pack(&self, w: &[usize], data: &[f32]) -> Result<Weights> {
+        let (Some(&outputs), true) = (w.first(), w.len() > 2) else { bail!("weights of shape {w:?}") };
+        if self.groups == 0 || !outputs.is_multiple_of(self.groups) {
+            bail!("{outputs} outputs do not make {} groups", self.groups);
+        }
+        let taps = w[1..].iter().product();
+        Ok(Weights::new(Isa::get(), self.groups, outputs / self.groups, taps, data))
+    }
+
+    fn run_f32(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
+        let shape = self.shape(x.dims(), w.dims(), bias)?;
+        let packed_here;
+        let weights = match call.packed::<Weights>() {
+            Some(packed) => packed,
+            None => {
+                packed_here = self.pack(w.dims(), &w.read::<f32>()?)?;
+                &packed_here
+            }
+        };
+        let dims = out_dims(&shape, x.rank());
+        let mut out = room(&dims)?;
+        let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
+        epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
+            conv::conv(call.threads, &shape, weights, bias.as_deref(), &x, &mut out, finish);
+            Ok(())
+        })?;
+        Array::new(out, &dims)
+    }
+
+    fn run_f64(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
+        let shape = self.shape(x.dims(), w.dims(), bias)?;
+        let dims = out_dims(&shape, x.rank());
+        let mut out = room(&dims)?;
+        let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
+        conv::conv_plain(call.threads, &shape, &w, bias.as_deref(), &x, &mut out);
+        Array::new(out, &dims)
+    }
+}
+
+/// How a window of weights slides over an image.
+pub(super) struct Window<'a> {
+    pub strides: &'a [usize],
+    pub dilations: &'a [usize],
+    pub pads: &'a Padding,
+    pub groups: usize,
+}
+
+impl Window<'_> {
+    /// The sizes of a convolution of inputs of these dimensions.
+    pub fn shape(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
+        check_ranks(x.len(), w.len())?;
+        let (input, kernel) = (&x[2..], &w[2..]);
+        let pads = self.pads.resolve(input, kernel, self.strides, self.dilations)?;
+        check_channels(x[1], w, self.groups)?;
+        let mut output = Vec::new();
+        for a in 0..input.len() {
+            output.push(output_size(input[a], kernel[a], self.strides[a], self.dilations[a], pads[a])?);
+        }
+        let before: Vec<isize> = pads.iter().map(|pad| pad[0] as isize).collect();
+        let shape = Shape {
+            batch: x[0],
+            channels: x[1],
+            outputs: w[0],
+            groups: self.groups,
+            input: image(input, 1),
+            output: image(&output, 1),
+            kernel: image(kernel, 1),
+            strides: image(self.strides, 1),
+            dilations: image(self.dilations, 1),
+            before: image(&before, 0),
+        };
+        if !shape.fits() {
+            bail!("a window of {kernel:?}, dilated by {:?} and padded by {pads:?}, is too large", self.dilations);
+        }
+        Ok(shape)
+    }
+}
+
+/// Two spatial axes from one or two: a single axis is a row.
+pub(super) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
+    match *axes {
+        [x] => [row, x],
+        [y, x, ..] => [y, x],
+        [] => [row, row],
+    }
+}
+
+/// The dimensions of the result, of the rank of the input.
+pub(super) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
+    let mut dims = vec![shape.batch, shape.outputs];
+    dims.extend(&shape.output[4 - rank.clamp(3, 4)..]);
+    dims
+}
+
+/// An output to fill.
+///
+/// # Errors
+/// There is no memory for it.
+pub(super) fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
+    try_for_overwrite(element_count(dims)?)
+        .ok_or_else(|| Error::op(format!("there is no memory for a tensor of shape {dims:?}")))
+}
+
+/// A 16-bit floating-point tensor as `float32`, exactly.
+pub(super) fn single(array: &Array) -> Result<Array> {
+    Array::from_candle(&array.candle().to_dtype(candle_core::DType::F32)?, DType::Float32)
+}
+
+/// A `float32` tensor rounded to nearest.
+pub(super) fn rounded(array: &Array, dtype: DType) -> Result<Array> {
+    Array::from_candle(&array.candle().to_dtype(dtype.carrier()?)?, dtype)
+}
+
+/// The one floating-point dtype of the first `count` inputs.
+pub(super) fn float_operands(inputs: &Types, count: usize) -> Result<DType> {
+    let dtype = inputs.tensor(0)?.dtype;
+    if !FLOATS.contains(&dtype) {
+        bail!("X is {dtype}; allowed are float16, bfloat16, float32, float64");
+    }
+    inputs.tensor(1)?;
+    for i in 1..count {
+        if let Some(other) = inputs.optional_tensor(i)?.filter(|other| other.dtype != dtype) {
+            bail!("input {i} is {}, and X is {dtype}", other.dtype);
+        }
+    }
+    Ok(dtype)
+}
+
+/// Checks ranks: one or two spatial axes.
+pub(super) fn check_ranks(x: usize, w: usize) -> Result<()> {
+    if x != w || !(3..=4).contains(&x) {
+        bail!("X has rank {x} and W rank {w}; both must be 3 (one spatial axis) or 4 (two)");
+    }
+    Ok(())
+}
+
+/// Checks that weights `[O, C / groups, …]` fit `channels` channels.
+fn check_channels(channels: usize, w: &[usize], groups: usize) -> Result<()> {
+    if groups == 0 || !w[0].is_multiple_of(groups) || w[1].checked_mul(groups) != Some(channels) {
+        bail!("weights of shape {w:?} in {groups} groups do not fit {channels} channels");
+    }
+    Ok(())
+}
+
+/// Checks that the bias has one value an output.
+pub(super) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
+    match bias {
+        Some(dims) if dims != [outputs] => bail!("B has shape {dims:?}, not [{outputs}]"),
+        _ => Ok(()),
+    }
+}
+
+/// The result's type of a window over input 0 by the weights of input 1.
+pub(super) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
+    let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
+    let Some(rank) = x.rank().or(w.rank()) else { return Ok(Type::any(dtype)) };
+    check_ranks(rank, w.rank().unwrap_or(rank))?;
+    if window.strides.len() != rank - 2 || window.dilations.len() != rank - 2 {
+        bail!("strides {:?} and dilations {:?} are not for rank {rank}", window.strides, window.dilations);
+    }
+    if let (Some(x), Some(w)) = (x.sizes(), w.sizes()) {
+        let shape = window.shape(&x, &w)?;
+        let bias = inputs.optional_tensor(2)?.and_then(TensorType::sizes);
+        check_bias(bias.as_deref(), shape.outputs)?;
+        return Ok(Type::Tensor(TensorType::sized(dtype, &out_dims(&shape, rank))));
+    }
+    let mut shape = vec![None; rank];
+    shape[0] = x.shape.as_ref().and_then(|dims| dims[0].clone());
+    shape[1] = w.size(0).map(Dim::Size);
+    for a in 2..rank {
+        shape[a] = infer_axis(window, x, w, a)?;
+    }
+    Ok(Type::Tensor(TensorType { dtype, shape: Some(shape) }))
+}
+
+/// The size of one axis: a number, or the input's symbol where the window leaves the size as it is.
+fn infer_axis(window: &Window, x: &TensorType, w: &TensorType, axis: usize) -> Result<Option<Dim>> {
+    let (stride, dilation) = (window.strides[axis - 2], window.dilations[axis - 2]);
+    let size = x.shape.as_ref().and_then(|dims| dims[axis].clone());
+    let (Some(size), Some(kernel)) = (size, w.size(axis)) else { return Ok(None) };
+    let Padding::Explicit(pads) = window.pads else {
+        return Ok(match size {
+            Dim::Size(size) => Some(Dim::Size(size.div_ceil(stride.max(1)))),
+            symbol => Some(symbol).filter(|_| stride == 1),
+        });
+    };
+    let Some(&pad) = pads.get(axis - 2) else { bail!("pads {pads:?} are not for {} spatial axes", window.strides.len()) };
+    let reach = window_extent(kernel, dilation)? - 1;
+    let keeps = stride == 1 && pad[0].checked_add(pad[1]) == Some(reach);
+    Ok(match size {
+        Dim::Size(size) => Some(Dim::Size(output_size(size, kernel, stride, dilation, pad)?)),
+        symbol => Some(symbol).filter(|_| keeps),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn conv(strides: &[usize], pads: Padding, groups: usize) -> Conv {
+        let dilations = vec![1; strides.len()];
+        Conv { strides: strides.to_vec(), dilations, pads, groups, epilogue: None }
+    }
+
+    fn none(axes: usize) -> Padding {
+        Padding::Explicit(vec![[0, 0]; axes])
+    }
+
+    #[test]
+    fn one_and_two_axes_in_every_type() {
+        macro_rules! check {
+            ($($T:ty: $from:expr;)*) => {$({
+                let data = |x: &[f32]| x.iter().map(|&x| $from(x)).collect::<Vec<$T>>();
+                let tensor = |x: &[f32], dims: &[usize]| Some(tensor(&data(x), dims));
+                let x = [1., 2., 3., 4., 5., 6.];
+                let cases = [
+                    (conv(&[1], none(1), 1), (&x[..], vec![1, 2, 3]), (&[1., 0., 0., 1.][..], vec![1, 2, 2]), vec![6., 8.], vec![1, 1, 2]),
+                    (conv(&[2], Padding::SameUpper, 2), (&x, vec![1, 2, 3]), (&[1., 2.], vec![2, 1, 1]), vec![1., 3., 8., 12.], vec![1, 2, 2]),
+                    (conv(&[1, 1], Padding::Explicit(vec![[1, 0], [0, 1]]), 1), (&x, vec![1, 1, 2, 3]), (&[1., 1.], vec![1, 1, 1, 2]),
+                        vec![0., 0., 0., 3., 5., 3., 9., 11., 6.], vec![1, 1, 3, 3]),
+                    (conv(&[1, 1], none(2), 1), (&[], vec![0, 1, 2, 3]), (&[1.], vec![1, 1, 1, 1]), vec![], vec![0, 1, 2, 3]),
+                ];
+                for (conv, (x, x_dims), (w, w_dims), y, y_dims) in cases {
+                    let out = run(&conv, &[tensor(x, &x_dims), tensor(w, &w_dims)]).unwrap();
+                    let out = out.tensor().unwrap();
+                    assert_eq!((out.dims(), &out.read::<$T>().unwrap()[..]), (&y_dims[..], &data(&y)[..]), "{conv:?}");
+                }
+            })*};
+        }
+        check! { f32: |x| x; f64: f64::from; f16: f16::from_f32; bf16: bf16::from_f32; }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
+        let one = conv(&[1, 1], none(2), 1);
+        for (conv, inputs, expected) in [
+            (&one, vec![f(&[1, 1, 2, 2, 2]), f(&[1, 1, 1, 1, 1])], "rank"),
+            (&one, vec![f(&[1, 3, 2, 2]), f(&[1, 2, 1, 1])], "channels"),
+            (&one, vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1]), f(&[2])], "B has shape"),
+            (&one, vec![f(&[1, 1, 2, 2]), Some(tensor(&[1f64], &[1, 1, 1, 1]))], "float64"),
+            (&one, vec![Some(tensor(&[1i32], &[1, 1, 1, 1])), f(&[1, 1, 1, 1])], "int32"),
+            (&conv(&[0, 1], none(2), 1), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "stride"),
+            (&conv(&[1, 1], none(1), 1), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "pads"),
+            (&conv(&[1, 1], none(2), 0), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "groups"),
+        ] {
+            let error = run(conv, &inputs).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_epilogue_finishes_the_result() {
+        use candle_plan_kernels::program::{Binary, Instruction, Operand, Unary};
+        let code = vec![Instruction::Binary(Binary::Add, Operand::Input(3)), Instruction::Unary(Unary::Relu)];
+        let conv = Conv { epilogue: Some(Program { code }), ..conv(&[1], none(1), 1) };
+        let x = Some(tensor(&[1f32, -2., 3.], &[1, 1, 3]));
+        let w = Some(tensor(&[1f32, -1.], &[2, 1, 1]));
+        let out = run(&conv, &[x, w, None, Some(tensor(&[1f32, -1.], &[2, 1]))]).unwrap();
+        assert_eq!(&out.tensor().unwrap().read::<f32>().unwrap()[..], [2., 0., 4., 0., 1., 0.]);
+    }
+}

@@ -1,0 +1,302 @@
+//! Products of two matrices, scaled and added to a third.
+
+use candle_plan_kernels::gemm::{self, Bias, Finish, Matrix, PackedB, Plain, Right, Sizes, Term};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::Program;
+use candle_plan_kernels::threads::Threads;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::conv::{room, rounded, single};
+use super::matmul::{check_operands, infer_product};
+use crate::bail;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::epilogue;
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{Array, Value};
+
+/// `Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked.
+///
+/// Inputs: `A [M, K]` (`[K, M]` transposed), `B [K, N]` (`[N, K]` transposed), `C` broadcast to `[M, N]` or absent, then the
+/// epilogue's operands. `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap, and take whole
+/// `alpha` and `beta` only.
+///
+/// Source: [ONNX Gemm](https://onnx.ai/onnx/operators/onnx__Gemm.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gemm {
+    /// The factor of the product.
+    pub alpha: f32,
+    /// The factor of `C`.
+    pub beta: f32,
+    /// Whether `A` is given transposed.
+    pub trans_a: bool,
+    /// Whether `B` is given transposed.
+    pub trans_b: bool,
+    /// What finishes the result.
+    pub epilogue: Option<Program>,
+}
+
+impl Kernel for Gemm {
+    fn arity(&self) -> Arity {
+        Arity::inputs(2..=usize::MAX)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let dtype = check_operands(inputs, 3)?;
+        epilogue::check(self.epilogue.as_ref(), inputs, dtype)?;
+        let whole = |x: f32| x.fract() == 0.0 && x.abs() < 2e9;
+        if dtype.is_int() && !(whole(self.alpha) && whole(self.beta)) {
+            bail!("alpha {} and beta {} must be whole for {dtype}", self.alpha, self.beta);
+        }
+        let (a, b) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        for (name, operand) in [("A", a), ("B", b)] {
+            if operand.rank().is_some_and(|rank| rank != 2) {
+                bail!("{name} must be a matrix, found {}", Type::Tensor(operand.clone()));
+            }
+        }
+        let order = |tensor: &TensorType, transposed: bool| {
+            let mut shape = tensor.shape.clone().unwrap_or(vec![None; 2]);
+            if transposed {
+                shape.swap(0, 1);
+            }
+            shape
+        };
+        let shape = infer_product(&order(a, self.trans_a), &order(b, self.trans_b))?;
+        if let Some(c) = inputs.optional_tensor(2)? {
+            check_addend(c, &shape)?;
+        }
+        Ok(vec![Type::Tensor(TensorType { dtype, shape: Some(shape) })])
+    }
+
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        match constants.tensor(1) {
+            Some(b) if b.dtype() == DType::Float32 && b.rank() == 2 => {
+                let [k, n] = self.order(b, self.trans_b);
+                let data = b.read::<f32>()?;
+                let packed = PackedB::new(Isa::get(), &Threads::serial(), k, n, &matrix(&data, [k, n], self.trans_b));
+                Ok(Some(Box::new(packed)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let out = match a.dtype() {
+            DType::Float32 => self.run_f32(call, a, b, c)?,
+            DType::Float16 | DType::Bfloat16 => {
+                let c = c.map(single).transpose()?;
+                rounded(&self.run_f32(call, &single(a)?, &single(b)?, c.as_ref())?, a.dtype())?
+            }
+            dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
+        };
+        Ok(vec![out.into()])
+    }
+}
+
+/// A number that a small whole or any real factor multiplies.
+trait Scale: Term + Element {
+    fn factor(value: f32) -> Self;
+}
+
+macro_rules! scale {
+    ($($T:ident)*) => { $(impl Scale for $T {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_lossless, clippy::cast_sign_loss)]
+        fn factor(value: f32) -> $T {
+            (value as i64) as $T
+        }
+    })* };
+}
+
+scale! { i32 i64 u32 u64 }
+
+impl Scale for f64 {
+    fn factor(value: f32) -> f64 {
+        f64::from(value)
+    }
+}
+
+impl Gemm {
+    /// The sizes of an operand as the product sees it.
+    fn order(&self, operand: &Array, transposed: bool) -> [usize; 2] {
+        let dims = operand.dims();
+        if transposed {
+            [dims[1], dims[0]]
+        } else {
+            [dims[0], dims[1]]
+        }
+    }
+
+    fn sizes(&self, a: &Array, b: &Array, c: Option<&Array>) -> Result<Sizes> {
+        if a.rank() != 2 || b.rank() != 2 {
+            bail!("A and B must be matrices, found {:?} and {:?}", a.dims(), b.dims());
+        }
+        let ([m, k], [rows, n]) = (self.order(a, self.trans_a), self.order(b, self.trans_b));
+        if k != rows {
+            bail!("a {m} x {k} matrix does not multiply a {rows} x {n} one");
+        }
+        if let Some(c) = c {
+            check_addend(&TensorType::sized(c.dtype(), c.dims()), &[m, n].map(|size| Some(Dim::Size(size))))?;
+        }
+        Ok(Sizes { m, n, k })
+    }
+
+    fn run_f32(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
+        let sizes = self.sizes(a, b, c)?;
+        let Sizes { m, n, k } = sizes;
+        let (a, b) = (a.read::<f32>()?, b.read::<f32>()?);
+        let right = match call.packed::<PackedB>() {
+            Some(packed) => Right::Packed(packed),
+            None => Right::Plain(matrix(&b, [k, n], self.trans_b)),
+        };
+        let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
+        let mut out = room(&[m, n])?;
+        epilogue::with(self.epilogue.as_ref(), call, &[m, n], |finish| {
+            let (bias, scaled) = match &addend {
+                Some((c, [0, 1])) if self.alpha == 1.0 && self.beta == 1.0 && c.len() == n => (Bias::Columns(c), None),
+                None if self.alpha == 1.0 => (Bias::None, None),
+                other => (Bias::None, Some(other.as_ref())),
+            };
+            let scale = |run: &mut [f32], offset: usize| {
+                if let Some(addend) = scaled {
+                    let addend = addend.map(|(c, steps)| (&c[..], *steps));
+                    add_scaled(run, offset, n, addend, |x, c| self.alpha * x + self.beta * c);
+                }
+                if let Some(finish) = finish {
+                    finish(run, offset);
+                }
+            };
+            let scale: Option<Finish> = if scaled.is_some() { Some(&scale) } else { finish };
+            let left = matrix(&a, [m, k], self.trans_a);
+            gemm::gemm(Isa::get(), call.threads, sizes, &left, &right, bias, &mut out, scale);
+            Ok(())
+        })?;
+        Array::new(out, &[m, n])
+    }
+
+    fn run_plain<T: Scale>(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes(a, b, c)?;
+        let (a, b) = (a.read::<T>()?, b.read::<T>()?);
+        let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
+        let mut out = room::<T>(&[m, n])?;
+        let plain = |data, [rows, columns]: [usize; 2], transposed| match transposed {
+            true => Plain { data, row: 1, column: rows },
+            false => Plain { data, row: columns, column: 1 },
+        };
+        let (left, right) = (plain(&a[..], [m, k], self.trans_a), plain(&b[..], [k, n], self.trans_b));
+        gemm::product(call.threads, n, k, &left, &right, &mut out);
+        let (alpha, beta) = (T::factor(self.alpha), T::factor(self.beta));
+        let addend = c.as_ref().map(|(c, steps)| (&c[..], *steps));
+        if addend.is_some() || self.alpha != 1.0 {
+            add_scaled(&mut out, 0, n, addend, |x, c| T::ZERO.add_product(alpha, x).add_product(beta, c));
+        }
+        Array::new(out, &[m, n])
+    }
+}
+
+/// Combines elements from `offset` on of an `[m, n]` result with those of an addend (zero where there is none) of these steps.
+fn add_scaled<T: Term>(
+    run: &mut [T],
+    offset: usize,
+    n: usize,
+    addend: Option<(&[T], [usize; 2])>,
+    combine: impl Fn(T, T) -> T,
+) {
+    for (i, x) in run.iter_mut().enumerate() {
+        let (row, column) = ((offset + i) / n, (offset + i) % n);
+        let c = addend.map_or(T::ZERO, |(c, steps)| c[row * steps[0] + column * steps[1]]);
+        *x = combine(*x, c);
+    }
+}
+
+/// How far the row and the column move in an addend that broadcasts to a matrix.
+fn steps(dims: &[usize]) -> [usize; 2] {
+    let size = |from_end: usize| dims.len().checked_sub(from_end).map_or(1, |i| dims[i]);
+    [if size(2) == 1 { 0 } else { size(1) }, usize::from(size(1) != 1)]
+}
+
+/// Checks that `C` broadcasts to the result.
+fn check_addend(c: &TensorType, result: &[Option<Dim>]) -> Result<()> {
+    let Some(shape) = &c.shape else { return Ok(()) };
+    let fits = |(c, y): (&Option<Dim>, &Option<Dim>)| match (c, y) {
+        (Some(Dim::Size(c)), Some(Dim::Size(y))) => *c == 1 || c == y,
+        _ => true,
+    };
+    if shape.len() > 2 || !shape.iter().rev().zip(result.iter().rev()).all(fits) {
+        bail!("C {} does not broadcast to the product", Type::Tensor(c.clone()));
+    }
+    Ok(())
+}
+
+/// A matrix of `[rows, columns]`, stored as they are or transposed.
+fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool) -> Matrix<'_> {
+    match transposed {
+        true => Matrix { data, row: 1, column: rows },
+        false => Matrix::contiguous(data, columns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn gemm(alpha: f32, beta: f32, trans_a: bool, trans_b: bool) -> Gemm {
+        Gemm { alpha, beta, trans_a, trans_b, epilogue: None }
+    }
+
+    /// `[[1, 2, 3], [4, 5, 6]]` times `[[1, 0], [0, 1], [1, 1]]` is `[[4, 5], [10, 11]]`.
+    #[test]
+    fn transposes_factors_and_addends_in_every_type() {
+        macro_rules! check {
+            ($($T:ty: $from:expr;)*) => {$({
+                let tensor = |x: &[u8], dims: &[usize]| {
+                    Some(tensor(&x.iter().map(|&x| $from(x)).collect::<Vec<$T>>(), dims))
+                };
+                let a = [(tensor(&[1, 2, 3, 4, 5, 6], &[2, 3]), false), (tensor(&[1, 4, 2, 5, 3, 6], &[3, 2]), true)];
+                let b = [(tensor(&[1, 0, 0, 1, 1, 1], &[3, 2]), false), (tensor(&[1, 0, 1, 0, 1, 1], &[2, 3]), true)];
+                let c: [(Option<Value>, [u8; 4]); 6] = [
+                    (None, [0, 0, 0, 0]),
+                    (tensor(&[7], &[]), [7; 4]),
+                    (tensor(&[7, 8], &[2]), [7, 8, 7, 8]),
+                    (tensor(&[7, 8], &[1, 2]), [7, 8, 7, 8]),
+                    (tensor(&[7, 8], &[2, 1]), [7, 7, 8, 8]),
+                    (tensor(&[7, 8, 9, 1], &[2, 2]), [7, 8, 9, 1]),
+                ];
+                let operands = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
+                for (((a, trans_a), (b, trans_b)), (c, addend)) in
+                    operands.flat_map(|operands| c.iter().map(move |c| (operands, c)))
+                {
+                    for (alpha, beta) in [(1u8, 1u8), (2, 1), (1, 3), (2, 0)] {
+                        let op = gemm(f32::from(alpha), f32::from(beta), *trans_a, *trans_b);
+                        let out = run(&op, &[a.clone(), b.clone(), c.clone()]).unwrap();
+                        let y: Vec<$T> = [4, 5, 10, 11].iter().zip(addend).map(|(&y, c)| $from(alpha * y + beta * c)).collect();
+                        assert_eq!(&out.tensor().unwrap().read::<$T>().unwrap()[..], y, "{op:?} {c:?}");
+                    }
+                }
+            })*};
+        }
+        check! { f32: f32::from; f64: f64::from; f16: f16::from; i32: i32::from; u64: u64::from; }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
+        let i = |dims: &[usize]| Some(tensor(&vec![1i32; dims.iter().product()], dims));
+        for (op, inputs, expected) in [
+            (gemm(1., 1., true, false), vec![f(&[2, 3]), f(&[3, 2])], "2 columns"),
+            (gemm(1., 1., false, false), vec![f(&[2, 3, 1]), f(&[3, 2])], "must be a matrix"),
+            (gemm(1., 1., false, false), vec![f(&[2, 3]), f(&[3, 2]), f(&[3])], "broadcast"),
+            (gemm(0.5, 1., false, false), vec![i(&[2, 3]), i(&[3, 2])], "whole"),
+        ] {
+            let error = run(&op, &inputs).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

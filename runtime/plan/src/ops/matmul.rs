@@ -1,0 +1,344 @@
+//! Matrix products.
+
+use candle_plan_kernels::gemm::{self, Bias, Finish, Matrix, PackedB, Plain, Right, Sizes, Term};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::Program;
+use candle_plan_kernels::threads::Threads;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::conv::{room, rounded, single};
+use crate::bail;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::epilogue;
+use crate::error::Result;
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::types::{Dim, Shape, TensorType, Type};
+use crate::value::{element_count, Array, Value};
+
+/// `Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast; a vector is a
+/// row on the left and a column on the right, and its dimension is dropped from the result.
+///
+/// Inputs: `A [batch…, M, K]`, `B [batch…, K, N]`, then the epilogue's operands. `float16` and `bfloat16` are computed in
+/// `float32` and rounded once; integers wrap.
+///
+/// Source: [ONNX MatMul](https://onnx.ai/onnx/operators/onnx__MatMul.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatMul {
+    /// What finishes the result.
+    pub epilogue: Option<Program>,
+}
+
+impl Kernel for MatMul {
+    fn arity(&self) -> Arity {
+        Arity::inputs(2..=usize::MAX)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let dtype = check_operands(inputs, 2)?;
+        epilogue::check(self.epilogue.as_ref(), inputs, dtype)?;
+        let shape = match (&inputs.tensor(0)?.shape, &inputs.tensor(1)?.shape) {
+            (Some(a), Some(b)) => Some(infer_product(a, b)?),
+            _ => None,
+        };
+        Ok(vec![Type::Tensor(TensorType { dtype, shape })])
+    }
+
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        match constants.tensor(1) {
+            Some(b) if b.dtype() == DType::Float32 && b.rank() > 0 => Ok(Some(Box::new(pack_all(b)?))),
+            _ => Ok(None),
+        }
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+        let product = Product::new(a.dims(), b.dims())?;
+        let out = match a.dtype() {
+            DType::Float32 => epilogue::with(self.epilogue.as_ref(), call, &product.dims, |finish| {
+                product.run_f32(call.threads, a, b, call.packed::<Vec<PackedB>>(), finish)
+            })?,
+            DType::Float16 | DType::Bfloat16 => {
+                rounded(&product.run_f32(call.threads, &single(a)?, &single(b)?, None, None)?, a.dtype())?
+            }
+            dtype => dispatch!("MatMul", dtype, [f64, i32, i64, u32, u64], T => product.run_plain::<T>(call.threads, a, b))?,
+        };
+        Ok(vec![out.into()])
+    }
+}
+
+/// A product of two stacks of matrices.
+pub(super) struct Product {
+    sizes: Sizes,
+    /// For each matrix of the result, the index of its left and of its right matrix.
+    pairs: Vec<[usize; 2]>,
+    /// The dimensions of the result.
+    pub dims: Vec<usize>,
+}
+
+/// Multiplications of one pair from which on its product is split among threads, rather than the pairs.
+const LARGE: usize = 1 << 24;
+
+impl Product {
+    pub fn new(a: &[usize], b: &[usize]) -> Result<Product> {
+        let (Some((&k, a_rest)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
+            bail!("a matrix product takes no scalars");
+        };
+        let (m, a_batch) = a_rest.split_last().map_or((1, a_rest), |(&m, batch)| (m, batch));
+        let (rows, n, b_batch) = b_rest.split_last().map_or((last, 1, b_rest), |(&rows, batch)| (rows, last, batch));
+        if k != rows {
+            bail!("a matrix of {k} columns does not multiply one of {rows} rows: {a:?} and {b:?}");
+        }
+        let (mut dims, mut pairs) = pair_up(a_batch, b_batch)?;
+        dims.extend((a.len() > 1).then_some(m));
+        dims.extend((b.len() > 1).then_some(n));
+        let mut sizes = Sizes { m, n, k };
+        if !pairs.is_empty() && b_batch.iter().all(|&size| size == 1) {
+            // One right matrix for all: the left ones are one tall matrix.
+            sizes.m *= pairs.len();
+            pairs.truncate(1);
+        }
+        element_count(&dims)?;
+        Ok(Product { sizes, pairs, dims })
+    }
+
+    /// The product in `f32`; `packed` holds the right matrices, if they were packed before.
+    pub fn run_f32(
+        &self,
+        threads: &Threads,
+        a: &Array,
+        b: &Array,
+        packed: Option<&Vec<PackedB>>,
+        finish: Option<Finish>,
+    ) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes;
+        let (a, b) = (a.read::<f32>()?, b.read::<f32>()?);
+        self.for_each(threads, |threads, i, [left, right], out| {
+            let a = Matrix::contiguous(&a[left * m * k..][..m * k], k);
+            let b = match packed.and_then(|packed| packed.get(right)) {
+                Some(packed) => Right::Packed(packed),
+                None => Right::Plain(Matrix::contiguous(&b[right * k * n..][..k * n], n)),
+            };
+            let shifted = |run: &mut [f32], offset: usize| {
+                if let Some(finish) = finish {
+                    finish(run, i * m * n + offset);
+                }
+            };
+            let finish: Option<Finish> = if finish.is_some() { Some(&shifted) } else { None };
+            gemm::gemm(Isa::get(), threads, self.sizes, &a, &b, Bias::None, out, finish);
+        })
+    }
+
+    /// The product in the operands' own type.
+    pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes;
+        let (a, b) = (a.read::<T>()?, b.read::<T>()?);
+        self.for_each(threads, |threads, _, [left, right], out| {
+            let a = Plain { data: &a[left * m * k..][..m * k], row: k, column: 1 };
+            let b = Plain { data: &b[right * k * n..][..k * n], row: n, column: 1 };
+            gemm::product(threads, n, k, &a, &b, out);
+        })
+    }
+
+    /// Calls `product(threads, index, indices of the operands, matrix of the result)` for every pair.
+    fn for_each<T: Element>(
+        &self,
+        threads: &Threads,
+        product: impl Fn(&Threads, usize, [usize; 2], &mut [T]) + Sync,
+    ) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes;
+        let mut out = room(&self.dims)?;
+        let size = m * n;
+        if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {
+            let matrices = out.chunks_mut(size.max(1)).zip(&self.pairs).enumerate();
+            matrices.for_each(|(i, (out, pair))| product(threads, i, *pair, out));
+        } else {
+            let serial = Threads::serial();
+            let some = if out.len().saturating_mul(k) >= WORTH_SPLITTING { threads } else { &serial };
+            some.for_each_chunk(&mut out, size, |i, out| product(&serial, i, self.pairs[i], out));
+        }
+        Array::new(out, &self.dims)
+    }
+}
+
+/// Multiplications that are worth several threads.
+const WORTH_SPLITTING: usize = 1 << 20;
+
+/// The broadcast batch dimensions, and the indices of the matrices that each pair is made of.
+fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
+    let rank = a.len().max(b.len());
+    let size = |dims: &[usize], i: usize| (i + dims.len()).checked_sub(rank).map_or(1, |i| dims[i]);
+    let mut dims = Vec::new();
+    for i in 0..rank {
+        dims.push(match (size(a, i), size(b, i)) {
+            (1, y) => y,
+            (x, y) if y == 1 || x == y => x,
+            (x, y) => bail!("batches of {x} and {y} do not broadcast"),
+        });
+    }
+    let mut pairs = vec![[0, 0]];
+    for (i, &count) in dims.iter().enumerate() {
+        let step = |index: usize, j: usize, size: usize| index * size + if size == 1 { 0 } else { j };
+        let next = |[x, y]: [usize; 2]| (0..count).map(move |j| [step(x, j, size(a, i)), step(y, j, size(b, i))]);
+        element_count(&dims)?;
+        pairs = pairs.into_iter().flat_map(next).collect();
+    }
+    Ok((dims, pairs))
+}
+
+/// The matrices of a stack, each packed.
+fn pack_all(b: &Array) -> Result<Vec<PackedB>> {
+    let (k, n) = match *b.dims() {
+        [k] => (k, 1),
+        [.., k, n] => (k, n),
+        [] => bail!("a matrix product takes no scalars"),
+    };
+    let data = b.read::<f32>()?;
+    let pack = |data| PackedB::new(Isa::get(), &Threads::serial(), k, n, &Matrix::contiguous(data, n));
+    if k * n == 0 {
+        return Ok(Vec::new());
+    }
+    Ok(data.chunks_exact(k * n).map(pack).collect())
+}
+
+/// Checks the dtypes of a product's own inputs: one of the types that ONNX gives both operators.
+pub(super) fn check_operands(inputs: &Types, count: usize) -> Result<DType> {
+    let dtype = inputs.tensor(0)?.dtype;
+    let integer = matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
+    if !integer && !super::conv::FLOATS.contains(&dtype) {
+        bail!("A is {dtype}; allowed are float16, bfloat16, float32, float64, int32, int64, uint32, uint64");
+    }
+    inputs.tensor(1)?;
+    for i in 1..count {
+        if let Some(other) = inputs.optional_tensor(i)?.filter(|other| other.dtype != dtype) {
+            bail!("input {i} is {}, and A is {dtype}", other.dtype);
+        }
+    }
+    Ok(dtype)
+}
+
+/// The shape of `A · B` from what is known of its operands' shapes.
+pub(super) fn infer_product(a: &Shape, b: &Shape) -> Result<Shape> {
+    if a.is_empty() || b.is_empty() {
+        bail!("a matrix product takes no scalars");
+    }
+    let (a_batch, a_matrix) = a.split_at(a.len().saturating_sub(2));
+    let (b_batch, b_matrix) = b.split_at(b.len().saturating_sub(2));
+    if let (Some(Some(Dim::Size(k))), Some(Dim::Size(rows))) = (a_matrix.last(), &b_matrix[0]) {
+        if k != rows {
+            bail!("a matrix of {k} columns does not multiply one of {rows} rows");
+        }
+    }
+    let rank = a_batch.len().max(b_batch.len());
+    let batch = |shape: &[Option<Dim>], i: usize| match (i + shape.len()).checked_sub(rank) {
+        Some(i) => shape[i].clone(),
+        None => Some(Dim::Size(1)),
+    };
+    let mut shape = Vec::new();
+    for i in 0..rank {
+        shape.push(match (batch(a_batch, i), batch(b_batch, i)) {
+            (Some(Dim::Size(1)), other) | (other, Some(Dim::Size(1))) => other,
+            (Some(Dim::Size(x)), Some(Dim::Size(y))) if x != y => bail!("batches of {x} and {y} do not broadcast"),
+            (Some(Dim::Size(x)), _) | (_, Some(Dim::Size(x))) => Some(Dim::Size(x)),
+            (x, y) => x.filter(|x| y.as_ref() == Some(x)),
+        });
+    }
+    shape.extend(a_matrix.iter().take(a_matrix.len() - 1).cloned());
+    shape.extend(b_matrix.iter().skip(1).cloned());
+    Ok(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    /// Small whole numbers: every type computes with them exactly.
+    fn numbers(dims: &[usize]) -> Vec<u8> {
+        (0..dims.iter().product::<usize>()).map(|i| (i * 7 % 5) as u8).collect()
+    }
+
+    /// By the definition, one element at a time.
+    fn expected(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<u8>) {
+        let pad = |dims: &[usize], rank: usize| [vec![1; rank - dims.len()], dims.to_vec()].concat();
+        let left = if a.len() == 1 { vec![1, a[0]] } else { a.to_vec() };
+        let right = if b.len() == 1 { vec![b[0], 1] } else { b.to_vec() };
+        let rank = left.len().max(right.len());
+        let (left, right) = (pad(&left, rank), pad(&right, rank));
+        let (m, k, n) = (left[rank - 2], left[rank - 1], right[rank - 1]);
+        let batch: Vec<usize> = (0..rank - 2).map(|i| if left[i] == 1 { right[i] } else { left[i] }).collect();
+        let (x, y) = (numbers(a), numbers(b));
+        let mut out = Vec::new();
+        for index in 0..batch.iter().product::<usize>() {
+            let (mut rest, mut stride, mut at) = (index, [1, 1], [0, 0]);
+            for i in (0..rank - 2).rev() {
+                let place = rest % batch[i];
+                rest /= batch[i];
+                for (side, dims) in [&left, &right].into_iter().enumerate() {
+                    at[side] += place % dims[i] * stride[side];
+                    stride[side] *= dims[i];
+                }
+            }
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                out.push((0..k).map(|d| x[(at[0] * m + i) * k + d] * y[(at[1] * k + d) * n + j]).sum());
+            }
+        }
+        let mut dims = batch;
+        dims.extend((a.len() > 1).then_some(m));
+        dims.extend((b.len() > 1).then_some(n));
+        (dims, out)
+    }
+
+    #[test]
+    fn batches_broadcast_in_every_type() {
+        let cases: &[(&[usize], &[usize])] = &[
+            (&[3], &[3]),
+            (&[3], &[3, 2]),
+            (&[2, 3], &[3]),
+            (&[2, 3], &[3, 4]),
+            (&[4, 2, 3], &[3, 2]),
+            (&[2, 3], &[5, 3, 2]),
+            (&[2, 1, 2, 3], &[4, 3, 1]),
+            (&[2, 1, 2, 2], &[1, 3, 2, 5]),
+            (&[3], &[2, 3, 2]),
+            (&[2, 2, 3], &[3]),
+            (&[0, 2, 3], &[3, 2]),
+            (&[2, 0], &[0, 2]),
+            (&[2, 2, 0], &[2, 0, 2]),
+            (&[1, 2, 3], &[0, 3, 2]),
+        ];
+        macro_rules! check {
+            ($($T:ty: $from:expr;)*) => {$(for (a, b) in cases {
+                let data = |x: &[u8]| x.iter().map(|&x| $from(x)).collect::<Vec<$T>>();
+                let (dims, y) = expected(a, b);
+                let inputs = [a, b].map(|dims| Some(tensor(&data(&numbers(dims)), dims)));
+                let out = run(&MatMul { epilogue: None }, &inputs).unwrap();
+                let out = out.tensor().unwrap();
+                assert_eq!((out.dims(), &out.read::<$T>().unwrap()[..]), (&dims[..], &data(&y)[..]), "{a:?} {b:?}");
+            })*};
+        }
+        check! {
+            f32: f32::from; f64: f64::from; f16: f16::from; bf16: |x| bf16::from_f32(f32::from(x));
+            i32: i32::from; i64: i64::from; u32: u32::from; u64: u64::from;
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
+        for (inputs, expected) in [
+            ([f(&[2, 3]), f(&[2, 3])], "3 columns"),
+            ([f(&[2, 2, 3]), f(&[3, 3, 2])], "do not broadcast"),
+            ([f(&[]), f(&[3])], "scalars"),
+            ([f(&[2, 3]), Some(tensor(&[1i32; 3], &[3, 1]))], "int32"),
+            ([Some(tensor(&[1i8; 3], &[3])), Some(tensor(&[1i8; 3], &[3]))], "int8"),
+        ] {
+            let error = run(&MatMul { epilogue: None }, &inputs).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
