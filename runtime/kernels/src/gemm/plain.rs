@@ -7,6 +7,9 @@ pub trait Term: bytemuck::Pod + Send + Sync {
     /// Zero.
     const ZERO: Self;
 
+    /// `self + other`
+    fn plus(self, other: Self) -> Self;
+
     /// `self + a · b`
     fn add_product(self, a: Self, b: Self) -> Self;
 }
@@ -15,6 +18,11 @@ macro_rules! terms {
     ($($int:ident)*) => {
         $(impl Term for $int {
             const ZERO: $int = 0;
+
+            #[inline(always)]
+            fn plus(self, other: $int) -> $int {
+                self.wrapping_add(other)
+            }
 
             #[inline(always)]
             fn add_product(self, a: $int, b: $int) -> $int {
@@ -30,6 +38,11 @@ macro_rules! float_terms {
     ($($float:ident)*) => {
         $(impl Term for $float {
             const ZERO: $float = 0.0;
+
+            #[inline(always)]
+            fn plus(self, other: $float) -> $float {
+                self + other
+            }
 
             #[inline(always)]
             fn add_product(self, a: $float, b: $float) -> $float {

@@ -138,11 +138,11 @@ fn term_axes(term: &str, rank: usize) -> Result<Vec<Axis>> {
 fn joined<'a>(sizes: impl Iterator<Item = &'a Option<Dim>>) -> Result<Option<Dim>> {
     let mut size = Some(Dim::Size(1));
     for other in sizes {
-        size = match (size, other) {
-            (Some(Dim::Size(1)), other) => other.clone(),
+        size = match (size, other.clone()) {
+            (Some(Dim::Size(1)), other) => other,
             (size, Some(Dim::Size(1))) => size,
-            (Some(Dim::Size(x)), Some(Dim::Size(y))) if x != *y => bail!("an axis has sizes {x} and {y}"),
-            (Some(Dim::Size(x)), _) | (_, Some(Dim::Size(x))) if x > 1 => Some(Dim::Size(x)),
+            (Some(Dim::Size(x)), Some(Dim::Size(y))) if x != y => bail!("an axis has sizes {x} and {y}"),
+            (Some(Dim::Size(x)), _) | (_, Some(Dim::Size(x))) => Some(Dim::Size(x)),
             (x, y) => x.filter(|x| y.as_ref() == Some(x)),
         };
     }
@@ -287,7 +287,8 @@ mod tests {
         let inputs: Vec<_> = inputs.iter().map(|(data, dims)| Some(tensor(data, dims))).collect();
         let out = run(&Einsum { equation: equation.into() }, &inputs)?;
         let out = out.tensor()?;
-        Ok((out.dims().to_vec(), out.read::<i32>()?.to_vec()))
+        let elements = out.read::<i32>()?.to_vec();
+        Ok((out.dims().to_vec(), elements))
     }
 
     #[test]

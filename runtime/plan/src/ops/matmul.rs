@@ -104,6 +104,11 @@ impl Product {
         Ok(Product { sizes, pairs, dims })
     }
 
+    /// The number of terms in a sum.
+    pub fn depth(&self) -> usize {
+        self.sizes.k
+    }
+
     /// The product in `f32`; `packed` holds the right matrices, if they were packed before.
     pub fn run_f32(
         &self,

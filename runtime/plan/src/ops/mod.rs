@@ -43,6 +43,8 @@ macro_rules! ops {
 
 ops! {
     cast: BitCast Cast;
+    col2im: Col2Im;
+    control: If Loop Scan;
     conv: Conv;
     conv_transpose: ConvTranspose;
     control: If Loop Scan;
@@ -50,8 +52,10 @@ ops! {
     detection: NonMaxSuppression RoiAlign;
     einsum: Einsum;
     gather: Gather GatherElements GatherNd;
+    gemm: Gemm;
     generate: EyeLike Fill OneHot Range;
     identity: Identity;
+    integer: ConvInteger MatMulInteger Requantize;
     join: Concat Split;
     layer_norm: LayerNorm RmsNorm;
     layout: DepthToSpace ReverseSequence SpaceToDepth Transpose;
@@ -62,6 +66,7 @@ ops! {
     join: Concat Split;
     layout: DepthToSpace SpaceToDepth Transpose;
     matmul: MatMul;
+    optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     reduce: Reduce;

@@ -1,0 +1,13 @@
+"""Einsum."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Einsum", newest=12)
+def einsum(node: Node, build: PlanBuilder) -> Value:
+    """`Einsum`."""
+    inputs = [node.input(index) for index in range(len(node.inputs))]
+    return build(ops.Einsum(equation=node.string("equation")), *inputs)
