@@ -1,8 +1,10 @@
 """ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
 
 from compiler.lower import (  # noqa: F401  (a family registers its lowerings when it is imported)
+    binary,
     cast,
     col2im,
+    conditional,
     control,
     cumulative,
     detection,
@@ -33,6 +35,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     softmax,
     sort,
     strings,
+    unary,
     views,
 )
 from compiler.lower.evaluate import evaluate

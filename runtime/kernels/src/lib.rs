@@ -4,10 +4,12 @@
 //! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of threads.
 //! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
 
+pub mod broadcast;
 pub mod buffer;
 pub mod cast;
 pub mod concat;
 pub mod conv;
+pub mod elementwise;
 pub mod gemm;
 pub mod indexed;
 pub mod isa;

@@ -3,6 +3,7 @@
 //! One line of data flow: bytes are [read], [verified](verify), [prepared](prepare) and [executed](execute).
 
 pub mod axes;
+pub mod broadcast;
 pub mod dtype;
 mod epilogue;
 pub mod error;

@@ -1,9 +1,9 @@
 //! A program with the operands of one execution.
 
-use super::broadcast::Broadcast;
 use super::machine::{self, Place, Step};
 use super::unary::{floor_mod, power};
 use super::{Binary, Instruction, Invalid, Operand, Program};
+use crate::broadcast::Broadcast;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -87,12 +87,8 @@ impl Bound<'_> {
 
     /// Run by run of the innermost merged dimension, in which every operand advances or stays.
     fn run_spans(&self, isa: Isa, offset: usize, values: &mut [f32]) {
-        let span = self.broadcast.span();
-        let mut done = 0;
-        while done < values.len() {
-            let position = offset + done;
-            let count = (span - position % span).min(values.len() - done);
-            let out = &mut values[done..done + count];
+        self.broadcast.for_each_run(offset, values.len(), |position, count| {
+            let out = &mut values[position - offset..][..count];
             let place = |(i, operand): (usize, &Resolved)| match *operand {
                 Resolved::Tensor(data, _) => {
                     let start = self.broadcast.offset(i, position);
@@ -109,8 +105,7 @@ impl Bound<'_> {
             let places: Vec<Place> = self.operands.iter().enumerate().map(place).collect();
             // SAFETY: slices of `count` elements and references were made above; slots are saved before read.
             unsafe { machine::run(isa, &self.steps, &places, out.as_mut_ptr(), count) };
-            done += count;
-        }
+        });
     }
 
     /// Tile by tile, with the operands that broadcast expanded to the tile.
@@ -138,7 +133,8 @@ impl Bound<'_> {
     fn expand(&self, operand: usize, data: &[f32], start: usize, length: usize, out: &mut Vec<f32>) {
         out.clear();
         let advances = self.broadcast.advances(operand);
-        self.broadcast.for_each_run(operand, start, length, |_, count, offset| {
+        self.broadcast.for_each_run(start, length, |position, count| {
+            let offset = self.broadcast.offset(operand, position);
             if advances {
                 out.extend_from_slice(&data[offset..offset + count]);
             } else {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A function of one element. Parameters are `f32`, as ONNX attributes are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "UnaryFunction")]
 pub enum Unary {
     /// `|x|`
     Abs,
@@ -142,6 +143,7 @@ pub enum Unary {
 /// A function of two elements, `x` and `y`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "BinaryFunction")]
 pub enum Binary {
     /// `x + y`
     Add,
@@ -185,9 +187,9 @@ pub enum Binary {
     BitwiseOr,
     /// Bit by bit `x ⊻ y`, of integers
     BitwiseXor,
-    /// `x · 2ʸ`, of unsigned integers; zero from the type's width on.
+    /// `x · 2ʸ`, of integers; 0 where `y` is negative or not below the type's width.
     ShiftLeft,
-    /// `⌊x / 2ʸ⌋`, of unsigned integers; zero from the type's width on.
+    /// `⌊x / 2ʸ⌋`, of integers; 0, or -1 of a negative `x`, where `y` is negative or not below the type's width.
     ShiftRight,
 }
 

@@ -4,7 +4,6 @@
 //! first instruction to the last. Operands are the step's inputs, broadcast as NumPy does to the shape of the result.
 
 mod bind;
-mod broadcast;
 mod function;
 mod machine;
 mod unary;

@@ -155,15 +155,24 @@ pub(super) fn max<V: Vector>(x: V, y: V) -> V {
     V::select(x.is_nan(), x, x.greater(y))
 }
 
-/// `xʸ`, correctly rounded but for the last bits of the double-precision function.
+/// `xʸ` in double precision, rounded once.
 pub(super) fn power(x: f32, y: f32) -> f32 {
-    f64::from(x).powf(f64::from(y)) as f32
+    let wide = f64::from(x);
+    let result = match y {
+        2.0 => wide * wide,
+        3.0 => wide * wide * wide,
+        0.5 if x > 0.0 => wide.sqrt(),
+        _ => wide.powf(f64::from(y)),
+    };
+    result as f32
 }
 
 /// The remainder with the sign of `y`.
 pub(super) fn floor_mod(x: f32, y: f32) -> f32 {
     let remainder = x % y;
-    if remainder != 0.0 && (remainder < 0.0) != (y < 0.0) {
+    if remainder == 0.0 {
+        remainder.copysign(y)
+    } else if (remainder < 0.0) != (y < 0.0) {
         remainder + y
     } else {
         remainder

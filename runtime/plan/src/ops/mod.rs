@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::Kernel;
 
 pub mod padding;
+mod power;
 
 /// The table of ops: a family is a file, a word is an op.
 macro_rules! ops {
@@ -42,6 +43,7 @@ macro_rules! ops {
 }
 
 ops! {
+    binary: Binary;
     cast: BitCast Cast;
     col2im: Col2Im;
     control: If Loop Scan;
@@ -51,6 +53,10 @@ ops! {
     cumulative: Cumulative;
     detection: NonMaxSuppression RoiAlign;
     einsum: Einsum;
+    conditional: Clip Where;
+    control: If Loop Scan;
+    cumulative: Cumulative;
+    elementwise: Elementwise;
     gather: Gather GatherElements GatherNd;
     gemm: Gemm;
     generate: EyeLike Fill OneHot Range;
@@ -79,5 +85,6 @@ ops! {
     softmax: Softmax;
     sort: ArgReduce TopK;
     strings: RegexFullMatch StringConcat StringNormalizer StringSplit;
+    unary: Unary;
     views: Flatten Reshape Squeeze Unsqueeze;
 }

@@ -11,6 +11,22 @@ pub struct Broadcast {
     pub strides: Vec<Vec<usize>>,
 }
 
+/// The shape that operands of these shapes broadcast to as NumPy does; `None` when two sizes of an axis differ and neither is 1.
+pub fn shape(operands: &[&[usize]]) -> Option<Vec<usize>> {
+    let rank = operands.iter().map(|dims| dims.len()).max().unwrap_or(0);
+    let mut shape = vec![1; rank];
+    for dims in operands {
+        for (size, &dim) in shape[rank - dims.len()..].iter_mut().zip(*dims) {
+            match (*size, dim) {
+                (1, dim) => *size = dim,
+                (size, dim) if dim == 1 || dim == size => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(shape)
+}
+
 impl Broadcast {
     /// Broadcasts operands of the shapes `operands` to `result` as NumPy does; `None` names the first that does not fit.
     ///
@@ -66,13 +82,13 @@ impl Broadcast {
         offset
     }
 
-    /// Calls `run(position, length, offset)` for the runs that cover elements `start .. start + length` of the result, with the
-    /// operand's element that meets the run's first.
-    pub fn for_each_run(&self, i: usize, start: usize, length: usize, mut run: impl FnMut(usize, usize, usize)) {
+    /// Cuts elements `start .. start + length` of the result into runs in which every operand advances or stays, and calls
+    /// `run(position, count)` for each.
+    pub fn for_each_run(&self, start: usize, length: usize, mut run: impl FnMut(usize, usize)) {
         let (span, mut position) = (self.span(), start);
         while position < start + length {
             let count = (span - position % span).min(start + length - position);
-            run(position, count, self.offset(i, position));
+            run(position, count);
             position += count;
         }
     }
@@ -97,6 +113,22 @@ fn strides(result: &[usize], operand: &[usize]) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shapes_broadcast_from_the_last_axis() {
+        let cases: &[(&[&[usize]], Option<&[usize]>)] = &[
+            (&[&[2, 3], &[3]], Some(&[2, 3])),
+            (&[&[2, 1], &[1, 3], &[4, 1, 1]], Some(&[4, 2, 3])),
+            (&[&[], &[0]], Some(&[0])),
+            (&[&[1], &[0, 1]], Some(&[0, 1])),
+            (&[&[2], &[3]], None),
+            (&[&[0], &[3]], None),
+            (&[], Some(&[])),
+        ];
+        for (operands, expected) in cases {
+            assert_eq!(shape(operands).as_deref(), *expected, "{operands:?}");
+        }
+    }
 
     #[test]
     fn dimensions_merge_where_every_operand_allows() {

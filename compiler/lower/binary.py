@@ -1,0 +1,109 @@
+"""Functions of two elements, and of any number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from compiler import dtypes
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+__all__ = ["function_of"]
+
+_PLAIN: dict[ops.BinaryFunction, int] = {
+    "Add": 14,
+    "And": 7,
+    "BitwiseAnd": 18,
+    "BitwiseOr": 18,
+    "BitwiseXor": 18,
+    "Div": 14,
+    "Equal": 19,
+    "Greater": 13,
+    "GreaterOrEqual": 16,
+    "Less": 13,
+    "LessOrEqual": 16,
+    "Mul": 14,
+    "Or": 7,
+    "PRelu": 16,
+    "Pow": 15,
+    "Sub": 14,
+    "Xor": 7,
+}
+"""Functions that are operators of the same name without attributes, and the newest version of each."""
+
+
+def _mod(node: Node) -> ops.BinaryFunction:
+    return "Fmod" if node.int("fmod", 0) else "Mod"
+
+
+def _bit_shift(node: Node) -> ops.BinaryFunction:
+    direction = node.string("direction")
+    if direction not in ("LEFT", "RIGHT"):
+        node.refuse("CC0202", f"BitShift has no direction {direction!r}; it is 'LEFT' or 'RIGHT'")
+    return "ShiftLeft" if direction == "LEFT" else "ShiftRight"
+
+
+_WITH_ATTRIBUTES: dict[str, tuple[Callable[[Node], ops.BinaryFunction], int]] = {
+    "BitShift": (_bit_shift, 28),
+    "Mod": (_mod, 28),
+}
+"""Operators with attributes: what reads them, and the newest version."""
+
+_FUNCTIONS: dict[str, Callable[[Node], ops.BinaryFunction]] = {
+    **{str(function): lambda _, function=function: function for function in _PLAIN},  # type: ignore[misc]
+    **{op_type: read for op_type, (read, _) in _WITH_ATTRIBUTES.items()},
+}
+
+_CHAINS: dict[str, tuple[ops.BinaryFunction, int]] = {
+    "Max": ("Max", 13),
+    "Mean": ("Add", 13),
+    "Min": ("Min", 13),
+    "Sum": ("Add", 13),
+}
+"""Operators of any number of inputs: the function that joins two, and the newest version."""
+
+
+def function_of(node: Node) -> ops.BinaryFunction | None:
+    """The function that a node of the default domain applies to each two elements; `None` for any other operator, and
+    for one of another number of inputs.
+    """
+    if node.domain != "" or len(node.inputs) != 2:
+        return None
+    if node.op_type in _CHAINS and node.op_type != "Mean":
+        return _CHAINS[node.op_type][0]
+    read = _FUNCTIONS.get(node.op_type)
+    return read(node) if read else None
+
+
+def _binary(node: Node, build: PlanBuilder) -> Value:
+    return build(ops.Binary(function=_FUNCTIONS[node.op_type](node)), node.input(0), node.input(1))
+
+
+def _chain(node: Node, build: PlanBuilder) -> Value:
+    """The inputs joined two by two, from the first on."""
+    join = ops.Binary(function=_CHAINS[node.op_type][0])
+    return reduce(lambda x, y: build(join, x, y), (node.input(i) for i in range(len(node.inputs))))
+
+
+def _mean(node: Node, build: PlanBuilder) -> Value:
+    total = _chain(node, build)
+    count = build.constant(np.array(len(node.inputs), dtypes.numpy_dtype(total.dtype)))
+    return build(ops.Binary(function="Div"), total, count)
+
+
+for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) in _WITH_ATTRIBUTES.items())]:
+    lowers(str(_name), newest=_newest)(_binary)
+for _name in ("Max", "Min", "Sum"):
+    lowers(_name, newest=_CHAINS[_name][1])(_chain)
+lowers("Mean", newest=_CHAINS["Mean"][1])(_mean)
+
+
+@lowers("SwiGLU", newest=28)
+def swiglu(node: Node, build: PlanBuilder) -> Value:
+    """`SwiGLU`: the first input's Swish times the second."""
+    swish = ops.UnaryFunction.Swish(alpha=node.float("alpha", 1.0))
+    gate = build(ops.Unary(function=swish), node.input(0))
+    return build(ops.Binary(function="Mul"), gate, node.input(1))

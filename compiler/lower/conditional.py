@@ -1,0 +1,52 @@
+"""Where, Clip, and Dropout, which in inference chooses everything."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler import dtypes
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+_GREATEST = float(np.finfo(np.float32).max)
+
+
+@lowers("Where", newest=16)
+def where(node: Node, build: PlanBuilder) -> Value:
+    """`Where`."""
+    return build(ops.Where(), node.input(0), node.input(1), node.input(2))
+
+
+@lowers("Clip", newest=13)
+def clip(node: Node, build: PlanBuilder) -> Value:
+    """`Clip`; before version 11 the bounds are attributes."""
+    x = node.input(0)
+    if node.version >= 11:
+        return build(ops.Clip(), x, node.optional(1), node.optional(2))
+    dtype = dtypes.numpy_dtype(x.dtype)
+    with np.errstate(over="ignore"):
+        bounds = [np.array(node.float(name, default)).astype(dtype) for name, default in _LEGACY_BOUNDS]
+    return build(ops.Clip(), x, *map(build.constant, bounds))
+
+
+_LEGACY_BOUNDS = (("min", -_GREATEST), ("max", _GREATEST))
+
+
+@lowers("Dropout", newest=22)
+def dropout(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
+    """`Dropout` as in inference: everything is kept, and the mask is true everywhere."""
+    node.float("ratio", 0.5)  # The share that training would drop.
+    node.int("seed", 0)
+    if node.has_input(2):
+        training = node.constant(2)
+        if training is None or bool(np.any(training)):
+            node.refuse(
+                "CC0206",
+                "Dropout is only supported in inference",
+                help="export the model in evaluation mode, so that training_mode is a constant false",
+            )
+    x = node.input(0)
+    if not node.uses_output(1):
+        return x if node.outputs == 1 else (x, x)
+    mask = np.array(True if node.version >= 10 else 1, "bool" if node.version >= 10 else dtypes.numpy_dtype(x.dtype))
+    return x, build(ops.Expand(), build.constant(mask), build(ops.Shape(start=0), x))

@@ -1,0 +1,144 @@
+//! Functions of corresponding elements, of tensors of any element type; operands broadcast as NumPy does.
+//!
+//! `f32` has an engine of its own ([`crate::program`]); 16-bit floats are computed there too.
+
+pub mod float;
+pub mod integer;
+
+use crate::broadcast::Broadcast;
+use crate::program::Binary;
+use crate::threads::Threads;
+
+/// The elements that are worth a task of their own.
+const TASK: usize = 32 * 1024;
+
+/// Calls `task(first, chunk)` for the chunks of `out`, which begin at element `first`.
+///
+/// The task is behind a pointer so that what splits the work is compiled once an element type, not once a function.
+fn for_each_task<O: Send>(threads: &Threads, out: &mut [O], task: &(dyn Fn(usize, &mut [O]) + Sync)) {
+    threads.for_each_chunk(out, TASK, |i, out| task(i * TASK, out));
+}
+
+/// Why a function has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Undefined {
+    /// The function is not defined for the element type.
+    #[error("the function is not defined for this element type")]
+    Function,
+    /// An integer was divided by zero.
+    #[error("an integer is divided by zero")]
+    DivisionByZero,
+}
+
+/// `out[i] = function(x[i])`
+pub fn map<X: Copy + Sync, O: Send>(threads: &Threads, x: &[X], out: &mut [O], function: impl Fn(X) -> O + Sync) {
+    for_each_task(threads, out, &|first, out| {
+        out.iter_mut().zip(&x[first..]).for_each(|(out, &x)| *out = function(x));
+    });
+}
+
+/// `out = function(x, y)` with the operands 0 and 1 of `broadcast`.
+pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
+    threads: &Threads,
+    broadcast: &Broadcast,
+    (x, y): (&[X], &[Y]),
+    out: &mut [O],
+    function: impl Fn(X, Y) -> O + Sync,
+) {
+    for_each_task(threads, out, &|first, out| {
+        broadcast.for_each_run(first, out.len(), |position, count| {
+            let out = &mut out[position - first..][..count];
+            let (x, y) = (&x[broadcast.offset(0, position)..], &y[broadcast.offset(1, position)..]);
+            match (broadcast.advances(0), broadcast.advances(1)) {
+                (true, true) => {
+                    out.iter_mut().zip(x.iter().zip(y)).for_each(|(out, (&x, &y))| *out = function(x, y));
+                }
+                (true, false) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = function(x, y[0])),
+                (false, true) => out.iter_mut().zip(y).for_each(|(out, &y)| *out = function(x[0], y)),
+                (false, false) => out.iter_mut().for_each(|out| *out = function(x[0], y[0])),
+            }
+        });
+    });
+}
+
+/// `out = x where condition is not 0, else y`, with the operands 0, 1 and 2 of `broadcast`.
+pub fn select<T: Copy + Send + Sync>(
+    threads: &Threads,
+    broadcast: &Broadcast,
+    (condition, x, y): (&[u8], &[T], &[T]),
+    out: &mut [T],
+) {
+    for_each_task(threads, out, &|first, out| {
+        broadcast.for_each_run(first, out.len(), |position, count| {
+            let out = &mut out[position - first..][..count];
+            let [c, x_at, y_at] = [0, 1, 2].map(|operand| broadcast.offset(operand, position));
+            let [c_step, x_step, y_step] = [0, 1, 2].map(|operand| usize::from(broadcast.advances(operand)));
+            for (i, out) in out.iter_mut().enumerate() {
+                let yes = condition[c + i * c_step] != 0;
+                *out = if yes { x[x_at + i * x_step] } else { y[y_at + i * y_step] };
+            }
+        });
+    });
+}
+
+/// A type whose elements compare. The function of slices is a method so that it is compiled once, in this crate.
+pub trait Comparable: Copy + Sync + PartialOrd {
+    /// The comparison `function` of `x` and `y`, as 0 or 1, with the operands 0 and 1 of `broadcast`.
+    ///
+    /// # Errors
+    /// The function is no comparison.
+    fn compare(
+        threads: &Threads,
+        function: Binary,
+        broadcast: &Broadcast,
+        operands: (&[Self], &[Self]),
+        out: &mut [u8],
+    ) -> Result<(), Undefined>;
+}
+
+macro_rules! comparable {
+    ($($type:ty)*) => {
+        $(impl Comparable for $type {
+            fn compare(
+                threads: &Threads,
+                function: Binary,
+                broadcast: &Broadcast,
+                operands: (&[Self], &[Self]),
+                out: &mut [u8],
+            ) -> Result<(), Undefined> {
+                match function {
+                    Binary::Equal => zip(threads, broadcast, operands, out, |x, y| u8::from(x == y)),
+                    Binary::Less => zip(threads, broadcast, operands, out, |x, y| u8::from(x < y)),
+                    Binary::LessOrEqual => zip(threads, broadcast, operands, out, |x, y| u8::from(x <= y)),
+                    Binary::Greater => zip(threads, broadcast, operands, out, |x, y| u8::from(x > y)),
+                    Binary::GreaterOrEqual => zip(threads, broadcast, operands, out, |x, y| u8::from(x >= y)),
+                    _ => return Err(Undefined::Function),
+                }
+                Ok(())
+            }
+        })*
+    };
+}
+
+comparable! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 half::f16 half::bf16 }
+
+/// The boolean operation `function` of bytes that are 0 or 1.
+///
+/// # Errors
+/// The function is no operation on booleans.
+pub fn logic(
+    threads: &Threads,
+    function: Binary,
+    broadcast: &Broadcast,
+    operands: (&[u8], &[u8]),
+    out: &mut [u8],
+) -> Result<(), Undefined> {
+    match function {
+        Binary::And => zip(threads, broadcast, operands, out, |x, y| x & y),
+        Binary::Or => zip(threads, broadcast, operands, out, |x, y| x | y),
+        Binary::Xor => zip(threads, broadcast, operands, out, |x, y| x ^ y),
+        Binary::Equal => zip(threads, broadcast, operands, out, |x, y| u8::from(x == y)),
+        _ => return Err(Undefined::Function),
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Fused elementwise functions.
+
+use candle_plan_kernels::buffer::for_overwrite;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::{Argument, Program, Start};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bail;
+use crate::broadcast::{join, shape_of};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::types::{TensorType, Type};
+use crate::value::{element_count, Array, Elements, Value};
+
+/// The result of a program on `float32` inputs, which broadcast to one shape as NumPy does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Elementwise {
+    /// What is computed for each element; it begins with `Load`.
+    pub program: Program,
+}
+
+/// The most inputs that a step can have.
+const MAX_INPUTS: usize = 32;
+
+impl Kernel for Elementwise {
+    fn arity(&self) -> Arity {
+        Arity::inputs(1..=MAX_INPUTS)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        self.program.check(Start::Empty, inputs.len()).map_err(|error| Error::op(error.to_string()))?;
+        let types = (0..inputs.len()).map(|i| inputs.tensor(i)).collect::<Result<Vec<_>>>()?;
+        if let Some(other) = types.iter().find(|kind| kind.dtype != DType::Float32) {
+            bail!("a program computes with float32, not {}", other.dtype);
+        }
+        Ok(vec![Type::Tensor(TensorType { dtype: DType::Float32, shape: shape_of(&types)? })])
+    }
+
+    fn in_place(&self) -> &'static [usize] {
+        &[0, 1, 2, 3, 4, 5, 6, 7]
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        run_program(&self.program, call).map(|array| vec![array.into()])
+    }
+}
+
+/// Runs a program that begins with `Load` on all inputs of a step, in the storage of one that dies where there is one of the
+/// result's shape.
+///
+/// # Errors
+/// An input is not a `float32` tensor, or they do not broadcast.
+pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
+    let shapes = (0..call.len()).map(|i| Ok(call.tensor(i)?.dims().to_vec())).collect::<Result<Vec<_>>>()?;
+    let (dims, _) = join(&shapes.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let length = element_count(&dims)?;
+    let taken = (0..shapes.len()).filter(|&i| shapes[i] == dims).find_map(|i| Some((i, call.take(i)?)));
+    let threads = call.threads;
+    let elements = (0..shapes.len()).map(|i| match &taken {
+        Some((place, _)) if *place == i => Ok(None),
+        _ => call.read::<f32>(i).map(Some),
+    });
+    let elements = elements.collect::<Result<Vec<Option<Elements<f32>>>>>()?;
+    let argument = |i: usize| elements[i].as_deref().map_or(Argument::Result, |x| Argument::Tensor(x, &shapes[i]));
+    let arguments: Vec<Argument> = (0..shapes.len()).map(argument).collect();
+    let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
+    match &taken {
+        Some((_, array)) => {
+            array.update::<f32>(|out| {
+                bound.run_all(Isa::get(), threads, out);
+                Ok(())
+            })?;
+            Ok(array.clone())
+        }
+        None => {
+            let mut out = for_overwrite(length);
+            bound.run_all(Isa::get(), threads, &mut out);
+            Array::new(out, &dims)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_plan_kernels::program::{Binary, Instruction, Operand, Unary};
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    #[test]
+    fn programs_broadcast_their_inputs() {
+        use Operand::Input;
+        // |a·b| - c
+        let program = Program {
+            code: vec![
+                Instruction::Load(Input(0)),
+                Instruction::Binary(Binary::Mul, Input(1)),
+                Instruction::Unary(Unary::Abs),
+                Instruction::Binary(Binary::Sub, Input(2)),
+            ],
+        };
+        let cases: [(&[usize], &[usize], &[usize]); 4] =
+            [(&[2, 3], &[2, 3], &[2, 3]), (&[2, 1], &[3], &[]), (&[1], &[1], &[4]), (&[0, 2], &[2], &[1])];
+        for (a, b, c) in cases {
+            let data = |dims: &[usize], k: f32| -> Vec<f32> {
+                (0..dims.iter().product()).map(|i| (i as f32 + 1.0) * k).collect()
+            };
+            let inputs = [tensor(&data(a, -1.0), a), tensor(&data(b, 2.0), b), tensor(&data(c, 0.5), c)];
+            let output = run(&Elementwise { program: program.clone() }, &inputs.clone().map(Some)).expect("it fits");
+            let [x, y, z] = inputs.map(|value| value.tensor().expect("a tensor").candle().clone());
+            let expected = x.broadcast_mul(&y).and_then(|xy| xy.abs()?.broadcast_sub(&z)).expect("candle computes it");
+            let output = output.tensor().expect("a tensor").candle().clone();
+            assert_eq!(output.dims(), expected.dims());
+            assert_eq!(output.flatten_all().unwrap().to_vec1::<f32>().unwrap(), expected.flatten_all().unwrap().to_vec1::<f32>().unwrap());
+        }
+        let inputs = [Some(tensor(&[1.0f32; 2], &[2])), Some(tensor(&[1.0f32; 3], &[3])), Some(tensor(&[1.0f32], &[]))];
+        assert!(run(&Elementwise { program: program.clone() }, &inputs).is_err());
+        assert!(run(&Elementwise { program }, &inputs[..2]).is_err());
+    }
+}
