@@ -347,6 +347,15 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
         .ok_or_else(|| Error::op(format!("a tensor of shape {dims:?} is too large")))
 }
 
+/// Room for a tensor of shape `dims`, all of which the caller writes.
+///
+/// # Errors
+/// There is not so much memory.
+pub fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
+    candle_plan_kernels::buffer::try_for_overwrite(element_count(dims)?)
+        .ok_or_else(|| Error::op(format!("there is no memory for a tensor of shape {dims:?}")))
+}
+
 fn storage_len(storage: &CpuStorage) -> Result<usize> {
     Ok(match storage {
         CpuStorage::U8(v) => v.len(),

@@ -8,6 +8,7 @@ use crate::kernel::Kernel;
 
 pub mod padding;
 mod power;
+pub mod resample;
 
 /// The table of ops: a family is a file, a word is an op.
 macro_rules! ops {
@@ -74,9 +75,11 @@ ops! {
     matmul: MatMul;
     optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
+    pool: AveragePool LpPool MaxPool MaxUnpool;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     reduce: Reduce;
     repeat: Expand Tile;
+    resize: Interpolate;
     scatter: ScatterElements ScatterNd TensorScatter;
     select: Compress NonZero Trilu Unique;
     sequence: ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence;

@@ -1,0 +1,555 @@
+//! Pooling: reductions over a window that slides over the planes of `[P, H, W]`.
+//!
+//! A window is reduced along H first, into a line of partial results between START elements that stand for the padding,
+//! and then along W. Both passes are plain loops that vectorise, whatever the kernel, stride and dilation.
+
+use half::{bf16, f16};
+
+use crate::isa::Isa;
+use crate::lanes::{load, per_isa, store, Real};
+use crate::threads::Threads;
+
+/// How windows lie along one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The input's size.
+    pub input: usize,
+    /// The number of windows.
+    pub output: usize,
+    /// The elements of a window.
+    pub kernel: usize,
+    /// The distance between windows.
+    pub stride: usize,
+    /// The distance between a window's elements.
+    pub dilation: usize,
+    /// `[before, after]` the input.
+    pub pads: [usize; 2],
+}
+
+impl Window {
+    /// One window over an axis of one element.
+    pub const POINT: Window = Window { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pads: [0, 0] };
+
+    /// `(taps, input index of the first)`: the taps of window `at` that lie inside the input.
+    fn inside(&self, at: usize) -> (usize, usize) {
+        let begin = at * self.stride;
+        let first = self.pads[0].saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
+        let end = (self.pads[0] + self.input).saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
+        let from = (begin + first * self.dilation).saturating_sub(self.pads[0]);
+        (end.saturating_sub(first), from)
+    }
+
+    /// The taps of window `at` that lie inside the padded input.
+    fn inside_padded(&self, at: usize) -> usize {
+        let end = self.pads[0] + self.input + self.pads[1];
+        end.saturating_sub(at * self.stride).div_ceil(self.dilation).min(self.kernel)
+    }
+
+    /// The length of a line in which every tap of whole blocks of windows has a place.
+    fn line(&self) -> usize {
+        let taps = self.output.next_multiple_of(BLOCK) * self.stride + (self.kernel - 1) * self.dilation;
+        taps.max(self.pads[0] + self.input)
+    }
+}
+
+/// What an average divides by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Divisor {
+    /// The elements of the window that lie inside the input.
+    Inside,
+    /// Those that lie inside the input or its padding.
+    Padded,
+}
+
+/// An element type with a least value.
+pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
+    /// −∞, or the least integer.
+    const LEAST: Self;
+}
+
+/// An element type with a type to sum in.
+pub trait Averaged: Ordered {
+    /// `f64` for `f64`, else `f32`.
+    type Sum: Real;
+    /// The value, exactly.
+    fn widen(self) -> Self::Sum;
+    /// The nearest value.
+    fn narrow(sum: Self::Sum) -> Self;
+}
+
+macro_rules! averaged {
+    ($($kind:ident: $sum:ident, $widen:expr, $narrow:expr;)*) => {
+        $(impl Ordered for $kind {
+            const LEAST: Self = $kind::NEG_INFINITY;
+        }
+        impl Averaged for $kind {
+            type Sum = $sum;
+            #[inline(always)]
+            fn widen(self) -> $sum {
+                $widen(self)
+            }
+            #[inline(always)]
+            fn narrow(sum: $sum) -> Self {
+                $narrow(sum)
+            }
+        })*
+    };
+}
+
+averaged! {
+    f32: f32, std::convert::identity, std::convert::identity;
+    f64: f64, std::convert::identity, std::convert::identity;
+    f16: f32, f16::to_f32, f16::from_f32;
+    bf16: f32, bf16::to_f32, bf16::from_f32;
+}
+
+impl Ordered for i8 {
+    const LEAST: i8 = i8::MIN;
+}
+
+impl Ordered for u8 {
+    const LEAST: u8 = 0;
+}
+
+/// One kind of reduction.
+trait Rule: Copy + Sync {
+    type Element: bytemuck::Pod + Send + Sync;
+    type Partial: Copy + Send;
+    const START: Self::Partial;
+    fn lift(self, x: Self::Element) -> Self::Partial;
+    fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
+    /// The result of a window with `count` elements.
+    fn finish(self, total: Self::Partial, count: f32) -> Self::Element;
+}
+
+struct Max<T>(std::marker::PhantomData<T>);
+struct Average<T>(std::marker::PhantomData<T>);
+struct Norm<T>(f64, std::marker::PhantomData<T>);
+
+macro_rules! copy {
+    ($($rule:ident)*) => {
+        $(impl<T> Clone for $rule<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<T> Copy for $rule<T> {})*
+    };
+}
+
+copy! { Max Average Norm }
+
+impl<T: Ordered> Rule for Max<T> {
+    type Element = T;
+    type Partial = T;
+    const START: T = T::LEAST;
+    #[inline(always)]
+    fn lift(self, x: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        if b > a {
+            b
+        } else {
+            a
+        }
+    }
+    #[inline(always)]
+    fn finish(self, total: T, _: f32) -> T {
+        total
+    }
+}
+
+impl<T: Averaged> Rule for Average<T> {
+    type Element = T;
+    type Partial = T::Sum;
+    const START: T::Sum = T::Sum::ZERO;
+    #[inline(always)]
+    fn lift(self, x: T) -> T::Sum {
+        x.widen()
+    }
+    #[inline(always)]
+    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+        a + b
+    }
+    #[inline(always)]
+    fn finish(self, total: T::Sum, count: f32) -> T {
+        T::narrow(total / T::Sum::from_f64(f64::from(count)))
+    }
+}
+
+impl<T: Averaged> Rule for Norm<T> {
+    type Element = T;
+    type Partial = T::Sum;
+    const START: T::Sum = T::Sum::ZERO;
+    #[inline(always)]
+    fn lift(self, x: T) -> T::Sum {
+        let x = x.widen().abs();
+        match self.0 {
+            1.0 => x,
+            2.0 => x * x,
+            p => x.powf(T::Sum::from_f64(p)),
+        }
+    }
+    #[inline(always)]
+    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+        a + b
+    }
+    #[inline(always)]
+    fn finish(self, total: T::Sum, _: f32) -> T {
+        T::narrow(match self.0 {
+            1.0 => total,
+            2.0 => total.sqrt(),
+            p => total.powf(T::Sum::from_f64(1.0 / p)),
+        })
+    }
+}
+
+/// The largest element of every window of `x [P, H, W]`, in `y`; a NaN is never the larger, and a window without elements
+/// gives [`Ordered::LEAST`].
+///
+/// # Panics
+/// The lengths do not fit the windows.
+pub fn max<T: Ordered>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], y: &mut [T]) {
+    pool(Max(std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
+}
+
+/// The sum of every window of `x [P, H, W]` over its number of elements, in `y`.
+///
+/// # Panics
+/// The lengths do not fit the windows.
+pub fn average<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], by: Divisor, y: &mut [T]) {
+    pool(Average(std::marker::PhantomData), isa, threads, x, windows, by, y);
+}
+
+/// `(Σ |x|ᵖ)^(1/p)` of every window of `x [P, H, W]`, in `y`.
+///
+/// # Panics
+/// The lengths do not fit the windows.
+pub fn lp<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], p: f64, y: &mut [T]) {
+    pool(Norm(p, std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
+}
+
+/// The windows that are reduced side by side: a 512-bit vector of `f32`.
+const BLOCK: usize = 16;
+/// Elements read that make a task of their own.
+const TASK: usize = 1 << 16;
+
+fn pool<R: Rule>(
+    rule: R,
+    isa: Isa,
+    threads: &Threads,
+    x: &[R::Element],
+    [rows, columns]: [Window; 2],
+    by: Divisor,
+    y: &mut [R::Element],
+) {
+    let [plane, image] = [rows.output * columns.output, rows.input * columns.input];
+    if plane == 0 || y.is_empty() {
+        return;
+    }
+    assert!(y.len() % plane == 0 && x.len() == y.len() / plane * image, "input and output are as many planes");
+    let (row_spans, column_spans) = (spans(&rows, by), spans(&columns, by));
+    let counts: Vec<f32> = column_spans.iter().map(|span| span.count).collect();
+    let rows_of_task = (TASK / (columns.input.max(columns.output) * rows.kernel)).max(1);
+    threads.for_each_chunk(y, rows_of_task * columns.output, |task, y| {
+        pool_rows(isa, rule, x, [&rows, &columns], &row_spans, &counts, task * rows_of_task, y);
+    });
+}
+
+/// What a window covers of an axis.
+#[derive(Clone, Copy)]
+struct Span {
+    /// The input index of its first element.
+    from: usize,
+    /// Its elements inside the input.
+    taps: usize,
+    /// Its elements for an average.
+    count: f32,
+}
+
+fn spans(window: &Window, by: Divisor) -> Vec<Span> {
+    let span = |at: usize| {
+        let (taps, from) = window.inside(at);
+        let count = if by == Divisor::Inside { taps } else { window.inside_padded(at) };
+        Span { from, taps, count: count as f32 }
+    };
+    (0..window.output).map(span).collect()
+}
+
+per_isa! {
+    /// Fills rows `first ..` of all planes' outputs.
+    fn pool_rows<R: Rule>(
+        rule: R,
+        x: &[R::Element],
+        windows: [&Window; 2],
+        spans: &[Span],
+        counts: &[f32],
+        first: usize,
+        y: &mut [R::Element],
+    ) where FMA {
+        let [rows, columns] = windows;
+        let mut line = vec![R::START; columns.line()];
+        let (mut plane, mut row) = (first / rows.output, first % rows.output);
+        for y in y.chunks_exact_mut(columns.output) {
+            let x = &x[plane * rows.input * columns.input..][..rows.input * columns.input];
+            let span = spans[row];
+            reduce_row(rule, x, [span.taps, span.from, rows.dilation], &mut line[columns.pads[0]..][..columns.input]);
+            reduce_line(rule, &line, columns, span.count, counts, y);
+            row += 1;
+            if row == rows.output {
+                (plane, row) = (plane + 1, 0);
+            }
+        }
+    }
+}
+
+/// Reduces rows of a plane, `taps` = `[how many, the first, distance]`, into `line`. Blocks overlap at the end.
+#[inline(always)]
+fn reduce_row<R: Rule>(rule: R, x: &[R::Element], taps: [usize; 3], line: &mut [R::Partial]) {
+    match line.len() {
+        0..4 => reduce_blocks::<R, 1>(rule, x, taps, line),
+        4..8 => reduce_blocks::<R, 4>(rule, x, taps, line),
+        8..BLOCK => reduce_blocks::<R, 8>(rule, x, taps, line),
+        _ => reduce_blocks::<R, BLOCK>(rule, x, taps, line),
+    }
+}
+
+#[inline(always)]
+fn reduce_blocks<R: Rule, const W: usize>(rule: R, x: &[R::Element], taps: [usize; 3], line: &mut [R::Partial]) {
+    let mut start = 0;
+    while start < line.len() {
+        reduce_columns::<R, W>(rule, x, taps, start.min(line.len() - W), line);
+        start += W;
+    }
+}
+
+/// Reduces `W` columns of the rows; the partial results stay in a register.
+#[inline(always)]
+fn reduce_columns<R: Rule, const W: usize>(
+    rule: R,
+    x: &[R::Element],
+    [taps, from, step]: [usize; 3],
+    start: usize,
+    line: &mut [R::Partial],
+) {
+    let mut partials = [R::START; W];
+    for tap in 0..taps {
+        let row = &x[(from + tap * step) * line.len() + start..][..W];
+        for lane in 0..W {
+            partials[lane] = R::join(partials[lane], rule.lift(row[lane]));
+        }
+    }
+    line[start..start + W].copy_from_slice(&partials);
+}
+
+/// Reduces the windows of a line into `y`. A window has `row_count` × `counts[i]` elements.
+#[inline(always)]
+fn reduce_line<R: Rule>(
+    rule: R,
+    line: &[R::Partial],
+    columns: &Window,
+    row_count: f32,
+    counts: &[f32],
+    y: &mut [R::Element],
+) {
+    let mut start = 0;
+    while start < y.len() {
+        let at = start.min(y.len().saturating_sub(BLOCK));
+        let line = &line[at * columns.stride..];
+        let totals = match columns.stride {
+            1 => reduce_windows::<R, 1>(line, columns),
+            2 => reduce_windows::<R, 2>(line, columns),
+            _ => reduce_distant_windows::<R>(line, columns),
+        };
+        let mut results = [rule.finish(R::START, 1.0); BLOCK];
+        let counts: [f32; BLOCK] = load(&counts[at..], 1.0);
+        for lane in 0..BLOCK {
+            results[lane] = rule.finish(totals[lane], row_count * counts[lane]);
+        }
+        store(results, &mut y[at..]);
+        start += BLOCK;
+    }
+}
+
+/// Reduces the first [`BLOCK`] windows of a line, at a distance of `S`.
+#[inline(always)]
+fn reduce_windows<R: Rule, const S: usize>(line: &[R::Partial], columns: &Window) -> [R::Partial; BLOCK] {
+    let mut totals = [R::START; BLOCK];
+    for k in 0..columns.kernel {
+        let taps = &line[k * columns.dilation..][..S * BLOCK];
+        for lane in 0..BLOCK {
+            totals[lane] = R::join(totals[lane], taps[S * lane]);
+        }
+    }
+    totals
+}
+
+#[inline(always)]
+fn reduce_distant_windows<R: Rule>(line: &[R::Partial], columns: &Window) -> [R::Partial; BLOCK] {
+    let mut totals = [R::START; BLOCK];
+    for lane in 0..BLOCK {
+        for k in 0..columns.kernel {
+            totals[lane] = R::join(totals[lane], line[lane * columns.stride + k * columns.dilation]);
+        }
+    }
+    totals
+}
+
+/// As [`max`], and in `indices` where in its plane the largest element stands: the first of equals in row-major order;
+/// without any element that is larger than [`Ordered::LEAST`], the window's first. `columns_first` numbers a plane's
+/// elements column by column. A plane's numbers begin with the plane's first element's in `x`.
+///
+/// # Panics
+/// The lengths do not fit the windows.
+pub fn max_with_indices<T: Ordered>(
+    threads: &Threads,
+    x: &[T],
+    [rows, columns]: [Window; 2],
+    columns_first: bool,
+    y: &mut [T],
+    indices: &mut [i64],
+) {
+    let [plane, image] = [rows.output * columns.output, rows.input * columns.input];
+    assert_eq!(y.len(), indices.len(), "every output has its index");
+    assert!(plane == 0 || x.len() == y.len() / plane * image, "input and output are as many planes");
+    let number = |row: usize, column: usize| {
+        if columns_first {
+            column * rows.input + row
+        } else {
+            row * columns.input + column
+        }
+    };
+    let of_window = |x: &[T], at: usize| {
+        let (row_taps, row) = rows.inside(at / columns.output);
+        let (column_taps, column) = columns.inside(at % columns.output);
+        let mut best = (T::LEAST, number(row, column));
+        for row in (row..).step_by(rows.dilation).take(row_taps) {
+            for column in (column..).step_by(columns.dilation).take(column_taps) {
+                let value = x[row * columns.input + column];
+                if value > best.0 {
+                    best = (value, number(row, column));
+                }
+            }
+        }
+        best
+    };
+    let tasks = y.chunks_mut(plane.max(1)).zip(indices.chunks_mut(plane.max(1))).enumerate();
+    let mut tasks: Vec<_> = tasks.collect();
+    threads.for_each_chunk(&mut tasks, (TASK / (plane * rows.kernel * columns.kernel).max(1)).max(1), |_, tasks| {
+        for (p, (y, indices)) in tasks {
+            for (at, (y, index)) in y.iter_mut().zip(indices.iter_mut()).enumerate() {
+                let (value, number) = of_window(&x[*p * image..][..image], at);
+                (*y, *index) = (value, (*p * image + number) as i64);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Window {
+        let output = (input + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
+        Window { input, output, kernel, stride, dilation, pads }
+    }
+
+    fn cases() -> Vec<[Window; 2]> {
+        let square = |i, k, s, d, p| [window(i, k, s, d, p), window(i + 3, k, s, d, p)];
+        let ceil = Window { output: 3, ..window(6, 3, 2, 1, [0, 0]) };
+        vec![
+            square(8, 2, 2, 1, [0, 0]),
+            square(45, 3, 2, 1, [1, 1]),
+            square(37, 3, 1, 1, [1, 0]),
+            square(20, 2, 1, 1, [0, 1]),
+            square(21, 5, 1, 1, [2, 2]),
+            square(20, 13, 1, 1, [6, 6]),
+            square(23, 3, 3, 2, [2, 1]),
+            square(16, 4, 2, 3, [3, 0]),
+            square(3, 3, 1, 1, [5, 5]),
+            [ceil, ceil],
+            [Window::POINT, window(100, 7, 5, 1, [3, 3])],
+            [window(2, 1, 1, 1, [0, 0]), Window { output: 0, ..Window::POINT }],
+        ]
+    }
+
+    fn data(len: usize) -> Vec<f32> {
+        (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e6 - 8.0).collect()
+    }
+
+    /// The elements of a window, one by one.
+    fn elements(x: &[f32], [rows, columns]: [Window; 2], at: usize) -> Vec<f32> {
+        let mut found = Vec::new();
+        for (kr, kc) in (0..rows.kernel).flat_map(|kr| (0..columns.kernel).map(move |kc| (kr, kc))) {
+            let row = at / columns.output * rows.stride + kr * rows.dilation;
+            let column = at % columns.output * columns.stride + kc * columns.dilation;
+            let inside = |w: Window, at: usize| (w.pads[0]..w.pads[0] + w.input).contains(&at);
+            if inside(rows, row) && inside(columns, column) {
+                found.push(x[(row - rows.pads[0]) * columns.input + column - columns.pads[0]]);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_instruction_set_reduces_every_window() {
+        for windows in cases() {
+            let [image, plane] = [windows[0].input * windows[1].input, windows[0].output * windows[1].output];
+            let x = data(3 * image);
+            for (isa, threads) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 2)]) {
+                let threads = Threads::new(threads).unwrap();
+                let (mut most, mut mean, mut norm) = (vec![9.0; 3 * plane], vec![9.0; 3 * plane], vec![9.0; 3 * plane]);
+                max(isa, &threads, &x, windows, &mut most);
+                average(isa, &threads, &x, windows, Divisor::Inside, &mut mean);
+                lp(isa, &threads, &x, windows, 3.0, &mut norm);
+                let (mut y, mut indices) = (vec![0.0; 3 * plane], vec![0; 3 * plane]);
+                max_with_indices(&threads, &x, windows, false, &mut y, &mut indices);
+                assert_eq!(most, y);
+                for at in 0..3 * plane {
+                    let inside = elements(&x[at / plane * image..], windows, at % plane);
+                    let expected = inside.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    assert_eq!(most[at], expected, "{isa:?} {windows:?} {at}");
+                    if inside.is_empty() {
+                        continue;
+                    }
+                    assert_eq!(x[usize::try_from(indices[at]).unwrap()], expected);
+                    let sum: f64 = inside.iter().map(|&v| f64::from(v)).sum();
+                    assert!((f64::from(mean[at]) - sum / inside.len() as f64).abs() < 1e-5, "{isa:?} {windows:?} {at}");
+                    let sum: f64 = inside.iter().map(|&v| f64::from(v).abs().powi(3)).sum();
+                    assert!((f64::from(norm[at]) / sum.cbrt() - 1.0).abs() < 1e-5, "{isa:?} {windows:?} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn padding_counts_where_it_is_asked_to() {
+        let windows = [Window::POINT, Window { output: 4, ..window(6, 3, 2, 1, [1, 0]) }];
+        let mut y = [0.0; 4];
+        average(Isa::get(), &Threads::serial(), &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], windows, Divisor::Padded, &mut y);
+        assert_eq!(y, [1.0, 3.0, 5.0, 6.0]);
+    }
+
+    #[test]
+    fn narrow_types_are_rounded_once() {
+        let windows = [Window::POINT, window(4, 4, 4, 1, [0, 0])];
+        let x = [2048.0, 1.0, 1.0, 1.0].map(f16::from_f32);
+        let mut y = [f16::ZERO];
+        average(Isa::get(), &Threads::serial(), &x, windows, Divisor::Inside, &mut y);
+        assert_eq!(y[0].to_f32(), 513.0); // 2051 / 4, between 512.5 and 513
+        let mut y = [0u8];
+        max(Isa::get(), &Threads::serial(), &[3u8, 200, 7, 9], windows, &mut y);
+        assert_eq!(y, [200]);
+    }
+
+    #[test]
+    fn columns_can_be_numbered_first() {
+        let windows = [window(2, 2, 2, 1, [0, 0]), window(4, 2, 2, 1, [0, 0])];
+        let (mut y, mut indices) = ([0.0; 2], [0; 2]);
+        let x = [1.0f32, 2.0, 3.0, 9.0, 8.0, 4.0, 5.0, 6.0];
+        max_with_indices(&Threads::serial(), &x, windows, true, &mut y, &mut indices);
+        assert_eq!((y, indices), ([8.0, 9.0], [1, 6]));
+    }
+}

@@ -1,0 +1,314 @@
+//! Resampling: every element of the output is a weighted sum of elements of the input, one axis after the other; or, for
+//! nearest neighbours, one of them.
+
+use crate::isa::Isa;
+use crate::lanes::{per_isa, Real};
+use crate::strided::Word;
+use crate::threads::Threads;
+
+/// For each place of an axis of the output, the places of the input that it is a weighted sum of: the same number for each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter<R> {
+    input: usize,
+    output: usize,
+    taps: usize,
+    /// `[taps, output]`; each is below `input`.
+    indices: Vec<u32>,
+    /// `[taps, output]`
+    weights: Vec<R>,
+}
+
+impl<R: Real> Filter<R> {
+    /// A filter from an axis of size `input` to one of size `output`; `tap(place, k)` gives the place in the input and the
+    /// weight of its `k`-th summand of `taps`.
+    ///
+    /// # Panics
+    /// A place is outside the input, or the input has more than 2³² places.
+    pub fn new(input: usize, output: usize, taps: usize, tap: impl Fn(usize, usize) -> (usize, R)) -> Filter<R> {
+        let all = (0..taps).flat_map(|k| (0..output).map(move |place| (place, k)));
+        let number = |index: usize| u32::try_from(index).ok().filter(|_| index < input).expect("a place of the input");
+        let (indices, weights) = all.map(|(place, k)| tap(place, k)).map(|(index, w)| (number(index), w)).unzip();
+        Filter { input, output, taps, indices, weights }
+    }
+
+    /// The places and weights of summand `k`.
+    #[inline(always)]
+    fn tap(&self, k: usize) -> (&[u32], &[R]) {
+        let range = k * self.output..(k + 1) * self.output;
+        (&self.indices[range.clone()], &self.weights[range])
+    }
+}
+
+/// Elements written that make a task of their own.
+const TASK: usize = 1 << 15;
+/// Elements that are summed side by side: a 512-bit vector of `f32`.
+const BLOCK: usize = 16;
+
+/// Resamples `x` of shape `dims` along the axes that have a filter, the last one first, into `y`.
+///
+/// # Panics
+/// The filters or the lengths do not fit the shape.
+pub fn resample<R: Real>(
+    isa: Isa,
+    threads: &Threads,
+    x: &[R],
+    dims: &[usize],
+    filters: &[Option<Filter<R>>],
+    y: &mut [R],
+) {
+    assert_eq!(dims.len(), filters.len(), "every axis has a filter or none");
+    let fits = |(filter, &dim): (&Option<Filter<R>>, &usize)| filter.as_ref().is_none_or(|filter| filter.input == dim);
+    assert!(filters.iter().zip(dims).all(fits), "the filters are for {dims:?}");
+    let Some(first) = filters.iter().position(Option::is_some) else {
+        return y.copy_from_slice(x);
+    };
+    let size = |(filter, &dim): (&Option<Filter<R>>, &usize)| filter.as_ref().map_or(dim, |filter| filter.output);
+    let image: usize = dims[first..].iter().product();
+    let result: usize = filters[first..].iter().zip(&dims[first..]).map(size).product();
+    let images: usize = dims[..first].iter().product();
+    assert_eq!((x.len(), y.len()), (images * image, images * result), "input and output fill their shapes");
+    if y.is_empty() {
+        return;
+    }
+    let group = (TASK / result).max(1);
+    threads.for_each_chunk(y, group * result, |i, y| {
+        let mut scratch = [Vec::new(), Vec::new()];
+        for (x, y) in x[i * group * image..].chunks_exact(image).zip(y.chunks_exact_mut(result)) {
+            resample_image(isa, x, &dims[first..], &filters[first..], &mut scratch, y);
+        }
+    });
+}
+
+fn resample_image<R: Real>(
+    isa: Isa,
+    x: &[R],
+    dims: &[usize],
+    filters: &[Option<Filter<R>>],
+    [from, to]: &mut [Vec<R>; 2],
+    y: &mut [R],
+) {
+    let mut source = x;
+    let mut inner = 1;
+    for (axis, filter) in filters.iter().enumerate().rev() {
+        let Some(filter) = filter else {
+            inner *= dims[axis];
+            continue;
+        };
+        let outer: usize = dims[..axis].iter().product();
+        if axis == 0 {
+            return resample_axis(isa, filter, source, inner, y);
+        }
+        to.resize(outer * filter.output * inner, R::ZERO);
+        resample_axis(isa, filter, source, inner, to);
+        std::mem::swap(from, to);
+        source = from;
+        inner *= filter.output;
+    }
+}
+
+fn resample_axis<R: Real>(isa: Isa, filter: &Filter<R>, x: &[R], inner: usize, y: &mut [R]) {
+    let parts = x.chunks_exact(filter.input * inner).zip(y.chunks_exact_mut(filter.output * inner));
+    for (x, y) in parts {
+        if inner == 1 {
+            resample_line(isa, filter, x, y);
+        } else {
+            resample_rows(isa, filter, x, inner, y);
+        }
+    }
+}
+
+per_isa! {
+    /// `y[i] = Σₖ weights[k, i] · x[indices[k, i]]`
+    fn resample_line<R: Real>(filter: &Filter<R>, x: &[R], y: &mut [R]) where FMA {
+        assert_eq!((x.len(), y.len()), (filter.input, filter.output));
+        // SAFETY: `Filter::new` let no index in that is not below `input`, which is the length of `x`.
+        let at = |index: u32| unsafe { *x.get_unchecked(index as usize) };
+        if filter.taps == 2 {
+            let ((left, a), (right, b)) = (filter.tap(0), filter.tap(1));
+            for i in 0..y.len() {
+                y[i] = at(left[i]).mul_add::<FMA>(a[i], at(right[i]) * b[i]);
+            }
+            return;
+        }
+        y.fill(R::ZERO);
+        for k in 0..filter.taps {
+            let (indices, weights) = filter.tap(k);
+            for ((y, &index), &weight) in y.iter_mut().zip(indices).zip(weights) {
+                *y = at(index).mul_add::<FMA>(weight, *y);
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// Row `i` of `y [output, inner]` is `Σₖ weights[k, i]` · row `indices[k, i]` of `x [input, inner]`.
+    fn resample_rows<R: Real>(filter: &Filter<R>, x: &[R], inner: usize, y: &mut [R]) where FMA {
+        for (row, y) in y.chunks_exact_mut(inner).enumerate() {
+            match inner {
+                0..4 => sum_rows::<R, 1, FMA>(filter, row, x, y),
+                4..BLOCK => sum_rows::<R, 4, FMA>(filter, row, x, y),
+                _ => sum_rows::<R, BLOCK, FMA>(filter, row, x, y),
+            }
+        }
+    }
+}
+
+/// Sums `W` columns at a time; the last block overlaps the one before.
+#[inline(always)]
+fn sum_rows<R: Real, const W: usize, const FMA: bool>(filter: &Filter<R>, row: usize, x: &[R], y: &mut [R]) {
+    let inner = y.len();
+    let mut next = 0;
+    while next < inner {
+        let start = next.min(inner - W);
+        let mut sums = [R::ZERO; W];
+        for k in 0..filter.taps {
+            let (indices, weights) = filter.tap(k);
+            let row_of_x = &x[indices[row] as usize * inner + start..][..W];
+            for lane in 0..W {
+                sums[lane] = row_of_x[lane].mul_add::<FMA>(weights[row], sums[lane]);
+            }
+        }
+        y[start..start + W].copy_from_slice(&sums);
+        next += W;
+    }
+}
+
+/// `y[o, i, j] = x[o, rows[i], columns[j]]` of units of `unit` elements, for `x [outer, dims[0], dims[1], unit]`.
+///
+/// # Panics
+/// A place is outside its axis, or the lengths do not fit.
+pub fn take<T: Word>(
+    isa: Isa,
+    threads: &Threads,
+    x: &[T],
+    dims: [usize; 2],
+    unit: usize,
+    [rows, columns]: [&[u32]; 2],
+    y: &mut [T],
+) {
+    let [image, width] = [dims[0] * dims[1] * unit, columns.len() * unit];
+    let result = rows.len() * width;
+    assert!(
+        rows.iter().all(|&row| (row as usize) < dims[0]) && columns.iter().all(|&place| (place as usize) < dims[1])
+    );
+    if y.is_empty() {
+        return;
+    }
+    assert_eq!((y.len() % result, x.len()), (0, y.len() / result * image), "input and output are as many images");
+    let group = (TASK / result).max(1);
+    threads.for_each_chunk(y, group * result, |i, y| {
+        for (x, y) in x[i * group * image..].chunks_exact(image).zip(y.chunks_exact_mut(result)) {
+            for (i, &row) in rows.iter().enumerate() {
+                if i > 0 && rows[i - 1] == row {
+                    y.copy_within((i - 1) * width..i * width, i * width);
+                } else {
+                    let x = &x[row as usize * dims[1] * unit..][..dims[1] * unit];
+                    take_row(isa, x, unit, columns, &mut y[i * width..][..width]);
+                }
+            }
+        }
+    });
+}
+
+per_isa! {
+    fn take_row<T: Word>(x: &[T], unit: usize, columns: &[u32], y: &mut [T]) where FMA {
+        let is_doubled = unit == 1 && columns.len() == 2 * x.len();
+        if is_doubled && columns.iter().enumerate().all(|(i, &place)| place as usize == i / 2) {
+            for (i, &value) in x.iter().enumerate() {
+                y[2 * i] = value;
+                y[2 * i + 1] = value;
+            }
+        } else if unit == 1 {
+            for (y, &place) in y.iter_mut().zip(columns) {
+                *y = x[place as usize];
+            }
+        } else {
+            for (y, &place) in y.chunks_exact_mut(unit).zip(columns) {
+                y.copy_from_slice(&x[place as usize * unit..][..unit]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter with arbitrary places and weights.
+    fn filter(input: usize, output: usize, taps: usize) -> Filter<f32> {
+        Filter::new(input, output, taps, |place, k| {
+            (((place * input) / output.max(1) + 3 * k) % input, 0.3 + (place % 5) as f32 / 8.0 - k as f32 / 4.0)
+        })
+    }
+
+    fn data(len: usize) -> Vec<f32> {
+        (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e6 - 8.0).collect()
+    }
+
+    /// The sum over all axes at once, in `f64`.
+    fn element(x: &[f32], dims: &[usize], filters: &[Option<Filter<f32>>], mut at: usize) -> f64 {
+        let mut terms = vec![(0, 1.0)];
+        let mut stride = 1;
+        for (filter, &dim) in filters.iter().zip(dims).rev() {
+            let size = filter.as_ref().map_or(dim, |filter| filter.output);
+            let place = at % size;
+            at /= size;
+            let taps: Vec<(usize, f64)> = match filter {
+                None => vec![(place, 1.0)],
+                Some(filter) => (0..filter.taps)
+                    .map(|k| (filter.tap(k).0[place] as usize, f64::from(filter.tap(k).1[place])))
+                    .collect(),
+            };
+            let all = terms.iter().flat_map(|&(offset, weight)| {
+                taps.iter().map(move |&(place, other)| (offset + place * stride, weight * other))
+            });
+            terms = all.collect();
+            stride *= dim;
+        }
+        terms.iter().map(|&(offset, weight)| f64::from(x[offset]) * weight).sum()
+    }
+
+    #[test]
+    fn every_instruction_set_sums_every_axis() {
+        let cases: [(&[usize], Vec<Option<Filter<f32>>>); 7] = [
+            (&[2, 9], vec![None, Some(filter(9, 21, 2))]),
+            (&[3, 7, 5], vec![None, Some(filter(7, 3, 4)), None]),
+            (&[2, 6, 37], vec![None, Some(filter(6, 11, 2)), Some(filter(37, 50, 2))]),
+            (&[5, 6, 7], vec![Some(filter(5, 4, 3)), None, Some(filter(7, 9, 4))]),
+            (&[2, 5, 6, 3], vec![None, Some(filter(5, 10, 2)), Some(filter(6, 12, 2)), None]),
+            (&[2, 3], vec![None, Some(filter(3, 0, 2))]),
+            (&[2, 3], vec![None, None]),
+        ];
+        for (dims, filters) in cases {
+            let x = data(dims.iter().product());
+            let sizes = filters.iter().zip(dims).map(|(filter, &dim)| filter.as_ref().map_or(dim, |f| f.output));
+            let len = sizes.product();
+            let expected: Vec<f64> = (0..len).map(|at| element(&x, dims, &filters, at)).collect();
+            for (isa, threads) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 2)]) {
+                let mut y = vec![9.0; len];
+                resample(isa, &Threads::new(threads).unwrap(), &x, dims, &filters, &mut y);
+                for (at, (&y, expected)) in y.iter().zip(&expected).enumerate() {
+                    assert!((f64::from(y) - expected).abs() < 2e-5, "{isa:?} {dims:?} {at}: {y} {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn elements_are_taken_from_rows_and_columns() {
+        let (rows, doubled) = ([2, 0, 0, 1u32], [0, 0, 1, 1, 2, 2, 3, 3u32]);
+        let x: Vec<u16> = (0..48).collect();
+        for (columns, unit) in [(&doubled[..], 1), (&[3, 0, 2][..], 1), (&[1, 1, 0][..], 2)] {
+            for isa in Isa::available() {
+                let mut y = vec![999; 48 / 12 / unit * 4 * columns.len() * unit];
+                take(isa, &Threads::serial(), &x, [3, 4], unit, [&rows, columns], &mut y);
+                for (at, &y) in y.iter().enumerate() {
+                    let (at, element) = (at / unit, at % unit);
+                    let (row, image) = (at / columns.len() % 4, at / columns.len() / 4);
+                    let place = (image * 3 + rows[row] as usize) * 4 + columns[at % columns.len()] as usize;
+                    assert_eq!(usize::from(y), place * unit + element, "{isa:?} {columns:?} {at}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Pooling over windows of one or two spatial axes, and its inverse.
+
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::pool::{self, Divisor, Window};
+use half::{bf16, f16};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::padding::{output_size, output_size_ceil, Padding};
+use crate::axes;
+use crate::bail;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{element_count, room, Array, Value};
+
+/// The window of a pooling, and where it stops; one number for each of the one or two spatial axes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolWindow {
+    /// The elements of a window.
+    pub kernel: Vec<usize>,
+    /// The distances between windows.
+    pub strides: Vec<usize>,
+    /// The distances between a window's elements.
+    pub dilations: Vec<usize>,
+    /// What surrounds the input.
+    pub padding: Padding,
+    /// Whether a last window may reach past the padding, as long as it begins before it.
+    pub ceil: bool,
+}
+
+/// The largest element of each window; padding is never the largest. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the
+/// number of windows in place of the sizes; the optional second output has Y's shape and says where in X, as a whole, each
+/// element stands: the first of equals.
+///
+/// A NaN is never the largest; a window of padding or NaN alone gives −∞ or the least integer. Source:
+/// [ONNX MaxPool](https://onnx.ai/onnx/operators/onnx__MaxPool.html).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaxPool {
+    /// The window.
+    pub window: PoolWindow,
+    /// Whether the indices number the elements of an image column by column.
+    pub column_major: bool,
+}
+
+/// The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of the sizes.
+///
+/// Source: [ONNX AveragePool](https://onnx.ai/onnx/operators/onnx__AveragePool.html).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AveragePool {
+    /// The window.
+    pub window: PoolWindow,
+    /// Whether padding counts as zeros; what lies beyond it never counts.
+    pub count_padding: bool,
+}
+
+/// `(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of the
+/// sizes.
+///
+/// Source: [ONNX LpPool](https://onnx.ai/onnx/operators/onnx__LpPool.html).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LpPool {
+    /// The window.
+    pub window: PoolWindow,
+    /// The exponent, at least 1.
+    pub p: u32,
+}
+
+/// A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H, W]`, and,
+/// optionally, the output's shape (int64).
+///
+/// An index counts in the tensor that the window would pool to X: `(size − 1) × stride + kernel − pads` on each axis; where
+/// the output's shape is given, the element keeps its coordinates. Source:
+/// [ONNX MaxUnpool](https://onnx.ai/onnx/operators/onnx__MaxUnpool.html).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaxUnpool {
+    /// The elements of a window.
+    pub kernel: Vec<usize>,
+    /// The distances between windows.
+    pub strides: Vec<usize>,
+    /// `[before, after]` for each spatial axis.
+    pub pads: Vec<[usize; 2]>,
+}
+
+/// A line of partial results is not longer than this.
+const LONGEST_AXIS: usize = 1 << 28;
+
+impl PoolWindow {
+    /// The outputs' shape, where X's is known.
+    fn infer(&self, x: &TensorType) -> Result<TensorType> {
+        let lists = [self.strides.len(), self.dilations.len()];
+        let (1..=2, true) = (self.kernel.len(), lists == [self.kernel.len(); 2]) else {
+            bail!("a pooling window has one or two axes, found {self:?}");
+        };
+        let rank = 2 + self.kernel.len();
+        let Some(shape) = &x.shape else { return Ok(TensorType::ranked(x.dtype, rank)) };
+        if shape.len() != rank {
+            bail!("a window of {} spatial axes cannot pool a tensor of rank {}", rank - 2, shape.len());
+        }
+        let mut out = vec![shape[0].clone(), shape[1].clone()];
+        for a in 0..rank - 2 {
+            let window = x.size(2 + a).map(|size| self.axis(a, size)).transpose()?;
+            out.push(window.map(|window| Dim::Size(window.output)));
+        }
+        Ok(TensorType { dtype: x.dtype, shape: Some(out) })
+    }
+
+    /// How windows lie along spatial axis `a` of size `input`.
+    fn axis(&self, a: usize, input: usize) -> Result<Window> {
+        let [kernel, stride, dilation] = [self.kernel[a], self.strides[a], self.dilations[a]];
+        let padding = match &self.padding {
+            Padding::Explicit(pads) => Padding::Explicit(pads.get(a).copied().into_iter().collect()),
+            same => same.clone(),
+        };
+        let pads = padding.resolve(&[input], &[kernel], &[stride], &[dilation])?[0];
+        let size = if self.ceil { output_size_ceil } else { output_size };
+        let output = size(input, kernel, stride, dilation, pads)?;
+        // The distance of windows is only ever needed where there are two.
+        let stride = if output < 2 { 1 } else { stride };
+        let extent = super::padding::window_extent(kernel, dilation)?;
+        if input.max(extent).max(pads[0]).max(pads[1]) > LONGEST_AXIS {
+            bail!("a window of {extent} over {input} elements and {pads:?} of padding is too large");
+        }
+        Ok(Window { input, output, kernel, stride, dilation, pads })
+    }
+
+    /// How windows lie in a tensor of shape `dims`, along rows and columns, and the output's shape.
+    fn windows(&self, dims: &[usize]) -> Result<([Window; 2], Vec<usize>)> {
+        let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
+        if spatial.len() != self.kernel.len() {
+            bail!("a window of {} spatial axes cannot pool a tensor of shape {dims:?}", self.kernel.len());
+        }
+        let found = spatial.iter().enumerate().map(|(a, &size)| self.axis(a, size)).collect::<Result<Vec<_>>>()?;
+        let shape = [*n, *c].into_iter().chain(found.iter().map(|window| window.output)).collect();
+        Ok((
+            match found[..] {
+                // Long lines are fast ones.
+                [rows, Window::POINT] => [Window::POINT, rows],
+                [rows, columns] => [rows, columns],
+                [columns] => [Window::POINT, columns],
+                _ => bail!("a window of {} spatial axes", found.len()),
+            },
+            shape,
+        ))
+    }
+}
+
+fn require(op: &str, x: &TensorType, allowed: &[DType]) -> Result<()> {
+    if allowed.contains(&x.dtype) {
+        return Ok(());
+    }
+    bail!("{op} is not defined for {}; allowed are {allowed:?}", x.dtype)
+}
+
+const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::Bfloat16];
+
+impl Kernel for MaxPool {
+    fn arity(&self) -> Arity {
+        Arity { inputs: 1..=1, outputs: 1..=2 }
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let x = inputs.tensor(0)?;
+        require("MaxPool", x, &[&FLOATS[..], &[DType::Int8, DType::Uint8]].concat())?;
+        let y = self.window.infer(x)?;
+        let indices = TensorType { dtype: DType::Int64, shape: y.shape.clone() };
+        Ok([y, indices].into_iter().take(inputs.outputs).map(Type::Tensor).collect())
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let (windows, dims) = self.window.windows(x.dims())?;
+        dispatch!("MaxPool", x.dtype(), [f32, f64, f16, bf16, i8, u8], T => {
+            let mut y = room::<T>(&dims)?;
+            if call.outputs < 2 {
+                pool::max(Isa::get(), call.threads, &x.read::<T>()?, windows, &mut y);
+                return Ok(vec![Array::new(y, &dims)?.into()]);
+            }
+            let mut indices = room::<i64>(&dims)?;
+            pool::max_with_indices(call.threads, &x.read::<T>()?, windows, self.column_major, &mut y, &mut indices);
+            Ok(vec![Array::new(y, &dims)?.into(), Array::new(indices, &dims)?.into()])
+        })
+    }
+}
+
+impl Kernel for AveragePool {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        require("AveragePool", inputs.tensor(0)?, &FLOATS)?;
+        Ok(vec![Type::Tensor(self.window.infer(inputs.tensor(0)?)?)])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let (windows, dims) = self.window.windows(x.dims())?;
+        let by = if self.count_padding { Divisor::Padded } else { Divisor::Inside };
+        dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
+            let mut y = room::<T>(&dims)?;
+            pool::average(Isa::get(), call.threads, &x.read::<T>()?, windows, by, &mut y);
+            Ok(vec![Array::new(y, &dims)?.into()])
+        })
+    }
+}
+
+impl Kernel for LpPool {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        require("LpPool", inputs.tensor(0)?, &FLOATS)?;
+        if self.p == 0 {
+            bail!("LpPool needs an exponent of at least 1");
+        }
+        Ok(vec![Type::Tensor(self.window.infer(inputs.tensor(0)?)?)])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let (windows, dims) = self.window.windows(x.dims())?;
+        dispatch!("LpPool", x.dtype(), [f32, f64, f16, bf16], T => {
+            let mut y = room::<T>(&dims)?;
+            pool::lp(Isa::get(), call.threads, &x.read::<T>()?, windows, f64::from(self.p), &mut y);
+            Ok(vec![Array::new(y, &dims)?.into()])
+        })
+    }
+}
+
+impl MaxUnpool {
+    /// The shape that the indices count in.
+    fn unpooled(&self, dims: &[usize]) -> Result<Vec<usize>> {
+        let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
+        if [self.kernel.len(), self.strides.len(), self.pads.len()] != [spatial.len(); 3] {
+            bail!("a window of {} spatial axes cannot have pooled a tensor of shape {dims:?}", self.kernel.len());
+        }
+        let size = |a: usize| {
+            let steps = spatial[a].checked_sub(1)?.checked_mul(self.strides[a])?;
+            let end = steps.checked_add(self.kernel[a])?;
+            end.checked_sub(self.pads[a][0])?.checked_sub(self.pads[a][1])
+        };
+        let sizes = (0..spatial.len()).map(|a| {
+            size(a).ok_or_else(|| Error::op(format!("a window {self:?} cannot have pooled to a tensor of shape {dims:?}")))
+        });
+        [Ok(*n), Ok(*c)].into_iter().chain(sizes).collect()
+    }
+
+    fn run_as<T: Element>(&self, x: &Array, indices: &[i64], dims: &[usize]) -> Result<Array> {
+        let counted = self.unpooled(x.dims())?;
+        if counted.len() != dims.len() || counted.iter().zip(dims).any(|(counted, dim)| counted > dim) {
+            bail!("the output's shape {dims:?} has no room for {counted:?}");
+        }
+        let mut y = room::<T>(dims)?;
+        y.fill(bytemuck::Zeroable::zeroed());
+        let count = element_count(&counted)?;
+        for (&x, &index) in x.read::<T>()?.iter().zip(indices) {
+            let Some(index) = usize::try_from(index).ok().filter(|&index| index < count) else {
+                bail!("index {index} is not in a tensor of shape {counted:?}");
+            };
+            y[place(index, &counted, dims)] = x;
+        }
+        Array::new(y, dims)
+    }
+}
+
+/// Where in a tensor of shape `dims` the element stands that is element `index` of one of shape `counted`.
+fn place(index: usize, counted: &[usize], dims: &[usize]) -> usize {
+    let (mut rest, mut stride, mut place) = (index, 1, 0);
+    for (&counted, &dim) in counted.iter().zip(dims).rev() {
+        place += rest % counted * stride;
+        rest /= counted;
+        stride *= dim;
+    }
+    place
+}
+
+impl Kernel for MaxUnpool {
+    fn arity(&self) -> Arity {
+        Arity::inputs(2..=3)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let (x, indices) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        require("MaxUnpool", x, &FLOATS)?;
+        if indices.dtype != DType::Int64 {
+            bail!("MaxUnpool's indices are int64, found {}", indices.dtype);
+        }
+        if !(1..=2).contains(&self.kernel.len()) {
+            bail!("a pooling window has one or two axes, found {:?}", self.kernel);
+        }
+        let shape = match x.sizes() {
+            Some(sizes) => Some(TensorType::sized(x.dtype, &self.unpooled(&sizes)?)).filter(|_| inputs.len() < 3),
+            None => None,
+        };
+        Ok(vec![Type::Tensor(shape.unwrap_or_else(|| TensorType::ranked(x.dtype, 2 + self.kernel.len())))])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
+        if x.dims() != indices.dims() {
+            bail!("{:?} elements cannot have {:?} indices", x.dims(), indices.dims());
+        }
+        let dims = match call.optional_tensor(2)? {
+            Some(shape) => axes::dims(&shape.to_i64()?)?,
+            None => self.unpooled(x.dims())?,
+        };
+        let indices = indices.read::<i64>()?;
+        dispatch!("MaxUnpool", x.dtype(), [f32, f64, f16, bf16], T => {
+            Ok(vec![self.run_as::<T>(x, &indices, &dims)?.into()])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, run_outputs, tensor};
+
+    fn window(kernel: &[usize], strides: &[usize], pads: &[[usize; 2]], ceil: bool) -> PoolWindow {
+        PoolWindow {
+            kernel: kernel.to_vec(),
+            strides: strides.to_vec(),
+            dilations: vec![1; kernel.len()],
+            padding: Padding::Explicit(pads.to_vec()),
+            ceil,
+        }
+    }
+
+    fn numbers(dims: &[usize]) -> Value {
+        let data: Vec<f32> = (1..=dims.iter().product()).map(|i: usize| i as f32).collect();
+        tensor(&data, dims)
+    }
+
+    fn floats(value: &Value) -> (Vec<usize>, Vec<f32>) {
+        let array = value.tensor().unwrap();
+        (array.dims().to_vec(), array.read::<f32>().unwrap().to_vec())
+    }
+
+    #[test]
+    fn windows_of_one_and_two_axes_are_pooled() {
+        let cases: [(PoolWindow, &[usize], &[usize], &[f32], &[f32]); 4] = [
+            (window(&[3], &[2], &[[1, 0]], false), &[1, 1, 6], &[1, 1, 3], &[2.0, 4.0, 6.0], &[1.0, 3.0, 5.0]),
+            (window(&[3], &[2], &[[0, 0]], true), &[1, 1, 6], &[1, 1, 3], &[3.0, 5.0, 6.0], &[2.0, 4.0, 5.5]),
+            (window(&[2, 2], &[2, 1], &[[0, 0]; 2], false), &[1, 1, 2, 3], &[1, 1, 1, 2], &[5.0, 6.0], &[3.0, 4.0]),
+            (window(&[2, 1], &[2, 1], &[[0, 0]; 2], false), &[1, 2, 2, 1], &[1, 2, 1, 1], &[2.0, 4.0], &[1.5, 3.5]),
+        ];
+        for (window, input, output, most, mean) in cases {
+            let max = MaxPool { window: window.clone(), column_major: false };
+            let average = AveragePool { window, count_padding: true };
+            let x = numbers(input);
+            assert_eq!(floats(&run(&max, &[Some(x.clone())]).unwrap()), (output.to_vec(), most.to_vec()), "{max:?}");
+            assert_eq!(floats(&run(&average, &[Some(x)]).unwrap()), (output.to_vec(), mean.to_vec()), "{average:?}");
+        }
+    }
+
+    #[test]
+    fn a_norm_is_of_the_exponent() {
+        for (p, expected) in [(1, 7.0), (2, 5.0), (3, 91f32.cbrt())] {
+            let op = LpPool { window: window(&[2], &[1], &[[0, 0]], false), p };
+            let (_, y) = floats(&run(&op, &[Some(tensor(&[3f32, -4.0], &[1, 1, 2]))]).unwrap());
+            assert!((y[0] - expected).abs() < 1e-6, "p = {p}");
+        }
+    }
+
+    #[test]
+    fn what_was_pooled_is_put_back() {
+        let pool = MaxPool { window: window(&[2, 2], &[2, 2], &[[0, 0]; 2], false), column_major: false };
+        let pooled = run_outputs(&pool, &[Some(numbers(&[1, 2, 4, 4]))], 2).unwrap();
+        let indices = pooled[1].tensor().unwrap().read::<i64>().unwrap().to_vec();
+        assert_eq!(indices, [5, 7, 13, 15, 21, 23, 29, 31]);
+        let unpool = MaxUnpool { kernel: vec![2, 2], strides: vec![2, 2], pads: vec![[0, 0]; 2] };
+        let inputs = [Some(pooled[0].clone()), Some(pooled[1].clone())];
+        let (dims, y) = floats(&run(&unpool, &inputs).unwrap());
+        assert_eq!(dims, [1, 2, 4, 4]);
+        let expected: Vec<f32> = (0..32).map(|i| if indices.contains(&i) { i as f32 + 1.0 } else { 0.0 }).collect();
+        assert_eq!(y, expected);
+        let [x, i] = inputs;
+        let (_, y) = floats(&run(&unpool, &[x, i, Some(tensor(&[1i64, 2, 4, 5], &[4]))]).unwrap());
+        assert_eq!((y[6], y[8], y[16], y[26]), (6.0, 8.0, 14.0, 22.0));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let op = |kernel: &[usize]| MaxPool { window: window(kernel, kernel, &vec![[0, 0]; kernel.len()], false), column_major: false };
+        assert!(run(&op(&[2, 2, 2]), &[Some(numbers(&[1, 1, 2, 2, 2]))]).is_err());
+        assert!(run(&op(&[2]), &[Some(numbers(&[1, 1, 2, 2]))]).is_err());
+        assert!(run(&op(&[0]), &[Some(numbers(&[1, 1, 2]))]).is_err());
+        assert!(run(&op(&[usize::MAX]), &[Some(numbers(&[1, 1, 2]))]).is_err());
+        assert!(run(&op(&[2]), &[Some(tensor(&[1i64], &[1, 1, 1]))]).is_err());
+        let unpool = MaxUnpool { kernel: vec![2], strides: vec![2], pads: vec![[0, 0]] };
+        for index in [-1, 2] {
+            let inputs = [Some(numbers(&[1, 1, 1])), Some(tensor(&[index], &[1, 1, 1]))];
+            assert!(run(&unpool, &inputs).is_err());
+        }
+    }
+}

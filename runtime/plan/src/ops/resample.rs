@@ -1,0 +1,242 @@
+//! Where a place of a resized axis lies in the axis it was made from, and what it is made of there.
+
+use candle_plan_kernels::lanes::Real;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bail;
+use crate::error::Result;
+use crate::value::element_count;
+
+/// How a value is made of the places around a coordinate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub enum Interpolation {
+    /// The nearest place's.
+    Nearest(Rounding),
+    /// Interpolated between two places.
+    Linear,
+    /// Interpolated between four places, by cubic convolution with this coefficient (−0.75 and −0.5 are usual).
+    Cubic(f32),
+}
+
+/// Which place is the nearest to a coordinate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Rounding {
+    /// `⌊x⌋`
+    Floor,
+    /// `⌈x⌉`
+    Ceil,
+    /// The nearest, the lower one of two.
+    RoundPreferFloor,
+    /// The nearest, the higher one of two.
+    RoundPreferCeil,
+    /// `⌈x⌉` where the axis shrinks, else `⌊x⌋`: onnxruntime's way before opset 11.
+    CeilWhenShrinking,
+}
+
+/// Where a place `y` of the result lies in the source; `scale` is the axis's scale, `n` and `m` its old and new size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Coordinates {
+    /// `(y + ½) / scale − ½`
+    HalfPixel,
+    /// As `HalfPixel` about the centre: plus `n / 2 · (1 − m / (scale · n))`.
+    HalfPixelSymmetric,
+    /// As `HalfPixel`, but 0 where `m` is 1.
+    PytorchHalfPixel,
+    /// `(y + ½) / scale`
+    TfHalfPixelForNn,
+    /// `y · (n − 1) / (m − 1)`, but 0 where `m` is 1.
+    AlignCorners,
+    /// `y / scale`
+    Asymmetric,
+    /// `start · (n − 1) + y · (end − start) · (n − 1) / (m − 1)`, but the middle where `m` is 1.
+    TfCropAndResize,
+}
+
+/// How one axis is resized.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AxisMap {
+    pub input: usize,
+    pub output: usize,
+    pub scale: f32,
+    /// Start and end of the region to crop, in units of the axis.
+    pub region: [f32; 2],
+}
+
+impl AxisMap {
+    /// An axis that stays as it is.
+    pub fn identity(size: usize) -> AxisMap {
+        AxisMap { input: size, output: size, scale: 1.0, region: [0.0, 1.0] }
+    }
+
+    /// Gives the axis a scale, a size, or both.
+    pub fn resize(&mut self, scale: Option<f32>, size: Option<usize>, rounded: bool) -> Result<()> {
+        let scaled = |scale: f32| {
+            let size = self.input as f32 * scale;
+            (if rounded { (size + 0.5).floor() } else { size.floor() }) as usize
+        };
+        (self.scale, self.output) = match (scale, size) {
+            (Some(scale), size) => (scale, size.unwrap_or_else(|| scaled(scale))),
+            (None, Some(size)) if self.input == size => (1.0, size),
+            (None, Some(size)) => (size as f32 / self.input as f32, size),
+            (None, None) => bail!("neither a scale nor a size is given"),
+        };
+        if scale.is_some_and(|scale| !(scale > 0.0 && scale.is_finite())) {
+            bail!("{:?} is not a scale", self.scale);
+        }
+        element_count(&[self.output])?;
+        Ok(())
+    }
+
+    /// Refuses to make something of nothing; a filter is no wider than a few times the axis.
+    pub fn check(&self) -> Result<()> {
+        if self.input == 0 && self.output > 0 {
+            bail!("an axis of size 0 cannot be resized to {}", self.output);
+        }
+        if self.output > 0 && self.scale * (self.input as f32 + 1.0) < 0.5 {
+            bail!("a scale of {} leaves nothing of an axis of size {}", self.scale, self.input);
+        }
+        Ok(())
+    }
+
+    /// Where place `at` lies, computed in `R`.
+    pub fn coordinate<R: Real>(&self, by: Coordinates, at: usize) -> f64 {
+        let real = |v: f64| R::from_f64(v);
+        let [half, y, n, m] = [real(0.5), real(at as f64), real(self.input as f64), real(self.output as f64)];
+        let [scale, start, end] = [self.scale, self.region[0], self.region[1]].map(|v| real(f64::from(v)));
+        // The order of the operations, and their precision, are onnxruntime's: they decide which of two places is nearer.
+        let centre = (y + half) / scale;
+        let x = match by {
+            Coordinates::PytorchHalfPixel | Coordinates::AlignCorners if self.output == 1 => R::ZERO,
+            Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => centre - half,
+            Coordinates::HalfPixelSymmetric => {
+                let offset = n / real(2.0) * (R::ONE - m / (scale * n));
+                real(offset.to_f64() + (at as f64 + 0.5) / f64::from(self.scale) - 0.5)
+            }
+            Coordinates::TfHalfPixelForNn => centre,
+            Coordinates::AlignCorners => y * (n - R::ONE) / (m - R::ONE),
+            Coordinates::Asymmetric => y / scale,
+            Coordinates::TfCropAndResize if self.output == 1 => half * (start + end) * (n - R::ONE),
+            Coordinates::TfCropAndResize => start * (n - R::ONE) + y * (end - start) * (n - R::ONE) / (m - R::ONE),
+        };
+        x.to_f64()
+    }
+}
+
+impl Rounding {
+    /// The place nearest to a coordinate, which may lie outside the axis.
+    pub fn round(self, x: f64, shrinks: bool) -> i64 {
+        (match self {
+            Rounding::Floor => x.floor(),
+            Rounding::Ceil => x.ceil(),
+            Rounding::CeilWhenShrinking if shrinks => x.ceil(),
+            Rounding::CeilWhenShrinking => x.floor(),
+            Rounding::RoundPreferFloor => (x - 0.5).ceil(),
+            Rounding::RoundPreferCeil => (x + 0.5).floor(),
+        }) as i64
+    }
+}
+
+impl Interpolation {
+    /// Appends the places of an axis that a coordinate's value is a weighted sum of, with weights that sum up to 1.
+    ///
+    /// `antialias` widens the filter where the axis shrinks. Places outside the axis count as the outermost, or not at all.
+    pub(super) fn taps(
+        self,
+        x: f64,
+        map: &AxisMap,
+        antialias: bool,
+        exclude_outside: bool,
+        taps: &mut Vec<(usize, f64)>,
+    ) {
+        let last = map.input - 1;
+        let inside = |place: f64| place.clamp(0.0, last as f64) as usize;
+        let shrink = if antialias { f64::from(map.scale).min(1.0) } else { 1.0 };
+        match self {
+            Interpolation::Nearest(rounding) => taps.push((inside(rounding.round(x, map.scale < 1.0) as f64), 1.0)),
+            Interpolation::Linear if shrink == 1.0 => {
+                let x = x.clamp(0.0, last as f64);
+                let (low, high) = (inside(x), inside(x + 1.0));
+                let part = if low == high { 0.5 } else { x - low as f64 };
+                taps.extend([(low, 1.0 - part), (high, part)]);
+            }
+            Interpolation::Linear => {
+                filter(x, map, exclude_outside, 1.0 / shrink, |d| (1.0 - d * shrink).max(0.0), taps)
+            }
+            Interpolation::Cubic(a) => {
+                filter(x, map, exclude_outside, 2.0 / shrink, |d| cubic(d * shrink, f64::from(a)), taps);
+            }
+        }
+    }
+}
+
+/// Appends the places nearer than `reach` to `x`, weighted by their distance.
+fn filter(
+    x: f64,
+    map: &AxisMap,
+    exclude_outside: bool,
+    reach: f64,
+    weight: impl Fn(f64) -> f64,
+    taps: &mut Vec<(usize, f64)>,
+) {
+    let last = map.input as f64 - 1.0;
+    // Coordinates far outside have the outermost place alone.
+    let x = x.clamp(-reach - 1.0, last + reach + 1.0);
+    let (mut place, begin, mut total) = ((x - reach).floor() + 1.0, taps.len(), 0.0);
+    while place < x + reach {
+        if !exclude_outside || (0.0..=last).contains(&place) {
+            taps.push((place.clamp(0.0, last) as usize, weight((place - x).abs())));
+            total += weight((place - x).abs());
+        }
+        place += 1.0;
+    }
+    if total == 0.0 {
+        taps.truncate(begin);
+        taps.push((x.clamp(0.0, last) as usize, 1.0));
+        return;
+    }
+    for tap in &mut taps[begin..] {
+        tap.1 /= total;
+    }
+}
+
+/// The cubic convolution with coefficient `a`, at a distance of `d` places.
+fn cubic(d: f64, a: f64) -> f64 {
+    match d {
+        d if d <= 1.0 => ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0,
+        d if d < 2.0 => ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_round_as_they_are_told() {
+        use Rounding::*;
+        for (rounding, expected) in
+            [(Floor, [-1, 0, 1]), (Ceil, [0, 1, 2]), (RoundPreferFloor, [-1, 0, 1]), (RoundPreferCeil, [0, 1, 2])]
+        {
+            assert_eq!([-0.5, 0.5, 1.5].map(|x| rounding.round(x, false)), expected, "{rounding:?}");
+        }
+        assert_eq!([false, true].map(|shrinks| CeilWhenShrinking.round(1.25, shrinks)), [1, 2]);
+    }
+
+    #[test]
+    fn weights_sum_up_to_one() {
+        let map = AxisMap { input: 7, output: 3, scale: 0.4, region: [0.0, 1.0] };
+        for mode in [Interpolation::Linear, Interpolation::Cubic(-0.75)] {
+            for (antialias, exclude) in [(false, false), (false, true), (true, false), (true, true)] {
+                for x in [-1e9, -3.2, -0.4, 0.0, 2.0, 3.3, 6.4, 1e9] {
+                    let mut taps = Vec::new();
+                    mode.taps(x, &map, antialias, exclude, &mut taps);
+                    let total: f64 = taps.iter().map(|tap| tap.1).sum();
+                    assert!((total - 1.0).abs() < 1e-12, "{mode:?} {antialias} {exclude} {x}: {taps:?}");
+                    assert!(taps.iter().all(|tap| tap.0 < 7));
+                }
+            }
+        }
+    }
+}
