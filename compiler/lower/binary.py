@@ -67,9 +67,7 @@ _CHAINS: dict[str, tuple[ops.BinaryFunction, int]] = {
 
 
 def function_of(node: Node) -> ops.BinaryFunction | None:
-    """The function that a node of the default domain applies to each two elements; `None` for any other operator, and
-    for one of another number of inputs.
-    """
+    """The function that a node of the default domain applies to two inputs; `None` for any other node."""
     if node.domain != "" or len(node.inputs) != 2:
         return None
     if node.op_type in _CHAINS and node.op_type != "Mean":

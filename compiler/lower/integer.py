@@ -61,7 +61,7 @@ def _a_row_each(node: Node, build: PlanBuilder, values: Value | None) -> Value |
 
 
 def _float32(build: PlanBuilder, scale: Value) -> Value:
-    return scale if scale.dtype == "float32" else build(ops.Cast(to="float32", round="up", saturate=True), scale)
+    return scale if scale.dtype == "float32" else build(ops.Cast(to="float32", round="Up", saturate=True), scale)
 
 
 def _integers(build: PlanBuilder, numbers: list[int]) -> Value:

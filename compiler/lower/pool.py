@@ -1,4 +1,4 @@
-"""MaxPool, AveragePool, LpPool, MaxUnpool."""
+"""MaxPool, AveragePool, LpPool and their global forms; MaxUnpool."""
 
 from __future__ import annotations
 
@@ -39,11 +39,51 @@ def lp_pool(node: Node, build: PlanBuilder) -> Value:
     return build(ops.LpPool(window=_window(node), p=_exponent(node)), node.input(0))
 
 
+@lowers("GlobalAveragePool", newest=22)
+def global_average_pool(node: Node, build: PlanBuilder) -> Value:
+    """The mean over all spatial axes."""
+    return _reduce(node, build, "Mean")
+
+
+@lowers("GlobalMaxPool", newest=22)
+def global_max_pool(node: Node, build: PlanBuilder) -> Value:
+    """The maximum over all spatial axes."""
+    return _reduce(node, build, "Max")
+
+
+@lowers("GlobalLpPool", newest=22)
+def global_lp_pool(node: Node, build: PlanBuilder) -> Value:
+    """The norm over all spatial axes: a reduction for the usual exponents, else one window over known sizes."""
+    p = _exponent(node)
+    if p <= 2:
+        return _reduce(node, build, "L1" if p == 1 else "L2")
+    axes = _spatial_axes(node)
+    sizes = [size for size in (node.input(0).shape or ())[2:] if isinstance(size, int) and size > 0]
+    if len(sizes) != axes:
+        node.refuse("CC0205", f"GlobalLpPool of exponent {p} needs spatial sizes that are known")
+    ones, pads = [1] * axes, ops.Padding.Explicit([[0, 0]] * axes)
+    window = ops.PoolWindow(kernel=sizes, strides=ones, dilations=ones, padding=pads, ceil=False)
+    return build(ops.LpPool(window=window, p=p), node.input(0))
+
+
 def _exponent(node: Node) -> int:
     p = node.int("p", 2)
     if p < 1:
         node.refuse("CC0202", f"{node.op_type}'s exponent is {p}, which is not positive")
     return p
+
+
+def _spatial_axes(node: Node) -> int:
+    rank = node.input(0).rank
+    if rank is None or not 3 <= rank <= 4:
+        node.refuse("CC0205", f"{node.op_type} pools tensors of rank 3 or 4, found {node.input(0)}")
+    return rank - 2
+
+
+def _reduce(node: Node, build: PlanBuilder, function: ops.Reduction) -> Value:
+    axes = list(range(2, 2 + _spatial_axes(node)))
+    op = ops.Reduce(function=function, axes=axes, keepdims=True, noop_with_empty_axes=False)
+    return build(op, node.input(0))
 
 
 @lowers("MaxUnpool", newest=22)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
-_REDUCTIONS: dict[str, ops.Reduction] = {"none": "none", "add": "add", "mul": "mul", "min": "min", "max": "max"}
+_REDUCTIONS: dict[str, ops.Combination] = {"none": "none", "add": "add", "mul": "mul", "min": "min", "max": "max"}
 
 
 @lowers("ScatterElements", newest=18)
@@ -32,7 +32,7 @@ def tensor_scatter(node: Node, build: PlanBuilder) -> Value:
     return build(op, node.input(0), node.input(1), node.optional(2))
 
 
-def _reduction(node: Node) -> ops.Reduction:
+def _reduction(node: Node) -> ops.Combination:
     name = node.string("reduction", "none") if node.version >= 16 else "none"
     reduction = _REDUCTIONS.get(name)
     if reduction is None:

@@ -1,5 +1,5 @@
 """The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
-# ruff: noqa: D205, I001
+# ruff: noqa: I001
 
 from __future__ import annotations
 
@@ -35,6 +35,19 @@ ArgReduction: TypeAlias = Literal["ArgMax", "ArgMin"]
 
 
 @dataclass(frozen=True)
+class AveragePool(Op):
+    """The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of
+    the sizes.
+    """
+
+    count_padding: bool
+    """Whether padding counts as zeros; what lies beyond it never counts."""
+
+    window: PoolWindow
+    """The window."""
+
+
+@dataclass(frozen=True)
 class BatchNorm(Op):
     """`Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B,
     mean, var `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
@@ -42,6 +55,42 @@ class BatchNorm(Op):
 
     epsilon: float
     """ε"""
+
+
+@dataclass(frozen=True)
+class Binary(Op):
+    """`Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does."""
+
+    function: BinaryFunction
+    """The function."""
+
+
+BinaryFunction: TypeAlias = Literal[
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Pow",
+    "Mod",
+    "Fmod",
+    "Min",
+    "Max",
+    "PRelu",
+    "Equal",
+    "Less",
+    "LessOrEqual",
+    "Greater",
+    "GreaterOrEqual",
+    "And",
+    "Or",
+    "Xor",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "ShiftLeft",
+    "ShiftRight",
+]
+"""A function of two elements, `x` and `y`."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +147,33 @@ class CenterCropPad(Op):
 
     axes: list[int] | None = None
     """The axes; negative ones count from the end; absent: all."""
+
+
+@dataclass(frozen=True)
+class Clip(Op):
+    """`Y = min(max(X, low), high)`, with `low` and `high` from inputs 1 and 2, of one element each; an absent one
+    does not bound. Where `low > high` everything is `high`; NaN stays NaN.
+    """
+
+
+@dataclass(frozen=True)
+class Col2Im(Op):
+    """`Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where
+    it was taken.
+    """
+
+    dilations: list[int]
+    """The step inside the window on each axis."""
+
+    pads: list[list[int]]
+    """`[before, after]`: what surrounds the image on each axis."""
+
+    strides: list[int]
+    """The step of the window on each axis."""
+
+
+Combination: TypeAlias = Literal["none", "add", "mul", "min", "max"]
+"""What an update does to the element that stands at its place."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +237,87 @@ class ConstantValue(Struct):
     constant: ConstantId
 
     value: ValueId
+
+
+@dataclass(frozen=True)
+class Conv(Op):
+    """`Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
+    epilogue.
+    """
+
+    dilations: list[int]
+    """The step inside the window on each spatial axis."""
+
+    groups: int
+    """The number of groups."""
+
+    pads: AnyPadding
+    """What surrounds the input."""
+
+    strides: list[int]
+    """The step of the window on each spatial axis."""
+
+    epilogue: Program | None = None
+    """What finishes the result."""
+
+
+@dataclass(frozen=True)
+class ConvInteger(Op):
+    """`Y = conv(X − x_zero, W − w_zero) + B` in `int32`; the padding is `x_zero`."""
+
+    dilations: list[int]
+    """The step inside the window on each spatial axis."""
+
+    groups: int
+    """The number of groups."""
+
+    pads: AnyPadding
+    """What surrounds the input."""
+
+    strides: list[int]
+    """The step of the window on each spatial axis."""
+
+
+@dataclass(frozen=True)
+class ConvTranspose(Op):
+    """`Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`,
+    then the epilogue.
+    """
+
+    dilations: list[int]
+    """The step inside the window."""
+
+    groups: int
+    """The number of groups."""
+
+    output_padding: list[int]
+    """Elements added to the end of the output."""
+
+    pads: AnyPadding
+    """What is cut off the output."""
+
+    strides: list[int]
+    """The step between the outputs of neighbouring inputs, on each spatial axis."""
+
+    epilogue: Program | None = None
+    """What finishes the result."""
+
+    output_shape: list[int] | None = None
+    """The output's spatial sizes, instead of explicit pads."""
+
+
+Coordinates: TypeAlias = Literal[
+    "HalfPixel",
+    "HalfPixelSymmetric",
+    "PytorchHalfPixel",
+    "TfHalfPixelForNn",
+    "AlignCorners",
+    "Asymmetric",
+    "TfCropAndResize",
+]
+"""Where a place `y` of the result lies in the source; `scale` is the axis's scale, `n` and `m` its old and new
+size.
+"""
 
 
 @dataclass(frozen=True)
@@ -248,6 +405,22 @@ class DynamicQuantizeLinear(Op):
 
 
 @dataclass(frozen=True)
+class Einsum(Op):
+    """The product of the inputs' elements, summed over the axes that the equation's result does not name."""
+
+    equation: str
+    """The equation."""
+
+
+@dataclass(frozen=True)
+class Elementwise(Op):
+    """The result of a program on `float32` inputs, which broadcast to one shape as NumPy does."""
+
+    program: Program
+    """What is computed for each element; it begins with `Load`."""
+
+
+@dataclass(frozen=True)
 class Expand(Op):
     """`X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end,
     and those of size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.
@@ -314,6 +487,26 @@ class GatherNd(Op):
 
 
 @dataclass(frozen=True)
+class Gemm(Op):
+    """`Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked."""
+
+    alpha: float
+    """The factor of the product."""
+
+    beta: float
+    """The factor of `C`."""
+
+    trans_a: bool
+    """Whether `A` is given transposed."""
+
+    trans_b: bool
+    """Whether `B` is given transposed."""
+
+    epilogue: Program | None = None
+    """What finishes the result."""
+
+
+@dataclass(frozen=True)
 class GroupNorm(Op):
     """`Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring
     channels. X `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
@@ -354,6 +547,109 @@ class InstanceNorm(Op):
     """ε"""
 
 
+class Instruction:
+    """One step of a [`Program`]; `acc` is the accumulator."""
+
+    @dataclass(frozen=True)
+    class Load(Variant):
+        """`acc = operand`"""
+
+        value: AnyOperand
+
+    @dataclass(frozen=True)
+    class Save(Variant):
+        """`saved[i] = acc`"""
+
+        value: int
+
+    @dataclass(frozen=True)
+    class Unary(Variant):
+        """`acc = function(acc)`"""
+
+        value: AnyUnaryFunction
+
+    @dataclass(frozen=True)
+    class Binary(Variant):
+        """`acc = function(acc, operand)`"""
+
+        first: BinaryFunction
+        second: AnyOperand
+
+    @dataclass(frozen=True)
+    class Reverse(Variant):
+        """`acc = function(operand, acc)`"""
+
+        first: BinaryFunction
+        second: AnyOperand
+
+    @dataclass(frozen=True)
+    class Select(Variant):
+        """`acc = first operand if acc is true, else second operand`"""
+
+        first: AnyOperand
+        second: AnyOperand
+
+
+AnyInstruction: TypeAlias = (
+    Instruction.Load
+    | Instruction.Save
+    | Instruction.Unary
+    | Instruction.Binary
+    | Instruction.Reverse
+    | Instruction.Select
+)
+"""Any `Instruction`."""
+
+
+@dataclass(frozen=True)
+class Interpolate(Op):
+    """X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and,
+    each optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for
+    `TfCropAndResize`), `scales` (float32) and `sizes` (int64).
+    """
+
+    antialias: bool
+    """Whether, where an axis shrinks, the filter widens so that every place of X counts."""
+
+    coordinates: Coordinates
+    """Where a place of Y lies in X."""
+
+    exclude_outside: bool
+    """Whether places outside X count as nothing, and not as the outermost place."""
+
+    extrapolation: float
+    """The value of places outside the region, for `TfCropAndResize`."""
+
+    mode: AnyInterpolation
+    """How a value is made of the places around a coordinate."""
+
+    size_policy: SizePolicy
+    """What `sizes` mean."""
+
+    axes: list[int] | None = None
+    """The axes that the inputs are for; negative ones count from the end; null: all."""
+
+
+class Interpolation:
+    """How a value is made of the places around a coordinate."""
+
+    @dataclass(frozen=True)
+    class Nearest(Variant):
+        """The nearest place's."""
+
+        value: Rounding
+
+    @dataclass(frozen=True)
+    class Cubic(Variant):
+        """Interpolated between four places, by cubic convolution with this coefficient (−0.75 and −0.5 are usual)."""
+
+        value: float
+
+
+AnyInterpolation: TypeAlias = Interpolation.Nearest | Interpolation.Cubic | Literal["Linear"]
+"""Any `Interpolation`."""
+
+
 @dataclass(frozen=True)
 class LayerNorm(Op):
     """`Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis`
@@ -380,6 +676,19 @@ class Loop(Op):
 
 
 @dataclass(frozen=True)
+class LpPool(Op):
+    """`(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in
+    place of the sizes.
+    """
+
+    p: int
+    """The exponent, at least 1."""
+
+    window: PoolWindow
+    """The window."""
+
+
+@dataclass(frozen=True)
 class Lrn(Op):
     """`Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋
     before and ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
@@ -396,6 +705,51 @@ class Lrn(Op):
 
     size: int
     """The number of channels summed over, not 0."""
+
+
+@dataclass(frozen=True)
+class MatMul(Op):
+    """`Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast;
+    a vector is a row on the left and a column on the right, and its dimension is dropped from the result.
+    """
+
+    epilogue: Program | None = None
+    """What finishes the result."""
+
+
+@dataclass(frozen=True)
+class MatMulInteger(Op):
+    """`Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`."""
+
+
+@dataclass(frozen=True)
+class MaxPool(Op):
+    """The largest element of each window; padding is never the largest. X `[N, C, W]` or `[N, C, H, W]`; Y the
+    same with the number of windows in place of the sizes; the optional second output has Y's shape and says
+    where in X, as a whole, each element stands: the first of equals.
+    """
+
+    column_major: bool
+    """Whether the indices number the elements of an image column by column."""
+
+    window: PoolWindow
+    """The window."""
+
+
+@dataclass(frozen=True)
+class MaxUnpool(Op):
+    """A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H,
+    W]`, and, optionally, the output's shape (int64).
+    """
+
+    kernel: list[int]
+    """The elements of a window."""
+
+    pads: list[list[int]]
+    """`[before, after]` for each spatial axis."""
+
+    strides: list[int]
+    """The distances between windows."""
 
 
 @dataclass(frozen=True)
@@ -422,6 +776,32 @@ class OneHot(Op):
 
     axis: int
     """The place of the new axis in the result; a negative one counts from the end."""
+
+
+class Operand:
+    """What an instruction reads beside the accumulator."""
+
+    @dataclass(frozen=True)
+    class Input(Variant):
+        """The step's input of this index."""
+
+        value: int
+
+    @dataclass(frozen=True)
+    class Constant(Variant):
+        """A finite number."""
+
+        value: float
+
+    @dataclass(frozen=True)
+    class Saved(Variant):
+        """What [`Instruction::Save`] put into this slot."""
+
+        value: int
+
+
+AnyOperand: TypeAlias = Operand.Input | Operand.Constant | Operand.Saved
+"""Any `Operand`."""
 
 
 @dataclass(frozen=True)
@@ -479,6 +859,20 @@ PadMode: TypeAlias = Literal["constant", "edge", "reflect", "wrap"]
 """What padding shows."""
 
 
+class Padding:
+    """What surrounds the input of a sliding window."""
+
+    @dataclass(frozen=True)
+    class Explicit(Variant):
+        """`[before, after]` for each spatial axis."""
+
+        value: list[list[int]]
+
+
+AnyPadding: TypeAlias = Padding.Explicit | Literal["SameUpper", "SameLower"]
+"""Any `Padding`."""
+
+
 @dataclass(frozen=True)
 class Plan(Struct):
     """A compiled model."""
@@ -500,6 +894,34 @@ class Plan(Struct):
 
     source_sha256: str
     """SHA-256 of the model file the plan was compiled from, in hexadecimal."""
+
+
+@dataclass(frozen=True)
+class PoolWindow(Struct):
+    """The window of a pooling, and where it stops; one number for each of the one or two spatial axes."""
+
+    ceil: bool
+    """Whether a last window may reach past the padding, as long as it begins before it."""
+
+    dilations: list[int]
+    """The distances between a window's elements."""
+
+    kernel: list[int]
+    """The elements of a window."""
+
+    padding: AnyPadding
+    """What surrounds the input."""
+
+    strides: list[int]
+    """The distances between windows."""
+
+
+@dataclass(frozen=True)
+class Program(Struct):
+    """A sequence of instructions on the accumulator; the result is the accumulator after the last one."""
+
+    code: list[AnyInstruction]
+    """The instructions, in order."""
 
 
 @dataclass(frozen=True)
@@ -554,16 +976,19 @@ Reduction: TypeAlias = Literal["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", 
 """What [`Reduce`] computes of the elements `x` along the reduced axes."""
 
 
-Reduction2: TypeAlias = Literal["none", "add", "mul", "min", "max"]
-"""What an update does to the element that stands at its place."""
-
-
 @dataclass(frozen=True)
 class RegexFullMatch(Op):
     """Whether each string of `X`, as a whole, matches a regular expression: `bool` of `X`'s shape."""
 
     pattern: str
     """The expression, in [RE2's syntax](https://github.com/google/re2/wiki/Syntax)."""
+
+
+@dataclass(frozen=True)
+class Requantize(Op):
+    """`Y = saturate(round(X · a_scale · b_scale ÷ y_scale) + y_zero)`, ties to even, the factors combined first,
+    in `float32`.
+    """
 
 
 @dataclass(frozen=True)
@@ -626,6 +1051,10 @@ Round: TypeAlias = Literal["Up", "Down", "Nearest"]
 """How a power of two is chosen for a number."""
 
 
+Rounding: TypeAlias = Literal["Floor", "Ceil", "RoundPreferFloor", "RoundPreferCeil", "CeilWhenShrinking"]
+"""Which place is the nearest to a coordinate."""
+
+
 @dataclass(frozen=True)
 class Scan(Op):
     """Runs `body` once for each slice of the scanned inputs."""
@@ -664,7 +1093,7 @@ class ScatterElements(Op):
     axis: int
     """The axis; a negative one counts from the end."""
 
-    reduction: Reduction2
+    reduction: Combination
     """What an update does to the element that stands there."""
 
 
@@ -675,7 +1104,7 @@ class ScatterNd(Op):
     repeat, updates follow their order.
     """
 
-    reduction: Reduction2
+    reduction: Combination
     """What an update does to the element that stands there."""
 
 
@@ -732,6 +1161,10 @@ class Size(Op):
     """The number of `X`'s elements, as `int64 []`. Source: [ONNX
     Size](https://onnx.ai/onnx/operators/onnx__Size.html).
     """
+
+
+SizePolicy: TypeAlias = Literal["Stretch", "NotLarger", "NotSmaller"]
+"""What becomes of the ratio of the sizes."""
 
 
 @dataclass(frozen=True)
@@ -950,6 +1383,135 @@ AnyType: TypeAlias = Type.Tensor | Type.Sequence | Type.Optional
 
 
 @dataclass(frozen=True)
+class Unary(Op):
+    """`Y = function(X)`, element by element; `IsNaN` and `IsInf` give booleans."""
+
+    function: AnyUnaryFunction
+    """The function."""
+
+
+class UnaryFunction:
+    """A function of one element. Parameters are `f32`, as ONNX attributes are."""
+
+    @dataclass(frozen=True)
+    class Swish(Variant):
+        """`x / (1 + exp(-alpha·x))`"""
+
+        alpha: float
+
+    @dataclass(frozen=True)
+    class LeakyRelu(Variant):
+        """`x` if `x ≥ 0`, else `alpha·x`"""
+
+        alpha: float
+
+    @dataclass(frozen=True)
+    class Elu(Variant):
+        """`x` if `x ≥ 0`, else `alpha·(eˣ - 1)`"""
+
+        alpha: float
+
+    @dataclass(frozen=True)
+    class Selu(Variant):
+        """`gamma·x` if `x > 0`, else `gamma·alpha·(eˣ - 1)`"""
+
+        alpha: float
+        gamma: float
+
+    @dataclass(frozen=True)
+    class Celu(Variant):
+        """`max(0, x) + min(0, alpha·(exp(x/alpha) - 1))`"""
+
+        alpha: float
+
+    @dataclass(frozen=True)
+    class HardSigmoid(Variant):
+        """`max(0, min(1, alpha·x + beta))`"""
+
+        alpha: float
+        beta: float
+
+    @dataclass(frozen=True)
+    class ThresholdedRelu(Variant):
+        """`x` if `x > alpha`, else 0"""
+
+        alpha: float
+
+    @dataclass(frozen=True)
+    class Shrink(Variant):
+        """`x + bias` if `x < -lambd`, `x - bias` if `x > lambd`, else 0"""
+
+        bias: float
+        lambd: float
+
+    @dataclass(frozen=True)
+    class Clip(Variant):
+        """`min(max(x, min), max)`; NaN stays NaN."""
+
+        max: float
+        min: float
+
+    @dataclass(frozen=True)
+    class IsInf(Variant):
+        """True where `x` is an infinity of a sign that counts"""
+
+        negative: bool
+        positive: bool
+
+
+AnyUnaryFunction: TypeAlias = (
+    UnaryFunction.Swish
+    | UnaryFunction.LeakyRelu
+    | UnaryFunction.Elu
+    | UnaryFunction.Selu
+    | UnaryFunction.Celu
+    | UnaryFunction.HardSigmoid
+    | UnaryFunction.ThresholdedRelu
+    | UnaryFunction.Shrink
+    | UnaryFunction.Clip
+    | UnaryFunction.IsInf
+    | Literal[
+        "Abs",
+        "Neg",
+        "Sign",
+        "Ceil",
+        "Floor",
+        "Round",
+        "Sqrt",
+        "Reciprocal",
+        "Square",
+        "Exp",
+        "Log",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Asin",
+        "Acos",
+        "Atan",
+        "Sinh",
+        "Cosh",
+        "Tanh",
+        "Asinh",
+        "Acosh",
+        "Atanh",
+        "Erf",
+        "Sigmoid",
+        "Relu",
+        "Softplus",
+        "Softsign",
+        "HardSwish",
+        "Mish",
+        "Gelu",
+        "GeluTanh",
+        "IsNaN",
+        "Not",
+        "BitwiseNot",
+    ]
+)
+"""Any `UnaryFunction`."""
+
+
+@dataclass(frozen=True)
 class Unique(Op):
     """The different rows of `axis` of `X` (without `axis`: the different elements), and three `int64` lists: where
     each stands first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal,
@@ -984,3 +1546,10 @@ class ValueInfo(Struct):
     name: str
 
     type: AnyType
+
+
+@dataclass(frozen=True)
+class Where(Op):
+    """`Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as
+    NumPy does.
+    """

@@ -7,6 +7,7 @@ use half::{bf16, f16};
 
 use crate::isa::Isa;
 use crate::lanes::{load, per_isa, store, Real};
+use crate::reduce::Number;
 use crate::threads::Threads;
 
 /// How windows lie along one axis.

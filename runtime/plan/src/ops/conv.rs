@@ -251,8 +251,8 @@ pub(super) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Res
     let mut shape = vec![None; rank];
     shape[0] = x.shape.as_ref().and_then(|dims| dims[0].clone());
     shape[1] = w.size(0).map(Dim::Size);
-    for a in 2..rank {
-        shape[a] = infer_axis(window, x, w, a)?;
+    for (axis, dim) in shape.iter_mut().enumerate().skip(2) {
+        *dim = infer_axis(window, x, w, axis)?;
     }
     Ok(Type::Tensor(TensorType { dtype, shape: Some(shape) }))
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::resize::{resample, take, Filter};
 use candle_plan_kernels::threads::Threads;
@@ -176,7 +177,7 @@ impl Interpolate {
             return Ok(bytemuck::Zeroable::zeroed());
         }
         dispatch!("an extrapolation value", dtype, [f32, f16, bf16, f64, u8, i8, i16, u16, i32, u32], T => {
-            let value = Array::new(T::narrow(vec![Real::from_f64(f64::from(self.extrapolation))], false), &[1])?;
+            let value = Array::new(T::narrow(vec![Number::from_f64(f64::from(self.extrapolation))], false), &[1])?;
             let bits = words::read::<W>(&value)?;
             bits.first().copied().ok_or_else(|| Error::op("no value"))
         })

@@ -29,13 +29,13 @@ pub struct ScatterElements {
     /// The axis; a negative one counts from the end.
     pub axis: i64,
     /// What an update does to the element that stands there.
-    pub reduction: Reduction,
+    pub reduction: Combination,
 }
 
 /// What an update does to the element that stands at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reduction {
+pub enum Combination {
     /// It takes its place.
     None,
     /// It is added (booleans: or).
@@ -88,7 +88,7 @@ impl Kernel for ScatterElements {
 #[serde(deny_unknown_fields)]
 pub struct ScatterNd {
     /// What an update does to the element that stands there.
-    pub reduction: Reduction,
+    pub reduction: Combination,
 }
 
 impl Kernel for ScatterNd {
@@ -167,7 +167,7 @@ impl Kernel for TensorScatter {
         }
         let places = self.places(dims, axis, new[axis], &first)?;
         let run = dims[axis + 1..].iter().product();
-        target.write(&places, run, Reduction::None)
+        target.write(&places, run, Combination::None)
     }
 }
 
@@ -231,10 +231,10 @@ impl Target {
     }
 
     /// Writes one run of updates at each place; every run lies inside the tensor.
-    fn write(self, places: &[usize], run: usize, reduction: Reduction) -> Result<Vec<Value>> {
+    fn write(self, places: &[usize], run: usize, reduction: Combination) -> Result<Vec<Value>> {
         let dtype = self.array().dtype();
         let result = if self.mine { self.array().clone() } else { words::copy(self.array())? };
-        if reduction == Reduction::None {
+        if reduction == Combination::None {
             by_width!(dtype, W => {
                 let updates = words::read::<W>(self.updates())?;
                 words::update::<W>(&result, |data| scatter_runs(data, places, run, &updates, |_, update| update))
@@ -244,9 +244,9 @@ impl Target {
                 let updates = self.updates().read::<T>()?;
                 result.update::<T>(|data| {
                     match reduction {
-                        Reduction::Add => scatter_runs(data, places, run, &updates, Reduce::add),
-                        Reduction::Mul => scatter_runs(data, places, run, &updates, Reduce::mul),
-                        Reduction::Min => scatter_runs(data, places, run, &updates, Reduce::min),
+                        Combination::Add => scatter_runs(data, places, run, &updates, Reduce::add),
+                        Combination::Mul => scatter_runs(data, places, run, &updates, Reduce::mul),
+                        Combination::Min => scatter_runs(data, places, run, &updates, Reduce::min),
                         _ => scatter_runs(data, places, run, &updates, Reduce::max),
                     }
                     Ok(())
@@ -319,22 +319,22 @@ mod tests {
             [x.clone(), tensor(indices, dims), tensor(&updates, dims)]
         };
         let op = |axis, reduction| ScatterElements { axis, reduction };
-        let cases: [(i64, Reduction, &[i64], &[usize], Option<[i32; 6]>); 8] = [
-            (1, Reduction::None, &[2, 0, -1, 1], &[2, 2], Some([11, 2, 10, 4, 13, 12])),
-            (0, Reduction::None, &[1, 0, 1], &[1, 3], Some([1, 11, 3, 10, 5, 12])),
-            (-1, Reduction::Add, &[0, 0, 0], &[1, 3], Some([34, 2, 3, 4, 5, 6])),
-            (1, Reduction::Mul, &[2], &[1, 1], Some([1, 2, 30, 4, 5, 6])),
-            (1, Reduction::Min, &[0, 1], &[1, 2], Some([1, 2, 3, 4, 5, 6])),
-            (1, Reduction::Max, &[0, 1], &[1, 2], Some([10, 11, 3, 4, 5, 6])),
-            (1, Reduction::None, &[3], &[1, 1], None),
-            (0, Reduction::None, &[0], &[1], None),
+        let cases: [(i64, Combination, &[i64], &[usize], Option<[i32; 6]>); 8] = [
+            (1, Combination::None, &[2, 0, -1, 1], &[2, 2], Some([11, 2, 10, 4, 13, 12])),
+            (0, Combination::None, &[1, 0, 1], &[1, 3], Some([1, 11, 3, 10, 5, 12])),
+            (-1, Combination::Add, &[0, 0, 0], &[1, 3], Some([34, 2, 3, 4, 5, 6])),
+            (1, Combination::Mul, &[2], &[1, 1], Some([1, 2, 30, 4, 5, 6])),
+            (1, Combination::Min, &[0, 1], &[1, 2], Some([1, 2, 3, 4, 5, 6])),
+            (1, Combination::Max, &[0, 1], &[1, 2], Some([10, 11, 3, 4, 5, 6])),
+            (1, Combination::None, &[3], &[1, 1], None),
+            (0, Combination::None, &[0], &[1], None),
         ];
         for (axis, reduction, indices, dims, expected) in cases {
             let y = found::<i32>(&op(axis, reduction), &inputs(indices, dims));
             assert_eq!(y, expected.map(Vec::from), "{axis} {reduction:?} {indices:?}");
         }
         let misfit = [x.clone(), tensor(&[0i64], &[1, 1]), tensor(&[1i32, 2], &[1, 2])];
-        assert_eq!(found::<i32>(&op(0, Reduction::None), &misfit), None);
+        assert_eq!(found::<i32>(&op(0, Combination::None), &misfit), None);
     }
 
     #[test]
@@ -342,14 +342,14 @@ mod tests {
         let x = tensor(&[1f32, 2.0, 3.0, 4.0], &[2, 2]);
         let op = |reduction| ScatterNd { reduction };
         let rows = [x.clone(), tensor(&[-1i64, 1], &[2, 1]), tensor(&[5f32, 6.0, 7.0, 8.0], &[2, 2])];
-        assert_eq!(found::<f32>(&op(Reduction::None), &rows), Some(vec![1.0, 2.0, 7.0, 8.0]));
-        assert_eq!(found::<f32>(&op(Reduction::Add), &rows), Some(vec![1.0, 2.0, 15.0, 18.0]));
+        assert_eq!(found::<f32>(&op(Combination::None), &rows), Some(vec![1.0, 2.0, 7.0, 8.0]));
+        assert_eq!(found::<f32>(&op(Combination::Add), &rows), Some(vec![1.0, 2.0, 15.0, 18.0]));
         let points = [x.clone(), tensor(&[0i64, 1, 1, 0], &[2, 2]), tensor(&[f32::NAN, 9.0], &[2])];
-        assert_eq!(found::<f32>(&op(Reduction::Max), &points).map(|y| (y[1].is_nan(), y[2])), Some((true, 9.0)));
+        assert_eq!(found::<f32>(&op(Combination::Max), &points).map(|y| (y[1].is_nan(), y[2])), Some((true, 9.0)));
         let bad = [x.clone(), tensor(&[0i64, 2], &[1, 2]), tensor(&[0f32], &[1])];
-        assert_eq!(found::<f32>(&op(Reduction::None), &bad), None);
+        assert_eq!(found::<f32>(&op(Combination::None), &bad), None);
         let misfit = [x, tensor(&[0i64], &[1, 1]), tensor(&[0f32], &[1])];
-        assert_eq!(found::<f32>(&op(Reduction::None), &misfit), None);
+        assert_eq!(found::<f32>(&op(Combination::None), &misfit), None);
     }
 
     #[test]
