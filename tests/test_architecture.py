@@ -52,6 +52,15 @@ RUST = sorted(
     for path in (ROOT / "runtime").rglob("*.rs")
     if not {"target", "tests", "benches"} & {*path.relative_to(ROOT).parts}
 )
+OVER_BUDGET = {
+    "runtime/kernels/src/pool.rs": "the kernels of maxima and of means want a file each",
+    "runtime/kernels/src/pool.rs max_with_indices": "one loop nest",
+    "runtime/kernels/src/elementwise/float.rs unary": "a table: one line a function",
+    "runtime/kernels/src/program/machine.rs step": "a table: one line an instruction",
+    "runtime/kernels/src/program/unary.rs apply": "a table: one line a function",
+}
+"""What is too long, and why; a line of something that is not fails."""
+
 GENERATED = {ROOT / "compiler/plan/ops.py"}
 UNWANTED_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\b(todo|unimplemented|dbg)!")
 UNWANTED_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
@@ -132,15 +141,16 @@ def without_tests(source: str) -> str:
 @pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_are_short(path: Path) -> None:
     if path not in GENERATED:
-        lines = len(without_tests(path.read_text()).splitlines())
-        assert lines <= FILE_LINES, f"{path.relative_to(ROOT)} has {lines} lines: split it"
+        name, lines = str(path.relative_to(ROOT)), len(without_tests(path.read_text()).splitlines())
+        assert (lines > FILE_LINES) == (name in OVER_BUDGET), f"{name} has {lines} lines"
 
 
 @pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))
 def test_functions_fit_a_screen(path: Path) -> None:
     functions = python_functions(path) if path.suffix == ".py" else rust_functions(path)
-    long = [f"{name}: {lines} lines" for name, lines in functions if lines > FUNCTION_LINES and path not in GENERATED]
-    assert not long, f"{path.relative_to(ROOT)}: {long}"
+    file = path.relative_to(ROOT)
+    long = {f"{file} {name}" for name, lines in functions if lines > FUNCTION_LINES and path not in GENERATED}
+    assert long == {name for name in OVER_BUDGET if name.startswith(f"{file} ")}
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:

@@ -26,7 +26,7 @@ Schema = dict[str, Any]
 
 _SCALARS = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 _HEADER = '''"""The types of a plan, as Python writes them. GENERATED from Rust by `make generate`: do not edit."""
-# ruff: noqa: D205, I001
+# ruff: noqa: I001
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def refusal(node_model, op_type, inputs, **arguments):
 def test_refusals(node_model):
     inputs = batch_inputs(normal(1, 2, 3, 3, 3))
     assert "3-D" in refusal(node_model, "BatchNormalization", inputs, opset=15)
-    assert "3-D" in refusal(node_model, "InstanceNormalization", inputs[:3], opset=6)
+    assert "3-D" in refusal(node_model, "InstanceNormalization", inputs[:3], opset=22)
     inputs = batch_inputs(normal(1, 2, 3))
     training = {"training_mode": 1}
     message = refusal(node_model, "BatchNormalization", inputs, opset=15, attributes=training, outputs=3)
