@@ -100,10 +100,20 @@ macro_rules! floats {
 }
 
 floats! {
-    f16: false, f16::to_f32, f16::to_f64, |s: S| if S::IS_WIDE { f16::from_f64(s.to_f64()) } else { f16::from_f32(s.to_f32()) };
-    bf16: false, bf16::to_f32, bf16::to_f64, |s: S| if S::IS_WIDE { bf16::from_f64(s.to_f64()) } else { bf16::from_f32(s.to_f32()) };
+    f16: false, f16::to_f32, f16::to_f64, |s: S| if S::IS_WIDE { f16::from_f32(to_odd(s.to_f64())) } else { f16::from_f32(s.to_f32()) };
+    bf16: false, bf16::to_f32, bf16::to_f64, |s: S| if S::IS_WIDE { bf16::from_f32(to_odd(s.to_f64())) } else { bf16::from_f32(s.to_f32()) };
     f32: false, |x| x, f64::from, |s: S| s.to_f32();
     f64: true, |x| x as f32, |x| x, |s: S| s.to_f64();
+}
+
+/// `x` rounded to odd: rounding the result once more, to 16 bits, gives what rounding `x` would.
+fn to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    if !near.is_finite() || f64::from(near) == x {
+        return near;
+    }
+    let beyond = u32::from(f64::from(near).abs() > x.abs());
+    f32::from_bits((near.to_bits() - beyond) | 1)
 }
 
 fn truncate_i32(x: f64) -> i32 {

@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(back(DType::Int4), [7.0, -1.0, 0.0, 7.0, 4.0]);
         assert_eq!(back(DType::Uint2), [3.0, 3.0, 0.0, 3.0, 0.0]);
         assert_eq!(back(DType::Bool), [1.0, 1.0, 1.0, 1.0, 1.0]);
-        assert_eq!(back(DType::Float8E5M2), [-8.0, -1.0, 0.4375, 7.0, 96.0]);
+        assert_eq!(back(DType::Float8E5M2), [-8.0, -1.0, 0.375, 7.0, 96.0]);
         assert_eq!(back(DType::Float4E2M1Fn), [-6.0, -1.0, 0.5, 6.0, 6.0]);
         assert_eq!(back(DType::Float64), [-9.0, -1.0, 0.4f32, 7.0, 100.0]);
     }
