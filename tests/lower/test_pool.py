@@ -84,6 +84,16 @@ def test_one_axis(check_node, op_type):
         check_node(op_type, [image(2, 3, 41)], opset=12, attributes=window, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("op_type", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])
+@pytest.mark.parametrize("shape", [(2, 3, 7, 9), (2, 3, 100)])
+def test_global(check_node, op_type, shape):
+    check_node(op_type, [image(*shape)], opset=13, rtol=1e-5, atol=1e-5)
+
+
+def test_global_norm_of_any_exponent(check_node):
+    check_node("GlobalLpPool", [image(2, 3, 7, 9)], opset=13, attributes={"p": 3}, symbolic=False, rtol=1e-5, atol=1e-5)
+
+
 def test_unpool(check_node):
     x, indices = image(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]])
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}

@@ -116,14 +116,16 @@ impl ConvTranspose {
         Array::new(out, &dims)
     }
 
-    /// Weights do not depend on the image: one of no size stands for all.
+    /// Weights do not depend on the image nor on what is cut off the output: one element, uncut, stands for all.
     fn pack(&self, w: &Array) -> Result<TransposedWeights> {
         let mut x = w.dims().to_vec();
         check_ranks(x.len(), x.len())?;
         self.check_lists(x.len() - 2)?;
         (x[1], x[0]) = (x[0], 1);
         x[2..].fill(1);
-        let shape = self.shape(&x, w.dims(), None)?;
+        let uncut = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
+        let uncut = ConvTranspose { pads: uncut, output_shape: None, epilogue: None, ..self.clone() };
+        let shape = uncut.shape(&x, w.dims(), None)?;
         Ok(TransposedWeights::new(Isa::get(), &shape, &w.read::<f32>()?))
     }
 
@@ -230,6 +232,7 @@ mod tests {
             (plain(1), vec![1., 2., 5., 4., 6.]),
             (ConvTranspose { output_padding: vec![1], ..plain(1) }, vec![1., 2., 5., 4., 6., 0.]),
             (ConvTranspose { pads: Padding::Explicit(vec![[1, 0]]), ..plain(1) }, vec![2., 5., 4., 6.]),
+            (ConvTranspose { pads: Padding::Explicit(vec![[2, 2]]), ..plain(1) }, vec![5.]),
             (ConvTranspose { pads: Padding::SameUpper, ..plain(1) }, vec![1., 2., 5., 4.]),
             (ConvTranspose { pads: Padding::SameLower, ..plain(1) }, vec![2., 5., 4., 6.]),
             (ConvTranspose { output_shape: Some(vec![4]), ..plain(1) }, vec![2., 5., 4., 6.]),
