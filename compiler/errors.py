@@ -23,8 +23,8 @@ PAGES = {
     "CC0102": "The file cannot be read: it does not exist, is a directory, or permission is missing.",
     "CC0103": "External data cannot be loaded. Weights outside the .onnx file must lie inside the model's own folder, "
     "and be as long as the model says. A path that leaves the folder is refused, because a model is not trusted.",
-    "CC0104": "The model imports an opset that this version does not know: opset 7 of the standard domain is the "
-    "oldest, the newest is that of the installed onnx package. Upgrade onnx, or export with a known opset.",
+    "CC0104": "The model imports an opset that this version does not know. The "
+    "newest is that of the installed onnx package: upgrade onnx, or export with a known opset.",
     "CC0105": "The graph has a cycle: a node needs, through others, its own output. ONNX graphs have none.",
     "CC0106": "The graph is broken: a value is used that nothing defines, or two nodes define one name.",
     "CC0107": "A model-local function calls itself. ONNX functions may not be recursive.",

@@ -14,6 +14,7 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "default_of",
+    "defaults",
     "function_body",
     "is_commutative",
     "is_deterministic",
@@ -22,7 +23,7 @@ __all__ = [
     "since_version",
 ]
 
-OLDEST = 7
+OLDEST = 1
 """The oldest opset of the standard domain that is read."""
 NEWEST: int = onnx.defs.onnx_opset_version()
 """The newest opset of the standard domain that the onnx package knows."""
@@ -82,6 +83,20 @@ def default_of(domain: str, op_type: str, opset: int, attribute: str) -> object:
         return None
     default = found.attributes[attribute].default_value
     return onnx.helper.get_attribute_value(default) if default.name else None
+
+
+def defaults(domain: str, op_type: str, opset: int) -> list[onnx.AttributeProto]:
+    """The attributes of an operator that have default values, with these."""
+    found = schema(domain, op_type, opset)
+    attributes = [] if found is None else found.attributes.values()
+    return [_named(attribute) for attribute in attributes if attribute.default_value.name]
+
+
+def _named(attribute: OpSchema.Attribute) -> onnx.AttributeProto:
+    default = onnx.AttributeProto()
+    default.CopyFrom(attribute.default_value)
+    default.name = attribute.name
+    return default
 
 
 def function_body(

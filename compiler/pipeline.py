@@ -23,6 +23,7 @@ from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.pin_dims import pin_dims
+from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_gelu import recognize_gelu
 from compiler.passes.recognize_layer_norm import recognize_layer_norm
@@ -46,6 +47,7 @@ def passes(options: Options) -> list[Pass]:
         inline_functions,
         sort_nodes,
         infer_shapes,
+        raise_legacy,
         fold_constants(lower.evaluate, only_indices=True),
         infer_shapes,  # again with the constants known
         reject_3d,

@@ -73,7 +73,11 @@ class _Lowering:
         builder = PlanBuilder(self.lower_graph)
         for value in graph.inputs:
             builder.values[value] = builder.input(value.name or "", self.input_type(value))
-        outputs = self.lower_graph(graph, builder)
+        outputs: list[Value] = []
+        try:
+            outputs = self.lower_graph(graph, builder)
+        except CompileError as error:
+            self.diagnostics.extend(error.diagnostics)
         if self.diagnostics:
             raise CompileError(self.diagnostics)
         return builder.finish(_named(builder, outputs, [value.name or "" for value in graph.outputs])), builder.pool
@@ -91,9 +95,10 @@ class _Lowering:
         for node in graph:
             self.node(node, builder)
         results = [self.value(value, builder) for value in graph.outputs]
-        if None in results and not self.diagnostics:
+        if None in results:
             missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
-            self.diagnostics.append(Diagnostic("CC0106", f"nothing defines the outputs {missing}"))
+            # Behind a node that was refused, its diagnostic says enough.
+            raise CompileError([] if self.diagnostics else [Diagnostic("CC0106", f"nothing defines {missing}")])
         return [value for value in results if value is not None]
 
     def value(self, value: ir.Value, builder: PlanBuilder) -> Value | None:

@@ -37,15 +37,30 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
 def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
     """Adds the node's body to the model as a function that only this node calls."""
     opset = opset_of(node, model.opset_imports.get(node.domain, 1))
-    body = onnx_schema.function_body(ir.serde.serialize_node(node), opset, _input_types(node))
+    proto = ir.serde.serialize_node(node)
+    body = onnx_schema.function_body(proto, opset, _input_types(node))
     if body is None:
         return False
-    node.overload = f"{depth}.{len(model.functions)}"
-    body.overload = node.overload
-    del body.output[len(node.outputs) :]
+    for attribute in onnx_schema.defaults(node.domain, node.op_type, opset):
+        if attribute.name not in node.attributes:
+            node.attributes.add(ir.serde.deserialize_attribute(attribute))
+    for name, attribute in list(node.attributes.items()):
+        if attribute.type == ir.AttributeType.GRAPH:
+            del node.attributes[name]  # the body was made with it
+    node.overload = body.overload = f"{depth}.{len(model.functions)}"
+    _complete_outputs(body, len(node.outputs))
     function = ir.serde.deserialize_function(body)
     model.functions[function.identifier()] = function
     return True
+
+
+def _complete_outputs(body: Any, count: int) -> None:
+    """Bodies leave out optional outputs that the node does not have; inlining wants a value for each."""
+    del body.output[count:]
+    made = {name for node in body.node for name in node.output} | set(body.input)
+    for name in body.output:
+        if name not in made:
+            body.node.add(op_type="Identity", input=[body.output[0]], output=[name])
 
 
 def _input_types(node: ir.Node) -> list[Any]:

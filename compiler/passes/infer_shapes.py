@@ -102,7 +102,8 @@ class _Inference:
             value.const_value = None
             value.metadata_props.pop(SYM_DATA_KEY, None)
         version = opset_of(node, self.opsets.get(node.domain, 1))
-        infer = registry.get(node.domain, node.op_type, version)
+        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew.
+        infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
         try:
             if infer is not None:
                 infer(self.context, node)

@@ -77,9 +77,12 @@ def _attribute_key(attribute: ir.Attr) -> Hashable:
     if attribute.type == ir.AttributeType.TENSOR:
         return _tensor_key(attribute.as_tensor())
     value = attribute.value
-    if isinstance(value, list | tuple):
-        return (attribute.type, tuple(value)) if all(isinstance(item, Hashable) for item in value) else id(attribute)
-    return (attribute.type, repr(value) if isinstance(value, float) else value)
+    if attribute.type in (ir.AttributeType.INT, ir.AttributeType.STRING):
+        return (attribute.type, value)
+    if attribute.type in (ir.AttributeType.INTS, ir.AttributeType.STRINGS):
+        return (attribute.type, tuple(value))
+    # A repr tells 0.0 from -0.0 and finds NaN equal to itself; types have one that says all.
+    return (attribute.type, repr(value))
 
 
 def _tensor_key(tensor: ir.TensorProtocol) -> Hashable:

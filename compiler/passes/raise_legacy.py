@@ -1,0 +1,84 @@
+"""Operators of opsets 1 to 6, as they are written since opset 7.
+
+Broadcasting was an attribute then, with the axis at which the second operand begins; slopes of PRelu were one a
+channel; normalisation and dropout said that they are not being trained. What else changed since is read, or refused,
+by the lowering of the operator.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import nodes_of, opset_of, rank
+from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.rule import Rewriter, insert
+
+__all__ = ["raise_legacy"]
+
+_MODERN = 7
+_FORGOTTEN = ("consumed_inputs", "broadcast", "is_test")
+"""Attributes that say nothing about the result of an inference, once the shapes are right."""
+
+
+def _raise_legacy(model: ir.Model, report: Report) -> None:
+    """Writes operators of opsets before 7 as opset 7 has them."""
+    opset = model.opset_imports.get("", _MODERN)
+    diagnostics = []
+    for node in list(nodes_of(model)):
+        if opset_of(node, opset) >= _MODERN or node.domain != "":
+            continue
+        modern = onnx_schema.since_version("", node.op_type, _MODERN)
+        if modern != _MODERN and not set(_FORGOTTEN) & set(node.attributes):
+            continue
+        problem = _align(node)
+        if problem is not None:
+            diagnostics.append(Diagnostic("CC0202", f"{node.op_type}: {problem}", origin.of(node)))
+        for name in (*_FORGOTTEN, "spatial"):
+            node.attributes.pop(name, None)
+        node.version = _MODERN
+        report.fired.append(Fired("raise", origin.of(node)))
+    if diagnostics:
+        raise CompileError(diagnostics)
+
+
+def _align(node: ir.Node) -> str | None:
+    """Gives the second operand the shape that broadcasts as meant; or says why that cannot be done."""
+    if "spatial" in node.attributes and node.attributes["spatial"].as_int() != 1:
+        return "statistics for every pixel are not supported"
+    is_prelu = node.op_type == "PRelu"
+    if not is_prelu and "broadcast" not in node.attributes:
+        return None
+    if not is_prelu and "axis" not in node.attributes:
+        return None
+    first, second = node.inputs[0], node.inputs[1]
+    one, other = rank(first), rank(second)
+    if one is None or other is None or second is None:
+        return "broadcasting along an axis needs the ranks of both operands"
+    axis = 1 if is_prelu else node.attributes["axis"].as_int() % one
+    node.attributes.pop("axis", None)
+    behind = max(0, one - axis - other)
+    if behind:
+        _append_ones(node, second, behind)
+    return None
+
+
+def _append_ones(node: ir.Node, value: ir.Value, count: int) -> None:
+    """Replaces input 1 by itself with so many dimensions of size 1 behind."""
+    graph = node.graph
+    if graph is None:
+        raise ValueError(f"{node.op_type} is in no graph")
+    new = Rewriter(graph)
+    target = new.constant(np.array([0] * (rank(value) or 0) + [1] * count, np.int64), "broadcast")
+    aligned = new.op("Reshape", value, target, version=_MODERN)
+    aligned.type = value.type
+    if value.shape is not None:
+        aligned.shape = ir.Shape([*value.shape.dims, *[1] * count])
+    origin.inherit(new.nodes, [node])
+    insert(graph, node, new)
+    node.replace_input_with(1, aligned)
+
+
+raise_legacy = Pass("raise_legacy", _raise_legacy, requires=frozenset({"shapes"}), needed=True)
