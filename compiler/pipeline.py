@@ -18,6 +18,7 @@ from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.infer_shapes import infer_shapes
+from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
@@ -49,10 +50,13 @@ def passes(options: Options) -> list[Pass]:
         infer_shapes,
         raise_legacy,
         fold_constants(lower.evaluate, only_indices=True),
+        inline_branches,
         infer_shapes,  # again with the constants known
         reject_3d,
         expand_functions(lower.can_lower),
-        infer_shapes,  # of the bodies
+        fold_constants(lower.evaluate, only_indices=True),
+        inline_branches,
+        infer_shapes,  # again without the branches that are not taken
         lower_upsample,
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
         fold_constants(lower.evaluate),

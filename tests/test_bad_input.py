@@ -120,8 +120,8 @@ def no_such_output(path: Path) -> None:
     write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "c")
 
 
-def old_opset(path: Path) -> None:
-    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b", opset=4)
+def no_such_opset(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b", opset=0)
 
 
 def future_opset(path: Path) -> None:
@@ -195,7 +195,7 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (external_data_missing, "CC0103"),
     (external_data_short, "CC0103"),
     (external_data_link, "CC0103"),
-    (old_opset, "CC0104"),
+    (no_such_opset, "CC0104"),
     (future_opset, "CC0104"),
     (cyclic, "CC0105"),
     (undefined_input, "CC0106"),

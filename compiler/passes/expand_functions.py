@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from compiler import onnx_schema, origin
 from compiler.graph import nodes_of, opset_of
+from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline
 from compiler.passes.report import Fired, Pass, Report
 
@@ -30,8 +31,9 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
             report.fired.extend(Fired(f"expand {node.op_type}", origin.of(node)) for node in found)
             inline(model)
             model.functions.clear()
+            infer_shapes.run(model)  # what a body becomes can depend on the types of its inputs
 
-    return Pass("expand_functions", expand, requires=frozenset({"inlined", "shapes"}), needed=True)
+    return Pass("expand_functions", expand, requires=frozenset({"sorted", "inlined", "shapes"}), needed=True)
 
 
 def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
@@ -44,8 +46,8 @@ def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
     for attribute in onnx_schema.defaults(node.domain, node.op_type, opset):
         if attribute.name not in node.attributes:
             node.attributes.add(ir.serde.deserialize_attribute(attribute))
-    for name, attribute in list(node.attributes.items()):
-        if attribute.type == ir.AttributeType.GRAPH:
+    for name, given in list(node.attributes.items()):
+        if given.type == ir.AttributeType.GRAPH:
             del node.attributes[name]  # the body was made with it
     node.overload = body.overload = f"{depth}.{len(model.functions)}"
     _complete_outputs(body, len(node.outputs))
@@ -64,8 +66,7 @@ def _complete_outputs(body: Any, count: int) -> None:
 
 
 def _input_types(node: ir.Node) -> list[Any]:
-    """The types of the inputs as protos; none at all where one is not known."""
+    """The types and shapes of the inputs as protos; none at all where a type is not known."""
     if any(value is not None and value.type is None for value in node.inputs):
         return []
-    kinds = [None if value is None else value.type for value in node.inputs]
-    return [None if kind is None else ir.serde.serialize_type(kind) for kind in kinds]
+    return [None if value is None else ir.serde.serialize_value(value).type for value in node.inputs]

@@ -1,0 +1,62 @@
+"""Conditions that are known: the branch that is taken needs no If around it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import constant_of
+from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.rule import Rewriter, hand_over
+
+__all__ = ["inline_branches"]
+
+
+def _inline_branches(model: ir.Model, report: Report) -> None:
+    """Replaces an If of constant condition by the nodes of the branch that is taken."""
+    # Inner branches first: one that is moved out has no known condition in it any more.
+    for graph in reversed([model.graph, *model.graph.subgraphs()]):
+        for node in list(graph):
+            if node.op_identifier() != ("", "If", "") or node.graph is not graph:
+                continue
+            condition = constant_of(node.inputs[0])
+            if condition is not None and condition.size == 1:
+                report.fired.append(Fired("take a branch", origin.of(node)))
+                _take(graph, node, "then_branch" if condition.item() else "else_branch")
+
+
+def _take(graph: ir.Graph, node: ir.Node, name: str) -> None:
+    branch = node.attributes[name].as_graph()
+    results = list(branch.outputs)
+    branch.outputs.clear()
+    for value in list(branch.initializers.values()):
+        del branch.initializers[value.name or ""]
+        value.name = _fresh_name(graph, value.name or "constant")
+        graph.register_initializer(value)
+    nodes = list(branch)
+    branch.remove(nodes)
+    graph.insert_before(node, nodes)
+    for old, result in zip(node.outputs, results, strict=True):
+        hand_over(old, result if result.producer() in nodes else _passed_on(graph, node, result))
+    graph.remove(node, safe=True)
+
+
+def _passed_on(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
+    """A value that the branch did not compute, through a node of its own: results are handed over to new values."""
+    new = Rewriter(graph)
+    result = new.op("Identity", value)
+    result.type, result.shape = value.type, value.shape
+    origin.inherit(new.nodes, [before])
+    graph.insert_before(before, new.nodes)
+    return result
+
+
+def _fresh_name(graph: ir.Graph, name: str) -> str:
+    number, candidate = 0, name
+    while candidate in graph.initializers:
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate
+
+
+inline_branches = Pass("inline_branches", _inline_branches, requires=frozenset({"sorted"}), needed=True)
