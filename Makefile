@@ -93,7 +93,7 @@ bless: $(VENV)/.dev ## accept the present output as the expected one of the gold
 	$(SAY) "Blessing goldens: review the difference before you commit it"
 	BLESS=1 $(BIN)/python -m pytest -q tests/golden
 
-fuzz: $(VENV)/.dev ## flip a hundred thousand bits of plans; a crash fails
+fuzz: $(VENV)/.dev ## flip bits of plans and models, a hundred thousand times; a crash fails
 	$(SAY) "Fuzzing"
 	FUZZ_FLIPS=100000 $(BIN)/python -m pytest -q tests/test_bad_input.py -k fuzz
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def _deserialize(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
         model = ir.serde.deserialize_model(proto)
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
         raise _refuse("CC0101", f"this is not a sound ONNX model: {_root_cause(error)}") from error
-    _resolve_external_data(model, folder)
+    _check_nodes(model)
+    _check_tensors(model, folder)
     return model
 
 
@@ -89,25 +91,48 @@ def _root_cause(error: BaseException) -> BaseException:
     return error if error.__cause__ is None else _root_cause(error.__cause__)
 
 
-def _resolve_external_data(model: ir.Model, folder: Path | None) -> None:
-    """Opens the files of external weights, which have to lie in the model's folder."""
-    diagnostics = []
+def _check_tensors(model: ir.Model, folder: Path | None) -> None:
+    """Every tensor has the elements its shape says; one in another file lies in the model's folder."""
+    found = (_check_tensor(name, tensor, folder) for name, tensor in _tensors(model))
+    if diagnostics := [diagnostic for diagnostic in found if diagnostic is not None]:
+        raise CompileError(diagnostics)
+
+
+def _check_tensor(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnostic | None:
+    is_external = isinstance(tensor, ir.ExternalTensor)
+    if isinstance(tensor, ir.ExternalTensor):
+        if folder is None:
+            message = f"the weight {name!r} is in the file {str(tensor.location)!r}: give the model's path"
+            return Diagnostic("CC0103", message)
+        tensor.base_dir = str(folder)
+    try:
+        tensor.numpy()
+    except (AssertionError, OSError, TypeError, ValueError) as error:
+        return Diagnostic("CC0103" if is_external else "CC0101", f"the weight {name!r}: {error}")
+    return None
+
+
+def _tensors(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
+    """The tensors of a model by name: the initializers, and those in attributes of nodes."""
     for graph in (model.graph, *model.graph.subgraphs()):
         for value in graph.initializers.values():
-            tensor = value.const_value
-            if not isinstance(tensor, ir.ExternalTensor):
-                continue
-            if folder is None:
-                message = f"the weight {value.name!r} is in the file {str(tensor.location)!r}: give the model's path"
-                diagnostics.append(Diagnostic("CC0103", message))
-                continue
-            tensor.base_dir = str(folder)
-            try:
-                tensor.numpy()
-            except (OSError, ValueError) as error:
-                diagnostics.append(Diagnostic("CC0103", f"the weight {value.name!r}: {error}"))
-    if diagnostics:
-        raise CompileError(diagnostics)
+            if value.const_value is not None:
+                yield value.name or "", value.const_value
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in graph.all_nodes():
+            for attribute in node.attributes.values():
+                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                    yield f"{node.name or node.op_type}.{attribute.name}", attribute.value
+
+
+def _check_nodes(model: ir.Model) -> None:
+    """Names are text, for which protobuf takes any bytes; attributes have a type."""
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in graph.all_nodes():
+            if any(isinstance(part, bytes) for part in (node.domain, node.op_type, node.name)):
+                raise _refuse("CC0101", f"this is not a sound ONNX model: {node.op_type!r} is not UTF-8")
+            if untyped := [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]:
+                raise _refuse("CC0101", f"this is not a sound ONNX model: attribute {untyped[0]!r} has no type")
 
 
 def _check_opsets(model: ir.Model) -> None:

@@ -157,6 +157,21 @@ def external_data_link(path: Path) -> None:
     write_external(path, "weights.bin")
 
 
+def external_constant(path: Path) -> None:
+    node = helper.make_node("Constant", [], ["b"], value=external_tensor("/etc/hostname"))
+    write_graph(path, [node], "b")
+
+
+def short_weight(path: Path) -> None:
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], raw_data=bytes(4))
+    write_graph(path, [helper.make_node("Constant", [], ["b"], value=weight)], "b")
+
+
+def name_that_is_no_text(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b")
+    path.write_bytes(path.read_bytes().replace(b"Identity", b"Id\xff\xfetity"))
+
+
 def recursive_function(path: Path) -> None:
     save(
         path,
@@ -173,9 +188,14 @@ def write_graph(
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
 
 
-def write_external(path: Path, location: str) -> None:
+def external_tensor(location: str) -> TensorProto:
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
     weight.external_data.add(key="location", value=location)
+    return weight
+
+
+def write_external(path: Path, location: str) -> None:
+    weight = external_tensor(location)
     value = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
     graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [value], [weight])
     path.write_bytes(helper.make_model(graph).SerializeToString())
@@ -190,6 +210,9 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (directory, "CC0102"),
     (missing, "CC0102"),
     (defined_twice, "CC0101"),
+    (short_weight, "CC0101"),
+    (name_that_is_no_text, "CC0101"),
+    (external_constant, "CC0103"),
     (external_data_outside, "CC0103"),
     (external_data_absolute, "CC0103"),
     (external_data_missing, "CC0103"),
@@ -272,16 +295,34 @@ def test_an_absent_device_is_named(folder: Path) -> None:
     assert "cuda" in refuse(folder, "run", "sound.plan", "--device", "cuda")
 
 
-@pytest.mark.parametrize("signed", [[], ["--sign"]], ids=["unsigned", "signed"])
-def test_fuzz_a_plan_with_flipped_bits_never_crashes(folder: Path, signed: list[str]) -> None:
-    save(
-        folder / "larger.onnx",
-        """g (float[batch, 3] x, int64[2] n) => (float[batch, 3] y, int64[2] m, float[4] c)
-        { y = Identity(x)  m = Identity(n)  c = Constant<value_floats = [1.0, 2.0, 3.0, 4.0]>() }""",
-    )
-    assert candlec(folder, "compile", "larger.onnx").returncode == 0
-    script, flips = ROOT / "tests/fuzz_plan.py", os.environ.get("FUZZ_FLIPS", str(FUZZ_FLIPS))
-    command = [sys.executable, str(script), "larger.plan", flips, "0", *signed]
+LARGER = """g (float[batch, 3, 8] x, int64[2] n, bool c) => (float[batch, 24] y, z, w)
+<float[3, 1] k = {1.0, 2.0, 3.0}, int64[2] s = {0, -1}, int64[1] axes = {0}>
+{
+    moved = Transpose <perm = [0, 2, 1]> (x)
+    flat = Reshape (moved, s)
+    y = Identity (flat)
+    shape = Shape <start = 1> (x)
+    z = Unsqueeze (shape, axes)
+    called = private.Squeezed (x)
+    w = If (c) <
+        then_branch = t () => (tw) { tw = Concat <axis = -1> (called, called) },
+        else_branch = e () => (ew) { ew = Slice (called, axes, n) }
+    >
+}
+<domain: "private", opset_import: ["": 20]> Squeezed (x) => (y) { t = Squeeze (x)  y = Identity (t) }
+"""
+
+
+@pytest.mark.parametrize(
+    "script", ["fuzz_plan.py larger.plan", "fuzz_plan.py larger.plan --sign", "fuzz_model.py larger.onnx"]
+)
+def test_fuzz_flipped_bits_never_crash(folder: Path, script: str) -> None:
+    save(folder / "larger.onnx", LARGER)
+    done = candlec(folder, "compile", "larger.onnx")
+    assert done.returncode == 0, done.stderr
+    file, argument, *options = script.split()
+    flips = os.environ.get("FUZZ_FLIPS", str(FUZZ_FLIPS))
+    command = [sys.executable, str(ROOT / "tests" / file), argument, flips, "0", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -7,6 +7,7 @@ diagnostics and progress to the standard error.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     from compiler.cli.failure import report
 
+    logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # what it finds odd, diagnostics say better
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = program.main(arguments, prog_name="candlec", standalone_mode=False)

@@ -28,13 +28,13 @@ def inline(model: ir.Model) -> None:
     for function in model.functions.values():
         _keep_opset(function, model.opset_imports)
         _pass_inputs_on(function)
-    for node in _calls(model):
-        node.resize_outputs(len(model.functions[node.op_identifier()].outputs))
     try:
+        for node in _calls(model):
+            node.resize_outputs(len(model.functions[node.op_identifier()].outputs))
         InlinePass()(model)
     except ir.passes.PreconditionError as error:
         raise CompileError([Diagnostic("CC0107", str(error))]) from None
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         raise CompileError([Diagnostic("CC0106", f"a model-local function cannot be inlined: {error}")]) from None
 
 

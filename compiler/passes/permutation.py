@@ -15,11 +15,12 @@ Permutation = tuple[int, ...]
 
 
 def permutation_of(node: ir.Node) -> Permutation | None:
-    """The order of a Transpose node; `None` if it is not known, because the rank is not."""
-    if "perm" in node.attributes:
-        return tuple(int(axis) for axis in node.attributes["perm"].as_ints())
+    """The order of a Transpose node; `None` if it is not known, because the rank is not, or is no order of its axes."""
     size = rank(node.inputs[0])
-    return None if size is None else tuple(reversed(range(size)))
+    if "perm" not in node.attributes:
+        return None if size is None else tuple(reversed(range(size)))
+    perm = tuple(int(axis) for axis in node.attributes["perm"].value)
+    return perm if sorted(perm) == list(range(len(perm) if size is None else size)) else None
 
 
 def inverse(perm: Sequence[int]) -> Permutation:
