@@ -16,6 +16,7 @@ from compiler.passes.drop_noops import drop_noops
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
+from compiler.passes.fold_pads import fold_pads
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
@@ -71,6 +72,7 @@ def passes(options: Options) -> list[Pass]:
         recognize_activations,
         cancel_transposes,
         merge_reshapes,
+        fold_pads,
         fold_batch_norm,
         drop_dead_nodes,
     ]
