@@ -4,6 +4,7 @@
 //! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of threads.
 //! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
 
+pub mod attention;
 pub mod broadcast;
 pub mod buffer;
 pub mod cast;
@@ -20,6 +21,7 @@ pub mod pad;
 pub mod pool;
 pub mod program;
 pub mod quantize;
+pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod rewrite;

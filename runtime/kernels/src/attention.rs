@@ -1,0 +1,436 @@
+//! Scaled dot-product attention: `softmax(Q · Kᵀ · scale + mask) · V` for each batch and head.
+//!
+//! Rows of queries go through in tiles, so that no more than a tile of scores is in memory at once.
+
+use std::ops::Range;
+
+use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
+use crate::isa::Isa;
+use crate::lanes::{per_isa, Real};
+use crate::rewrite::Rewrite;
+use crate::softmax::{softmax, Form};
+use crate::threads::Threads;
+
+/// The sizes of an attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dims {
+    /// Batches.
+    pub batch: usize,
+    /// Heads of queries; a multiple of `kv_heads`.
+    pub heads: usize,
+    /// Heads of keys and values, each shared by `heads / kv_heads` neighbouring heads of queries.
+    pub kv_heads: usize,
+    /// Queries.
+    pub queries: usize,
+    /// Keys, and values.
+    pub keys: usize,
+    /// Elements of a query and of a key.
+    pub depth: usize,
+    /// Elements of a value.
+    pub width: usize,
+}
+
+/// Vectors of every batch, head and position: vector `(b, h, i)` begins at `b · batch + h · head + i · row`.
+#[derive(Debug, Clone, Copy)]
+pub struct Vectors<'a, R> {
+    /// The elements.
+    pub data: &'a [R],
+    /// The distance from one batch to the next.
+    pub batch: usize,
+    /// The distance from one head to the next.
+    pub head: usize,
+    /// The distance from one position to the next.
+    pub row: usize,
+}
+
+/// What is added to the scores, or which of them count: element `(b, h, i, j)` is at `b · batch + h · head + i · row + j`.
+#[derive(Debug, Clone, Copy)]
+pub enum Mask<'a, R> {
+    /// Every score counts.
+    None,
+    /// Added to the scores.
+    Added(Vectors<'a, R>),
+    /// Scores count where this is not 0.
+    Chosen(Vectors<'a, u8>),
+}
+
+/// Which scores are kept for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// `Q · Kᵀ · scale`
+    Product,
+    /// After the soft cap.
+    Capped,
+    /// After the mask.
+    Masked,
+    /// After softmax.
+    Softmax,
+}
+
+/// An attention.
+pub struct Attention<'a, R> {
+    /// The sizes.
+    pub dims: Dims,
+    /// Queries of `depth` elements.
+    pub q: Vectors<'a, R>,
+    /// Keys of `depth` elements.
+    pub k: Vectors<'a, R>,
+    /// Values of `width` elements.
+    pub v: Vectors<'a, R>,
+    /// The factor of the products.
+    pub scale: R,
+    /// `cap · tanh(score / cap)`, where there is a cap.
+    pub softcap: Option<R>,
+    /// The mask.
+    pub mask: Mask<'a, R>,
+    /// The keys that query `i` of batch `b` sees; the mask holds an element for each of them.
+    pub visible: &'a (dyn Fn(usize, usize) -> Range<usize> + Sync),
+}
+
+/// Types that attention is computed in.
+pub trait Attends: Real {
+    /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` where there is no such product of this type.
+    fn pack(isa: Isa, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
+
+    /// `out [rows, columns] = a · b`, where row `i` of `a` begins at `i · row`.
+    fn multiply(isa: Isa, sizes: Sizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
+}
+
+/// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
+pub struct Strided<'a, R> {
+    data: &'a [R],
+    row: usize,
+    column: usize,
+}
+
+impl Attends for f32 {
+    fn pack(isa: Isa, depth: usize, columns: usize, matrix: &Strided<f32>) -> Option<PackedB> {
+        let &Strided { data, row, column } = matrix;
+        Some(PackedB::new(isa, &Threads::serial(), depth, columns, &Matrix { data, row, column }))
+    }
+
+    fn multiply(isa: Isa, sizes: Sizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
+        let a = Matrix { data: a, row, column: 1 };
+        gemm(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
+    }
+}
+
+impl Attends for f64 {
+    fn pack(_: Isa, _: usize, _: usize, _: &Strided<f64>) -> Option<PackedB> {
+        None
+    }
+
+    fn multiply(_: Isa, _: Sizes, _: &[f64], _: usize, _: &PackedB, _: &mut [f64]) {
+        unreachable!("nothing is packed in f64")
+    }
+}
+
+/// Queries for which packing keys and values costs more than it saves.
+const FEW: usize = 4;
+/// Scores in a tile.
+const TILE: usize = 1 << 15;
+
+/// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` where they are
+/// wanted. A query that sees no key gives 0.
+///
+/// # Panics
+/// The slices are too short for the sizes.
+pub fn attention<R: Attends>(
+    isa: Isa,
+    threads: &Threads,
+    problem: &Attention<R>,
+    out: &mut [R],
+    scores: Option<(Stage, &mut [R])>,
+) {
+    let dims = problem.dims;
+    assert_eq!(out.len(), dims.batch * dims.heads * dims.queries * dims.width, "the output fills its shape");
+    if dims.batch * dims.heads * dims.queries == 0 {
+        return;
+    }
+    let packed = problem.pack(isa, threads);
+    let run = |head: usize, out: &mut [R], scores: Option<(Stage, &mut [R])>| {
+        let group = dims.heads / dims.kv_heads;
+        let kv = head / dims.heads * dims.kv_heads + head % dims.heads / group;
+        Head { problem, isa, batch: head / dims.heads, head: head % dims.heads, packed: packed.get(kv) }
+            .run(out, scores);
+    };
+    match scores {
+        None => threads.for_each_chunk(out, dims.queries * dims.width, |head, out| run(head, out, None)),
+        Some((stage, scores)) => {
+            assert_eq!(scores.len(), dims.batch * dims.heads * dims.queries * dims.keys, "the scores fill their shape");
+            for head in 0..dims.batch * dims.heads {
+                let scores = &mut scores[head * dims.queries * dims.keys..][..dims.queries * dims.keys];
+                let out = &mut out[head * dims.queries * dims.width..][..dims.queries * dims.width];
+                run(head, out, Some((stage, scores)));
+            }
+        }
+    }
+}
+
+/// The keys, transposed, and the values of one batch and head.
+struct Packed {
+    keys: PackedB,
+    values: PackedB,
+}
+
+impl<R: Attends> Attention<'_, R> {
+    /// The keys and values of every batch and head, packed; nothing where that does not pay.
+    fn pack(&self, isa: Isa, threads: &Threads) -> Vec<Packed> {
+        let Dims { batch, kv_heads, heads, queries, keys, depth, width } = self.dims;
+        if queries * heads / kv_heads.max(1) <= FEW || keys == 0 {
+            return Vec::new();
+        }
+        let mut packed: Vec<Option<Packed>> = (0..batch * kv_heads).map(|_| None).collect();
+        threads.for_each_chunk(&mut packed, 1, |i, packed| {
+            let (k, v) = (self.k.of(i / kv_heads, i % kv_heads), self.v.of(i / kv_heads, i % kv_heads));
+            let keys_t = Strided { data: k, row: 1, column: self.k.row };
+            let values = Strided { data: v, row: self.v.row, column: 1 };
+            let pair = R::pack(isa, depth, keys, &keys_t).zip(R::pack(isa, keys, width, &values));
+            packed[0] = pair.map(|(keys, values)| Packed { keys, values });
+        });
+        packed.into_iter().flatten().collect()
+    }
+}
+
+impl<'a, R: Copy> Vectors<'a, R> {
+    /// The vectors of one batch and head.
+    fn of(&self, batch: usize, head: usize) -> &'a [R] {
+        &self.data[batch * self.batch + head * self.head..]
+    }
+}
+
+/// One head of one batch.
+struct Head<'a, R> {
+    problem: &'a Attention<'a, R>,
+    isa: Isa,
+    batch: usize,
+    head: usize,
+    packed: Option<&'a Packed>,
+}
+
+impl<R: Attends> Head<'_, R> {
+    fn run(&self, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
+        let Dims { queries, keys, width, .. } = self.problem.dims;
+        let tile = (TILE / keys.max(1)).clamp(1, 64).min(queries);
+        let mut scores = vec![R::ZERO; tile * keys];
+        let mut first = 0;
+        while first < queries {
+            let rows = tile.min(queries - first);
+            let scores = &mut scores[..rows * keys];
+            self.multiply_keys(first, rows, scores);
+            let mut keep = |at: Stage, i: usize, row: &[R]| {
+                if let Some((_, kept)) = kept.as_mut().filter(|(stage, _)| *stage == at) {
+                    kept[(first + i) * keys..][..keys].copy_from_slice(row);
+                }
+            };
+            for (i, row) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+                self.finish_row(first + i, row, |stage, row| keep(stage, i, row));
+            }
+            self.multiply_values(rows, scores, &mut out[first * width..][..rows * width]);
+            first += rows;
+        }
+    }
+
+    /// Products of queries `first .. first + rows` and all keys.
+    fn multiply_keys(&self, first: usize, rows: usize, scores: &mut [R]) {
+        let Dims { keys, depth, kv_heads, heads, .. } = self.problem.dims;
+        let q = self.problem.q;
+        let queries = &q.of(self.batch, self.head)[first * q.row..];
+        if let Some(packed) = self.packed {
+            return R::multiply(self.isa, Sizes { m: rows, n: keys, k: depth }, queries, q.row, &packed.keys, scores);
+        }
+        let k = self.problem.k;
+        let vectors = k.of(self.batch, self.head * kv_heads / heads);
+        for (i, scores) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+            dots(self.isa, &queries[i * q.row..][..depth], vectors, k.row, scores);
+        }
+    }
+
+    /// `out = scores · values`
+    fn multiply_values(&self, rows: usize, scores: &[R], out: &mut [R]) {
+        let Dims { keys, width, kv_heads, heads, .. } = self.problem.dims;
+        if let Some(packed) = self.packed {
+            return R::multiply(self.isa, Sizes { m: rows, n: width, k: keys }, scores, keys, &packed.values, out);
+        }
+        out.fill(R::ZERO);
+        let v = self.problem.v;
+        let vectors = v.of(self.batch, self.head * kv_heads / heads);
+        for (scores, out) in scores.chunks_exact(keys.max(1)).zip(out.chunks_exact_mut(width.max(1))) {
+            mix(self.isa, scores, vectors, v.row, out);
+        }
+    }
+
+    /// Turns the products of query `i` into probabilities, and shows each stage.
+    fn finish_row(&self, i: usize, row: &mut [R], mut show: impl FnMut(Stage, &[R])) {
+        for score in row.iter_mut() {
+            *score = *score * self.problem.scale;
+        }
+        show(Stage::Product, row);
+        if let Some(cap) = self.problem.softcap {
+            for score in row.iter_mut() {
+                *score = cap * (*score / cap).tanh();
+            }
+        }
+        show(Stage::Capped, row);
+        let seen = self.seen(i, row.len());
+        row[..seen.start].fill(R::NEG_INFINITY);
+        row[seen.end..].fill(R::NEG_INFINITY);
+        let counts = self.mask_row(i, &seen, row);
+        show(Stage::Masked, row);
+        row[..seen.start].fill(R::ZERO);
+        row[seen.end..].fill(R::ZERO);
+        let row_seen = &mut row[seen];
+        if counts {
+            let n = row_seen.len();
+            softmax(Form::Softmax, self.isa, &Threads::serial(), Rewrite::in_place(row_seen), [1, n, 1]);
+        } else {
+            row_seen.fill(R::ZERO);
+        }
+        show(Stage::Softmax, row);
+    }
+
+    /// The keys that query `i` sees, inside `0 .. keys`.
+    fn seen(&self, i: usize, keys: usize) -> Range<usize> {
+        let seen = (self.problem.visible)(self.batch, i);
+        let end = seen.end.min(keys);
+        seen.start.min(end)..end
+    }
+
+    /// Applies the mask to the scores that are seen; whether any of them counts.
+    fn mask_row(&self, i: usize, seen: &Range<usize>, row: &mut [R]) -> bool {
+        match self.problem.mask {
+            Mask::None => !seen.is_empty(),
+            Mask::Added(mask) => {
+                let bias = &mask.of(self.batch, self.head)[i * mask.row..][seen.clone()];
+                let mut counts = false;
+                for (score, &bias) in row[seen.clone()].iter_mut().zip(bias) {
+                    *score += bias;
+                    counts |= bias != R::NEG_INFINITY;
+                }
+                counts
+            }
+            Mask::Chosen(mask) => {
+                let chosen = &mask.of(self.batch, self.head)[i * mask.row..][seen.clone()];
+                for (score, _) in row[seen.clone()].iter_mut().zip(chosen).filter(|(_, &chosen)| chosen == 0) {
+                    *score = R::NEG_INFINITY;
+                }
+                chosen.iter().any(|&chosen| chosen != 0)
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// `out[j] = query · keys[j]`
+    fn dots<R: Real>(query: &[R], keys: &[R], stride: usize, out: &mut [R]) where FMA {
+        let mut start = 0;
+        for out in out {
+            let mut lanes = [R::ZERO; 16];
+            let (blocks, key_blocks) = (query.chunks_exact(16), keys[start..start + query.len()].chunks_exact(16));
+            let rest = blocks.remainder().iter().zip(key_blocks.remainder());
+            for (q, k) in blocks.zip(key_blocks) {
+                for ((lane, &q), &k) in lanes.iter_mut().zip(q).zip(k) {
+                    *lane = q.mul_add::<FMA>(k, *lane);
+                }
+            }
+            for (lane, (&q, &k)) in lanes.iter_mut().zip(rest) {
+                *lane = q.mul_add::<FMA>(k, *lane);
+            }
+            let mut sum = R::ZERO;
+            for lane in lanes {
+                sum += lane;
+            }
+            *out = sum;
+            start += stride;
+        }
+    }
+}
+
+per_isa! {
+    /// `out += Σ weights[j] · values[j]`
+    fn mix<R: Real>(weights: &[R], values: &[R], stride: usize, out: &mut [R]) where FMA {
+        let mut start = 0;
+        for &weight in weights {
+            for (out, &value) in out.iter_mut().zip(&values[start..]) {
+                *out = weight.mul_add::<FMA>(value, *out);
+            }
+            start += stride;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(len: usize, seed: usize) -> Vec<f32> {
+        (0..len).map(|i| ((i + seed) * 7919 % 1009) as f32 / 400.0 - 1.2).collect()
+    }
+
+    fn along<R>(data: &[R], heads: usize, rows: usize, size: usize) -> Vectors<'_, R> {
+        Vectors { data, batch: heads * rows * size, head: rows * size, row: size }
+    }
+
+    /// In `f64`, one element at a time; causal where `offset` says how many keys come before the first query.
+    fn plain(dims: Dims, [q, k, v, mask]: [&[f32]; 4], offset: Option<usize>) -> Vec<f64> {
+        let Dims { batch, heads, kv_heads, queries, keys, depth, width } = dims;
+        let wide = |x: f32| f64::from(x);
+        let mut y = Vec::new();
+        for row in 0..batch * heads * queries {
+            let (head, i) = (row / queries, row % queries);
+            let kv = head / heads * kv_heads + head % heads / (heads / kv_heads);
+            let seen = offset.map_or(keys, |offset| keys.min(i + offset + 1));
+            let weight = |j: usize| {
+                let product = |d: usize| wide(q[row * depth + d]) * wide(k[(kv * keys + j) * depth + d]);
+                ((0..depth).map(product).sum::<f64>() * 0.3 + wide(mask[i * keys + j])).exp()
+            };
+            let total: f64 = (0..seen).map(weight).sum();
+            let value = |d: usize| (0..seen).map(|j| weight(j) * wide(v[(kv * keys + j) * width + d])).sum::<f64>();
+            y.extend((0..width).map(|d| if seen == 0 { 0.0 } else { value(d) / total }));
+        }
+        y
+    }
+
+    #[test]
+    fn every_path_agrees_with_f64_on_every_instruction_set() {
+        let two = Threads::new(2).expect("a pool of two threads");
+        for [batch, heads, kv_heads, queries, keys, depth, width] in [
+            [1, 1, 1, 1, 1, 1, 1],
+            [2, 4, 2, 3, 7, 8, 5],
+            [1, 2, 2, 1, 300, 20, 16],
+            [1, 2, 1, 70, 70, 16, 16],
+            [2, 3, 3, 9, 33, 64, 64],
+            [1, 1, 1, 5, 0, 4, 4],
+            [0, 1, 1, 5, 3, 4, 4],
+        ] {
+            let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
+            let q = values(batch * heads * queries * depth, 0);
+            let k = values(batch * kv_heads * keys * depth, 3);
+            let v = values(batch * kv_heads * keys * width, 5);
+            let mask = values(queries * keys, 7);
+            for offset in [None, Some(0), Some(2)] {
+                let expected = plain(dims, [&q, &k, &v, &mask], offset);
+                let problem = Attention {
+                    dims,
+                    q: along(&q, heads, queries, depth),
+                    k: along(&k, kv_heads, keys, depth),
+                    v: along(&v, kv_heads, keys, width),
+                    scale: 0.3,
+                    softcap: None,
+                    mask: Mask::Added(Vectors { data: &mask, batch: 0, head: 0, row: keys }),
+                    visible: &|_, i| 0..offset.map_or(keys, |offset| i + offset + 1),
+                };
+                for isa in Isa::available() {
+                    let mut y = vec![f32::NAN; expected.len()];
+                    attention(isa, &two, &problem, &mut y, None);
+                    for (y, expected) in y.iter().zip(&expected) {
+                        assert!((f64::from(*y) - expected).abs() < 5e-6, "{dims:?} {offset:?} {isa:?}: {y} {expected}");
+                    }
+                    let mut serial = vec![f32::NAN; expected.len()];
+                    attention(isa, &Threads::serial(), &problem, &mut serial, None);
+                    assert_eq!(serial, y, "{dims:?} {isa:?}: threads change a bit");
+                }
+            }
+        }
+    }
+}
