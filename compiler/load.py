@@ -154,7 +154,15 @@ def _fix_symbols(model: ir.Model) -> None:
     """Names of dimensions become symbols that expressions can be made of; one name stays one symbol."""
     for value in model.graph.inputs:
         if value.shape is not None:
-            value.shape = ir.Shape([dim if isinstance(dim, int) else _symbol(dim.value) for dim in value.shape])
+            value.shape = ir.Shape([_dim(dim) if isinstance(dim, int) else _symbol(dim.value) for dim in value.shape])
+    for value in (*model.graph.outputs, *(each for node in model.graph.all_nodes() for each in node.outputs)):
+        if value.shape is not None and any(isinstance(dim, int) and dim < 0 for dim in value.shape):
+            value.shape = ir.Shape([_dim(dim) if isinstance(dim, int) else dim for dim in value.shape])
+
+
+def _dim(size: int) -> int | None:
+    """A size; a negative one is how some exporters write that it is not known."""
+    return None if size < 0 else size
 
 
 def _symbol(name: str | None) -> str | None:

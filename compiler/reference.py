@@ -18,11 +18,15 @@ class ReferenceFailed(Exception):
 
 
 class Reference:
-    """A model in onnxruntime, on the CPU."""
+    """A model in onnxruntime, on the CPU; without `optimize`, node by node as the model is written."""
 
-    def __init__(self, model: str | PathLike[str] | bytes | onnx.ModelProto, threads: int = 1) -> None:
+    def __init__(
+        self, model: str | PathLike[str] | bytes | onnx.ModelProto, threads: int = 1, *, optimize: bool = True
+    ) -> None:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
+        if not optimize:
+            options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 4

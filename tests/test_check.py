@@ -6,10 +6,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from compiler import TensorInfo
-from compiler.check import compare
+from compiler.check import compare, compare_with_reference
+from compiler.reference import Reference
 from compiler.samples import random_inputs
 
 NAN, INF = float("nan"), float("inf")
@@ -72,6 +75,38 @@ def test_ulps_count_across_zero() -> None:
     tiny = np.finfo(np.float32).smallest_subnormal
     (output,) = compare({"y": f32(tiny)}, {"y": f32(-tiny)}).outputs
     assert output.max_ulp == 2
+
+
+# The scale makes rounding errors of the convolution large; onnxruntime folds the one into the other.
+CANCELLING = """
+<ir_version: 8, opset_import: ["" : 13]>
+model (float[1, 1, 64] x) => (float[1, 1, 64] y)
+<float[1, 1, 1] w = {1.1}, float[1] scale = {1000000}, float[1] shift = {0}, float[1] mean = {1.1}, float[1] var = {1}>
+{
+    c = Conv (x, w)
+    y = BatchNormalization (c, scale, shift, mean, var)
+}
+"""
+
+
+def test_what_onnxruntime_is_unsure_of_is_allowed_twice() -> None:
+    model = onnx.parser.parse_model(CANCELLING)
+    inputs = {"x": (1 + np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000).astype(np.float32)}
+    plain = Reference(model, optimize=False).run(inputs)
+    (output,) = compare_with_reference(model, inputs, plain).outputs
+    assert output.ok
+    assert output.max_abs == output.doubt == output.allowed / 2 > 0
+    assert not compare_with_reference(model, inputs, {"y": plain["y"] + 3 * np.float32(output.doubt)}).ok
+    assert not compare_with_reference(model, inputs, plain, tolerance=1e-5).ok
+
+
+def test_what_onnxruntime_is_sure_of_is_not() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 13]> m (float[2] x) => (float[2] y) { y = Neg (x) }'
+    )
+    (output,) = compare_with_reference(model, {"x": f32(1, 2)}, {"y": f32(-1, -2.001)}).outputs
+    assert not output.ok
+    assert output.doubt == 0
 
 
 DECLARED = [

@@ -156,3 +156,10 @@ def test_complex_numbers_are_refused():
 def test_symbols_with_odd_names():
     plan = compiler.compile(model_of([IDENTITY], inputs=(("x", ["batch-size", "?"]),)))
     assert plan.inputs[0].shape[0] == "batch_size"
+
+
+def test_a_negative_size_is_an_unknown_one():
+    plan = compiler.compile(model_of([IDENTITY], inputs=(("x", [-1, 2]),), outputs=(("y", [-1, 2]),)))
+    x = np.ones((3, 2), np.float32)
+    assert np.array_equal(compiler.load(plan).run({"x": x})["y"], x)
+    assert not isinstance(plan.inputs[0].shape[0], int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,10 @@ __all__ = [
     "write_whole",
 ]
 
-console = Console(highlight=False, markup=False)
+WIDE = 160
+"""Columns of a table that goes to a file or a pipe, where nothing says how many there are."""
+
+console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
 errors = Console(stderr=True, highlight=False, markup=False)
 
 Cell = str | Text

@@ -1,6 +1,6 @@
 //! Matrix products in `f32`: `out = a · b`, begun with a bias and finished by an epilogue while a block is hot.
 //!
-//! Every output is one sum in the order of the depth, whatever the block, the thread or the instruction set.
+//! Every output is a sum of sums over short pieces of the depth, in its order, whatever the thread or the instruction set.
 
 mod pack;
 mod plain;

@@ -7,7 +7,7 @@
 use crate::isa::Isa;
 use crate::vector::Vector;
 
-/// What the sums begin with.
+/// What the sums are added to.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
     /// Nothing.
@@ -111,15 +111,36 @@ impl Start {
     }
 }
 
+/// The most terms that are summed before the sum is added to what came before: rounding errors grow with a block's length and
+/// the number of blocks, not with the depth.
+const BLOCK: usize = 64;
+
 /// See [`Kernel`]. The last vector is masked, so that nothing beyond `width` is touched.
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    let (mut start, mut depth) = (t.start, 0);
+    let count = t.offsets.len().div_ceil(BLOCK).max(1);
+    let length = t.offsets.len().div_ceil(count);
+    loop {
+        let end = t.offsets.len().min(depth + length);
+        // SAFETY: the caller's promise; after the first block, the output was written by this tile.
+        unsafe { block::<V, ROWS, VECTORS>(t, depth, end, start) };
+        if end == t.offsets.len() {
+            return;
+        }
+        (start, depth) = (Start::Output, end);
+    }
+}
+
+/// The terms `depth .. end`, added to `start`.
+#[inline(always)]
+unsafe fn block<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, depth: usize, end: usize, start: Start) {
     // SAFETY: the caller's promise covers every address below.
     unsafe {
         let last = t.width - (VECTORS - 1) * V::LANES;
-        let mut sums = begin::<V, ROWS, VECTORS>(t, last);
-        let mut a = t.a;
-        for &offset in t.offsets {
+        let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
+        let mut a = t.a.wrapping_add(depth * t.a_step);
+        for &offset in t.offsets.get_unchecked(depth..end) {
             let b = row::<V, VECTORS>(t.b.add(offset as usize), last);
             for (m, sums) in sums.iter_mut().enumerate() {
                 let a = V::splat(*a.add(m * t.a_row));
@@ -129,6 +150,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
             }
             a = a.wrapping_add(t.a_step);
         }
+        add::<V, ROWS, VECTORS>(t, last, start, &mut sums);
         for (m, sums) in sums.iter().enumerate() {
             let out = t.out.add(m * t.out_row);
             for (v, sum) in sums.iter().enumerate().take(VECTORS - 1) {
@@ -153,27 +175,26 @@ unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) ->
     row
 }
 
+/// Adds `start` to the sums.
 #[inline(always)]
-unsafe fn begin<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, last: usize) -> [[V; VECTORS]; ROWS] {
-    let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
-    // SAFETY: the caller's promise.
-    unsafe {
-        match t.start {
-            Start::Zero => {}
-            Start::Rows(values) => {
-                for (m, sums) in sums.iter_mut().enumerate() {
-                    *sums = [V::splat(*values.add(m)); VECTORS];
-                }
+unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
+    t: &Tile,
+    last: usize,
+    start: Start,
+    sums: &mut [[V; VECTORS]; R],
+) {
+    for (m, sums) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        let values = unsafe {
+            match start {
+                Start::Zero => return,
+                Start::Rows(values) => [V::splat(*values.add(m)); VECTORS],
+                Start::Columns(values) => row::<V, VECTORS>(values, last),
+                Start::Output => row::<V, VECTORS>(t.out.add(m * t.out_row), last),
             }
-            Start::Columns(values) => sums = [row::<V, VECTORS>(values, last); ROWS],
-            Start::Output => {
-                for (m, sums) in sums.iter_mut().enumerate() {
-                    *sums = row::<V, VECTORS>(t.out.add(m * t.out_row), last);
-                }
-            }
-        }
+        };
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum = value + *sum);
     }
-    sums
 }
 
 /// A table of [`Kernel`]s: for each number of rows, the numbers of vectors that leave no sum outside the registers.
