@@ -18,6 +18,7 @@ from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.fold_pads import fold_pads
 from compiler.passes.fold_weight_norm import fold_weight_norm
+from compiler.passes.fuse_elementwise import fuse_elementwise
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
@@ -74,6 +75,7 @@ def passes(options: Options) -> list[Pass]:
         merge_reshapes,
         fold_pads,
         fold_batch_norm,
+        fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,
     ]
 

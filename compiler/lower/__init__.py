@@ -10,6 +10,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     cumulative,
     detection,
     einsum,
+    elementwise,
     gather,
     generate,
     identity,
@@ -39,5 +40,6 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
 )
 from compiler.lower.evaluate import evaluate
 from compiler.lower.lower import can_lower, lower
+from compiler.lower.program import is_elementwise
 
-__all__ = ["can_lower", "evaluate", "lower"]
+__all__ = ["can_lower", "evaluate", "is_elementwise", "lower"]

@@ -67,7 +67,7 @@ _CHAINS: dict[str, tuple[ops.BinaryFunction, int]] = {
 
 
 def function_of(node: Node) -> ops.BinaryFunction | None:
-    """The function that a node of the default domain applies to two inputs; `None` for any other node."""
+    """The function of two elements that a node of two inputs computes; `None` for any other node."""
     if node.domain != "" or len(node.inputs) != 2:
         return None
     if node.op_type in _CHAINS and node.op_type != "Mean":

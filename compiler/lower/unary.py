@@ -123,3 +123,31 @@ def _unary(node: Node, build: PlanBuilder) -> Value:
 
 for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) in _WITH_ATTRIBUTES.items())]:
     lowers(str(_name), newest=_newest)(_unary)
+
+
+@lowers("Gelu", newest=1, domain="com.microsoft")
+def gelu(node: Node, build: PlanBuilder) -> Value:
+    """`Gelu` of onnxruntime: by the error function."""
+    return build(ops.Unary(function="Gelu"), node.input(0))
+
+
+@lowers("QuickGelu", newest=1, domain="com.microsoft")
+def quick_gelu(node: Node, build: PlanBuilder) -> Value:
+    """`QuickGelu` of onnxruntime: `x · sigmoid(alpha·x)`."""
+    return build(ops.Unary(function=ops.UnaryFunction.Swish(alpha=node.float("alpha", 1.702))), node.input(0))
+
+
+@lowers("BiasGelu", newest=1, domain="com.microsoft")
+def bias_gelu(node: Node, build: PlanBuilder) -> Value:
+    """`BiasGelu` of onnxruntime: Gelu of the sum."""
+    total = build(ops.Binary(function="Add"), node.input(0), node.input(1))
+    return build(ops.Unary(function="Gelu"), total)
+
+
+@lowers("FastGelu", newest=1, domain="com.microsoft")
+def fast_gelu(node: Node, build: PlanBuilder) -> Value:
+    """`FastGelu` of onnxruntime: Gelu by the hyperbolic tangent, of the sum where there is a bias."""
+    x = node.input(0)
+    if node.has_input(1):
+        x = build(ops.Binary(function="Add"), x, node.input(1))
+    return build(ops.Unary(function="GeluTanh"), x)

@@ -1,0 +1,14 @@
+"""Fused elementwise functions: nodes that the compiler made."""
+
+from __future__ import annotations
+
+from compiler.lower.node import Node, lowers
+from compiler.lower.program import program_of
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("Elementwise", newest=1, domain="candle.plan")
+def elementwise(node: Node, build: PlanBuilder) -> Value:
+    """The graph `body`, whose inputs are the node's."""
+    program = program_of(node.graph("body"), range(len(node.inputs)), has_result=False)
+    return build(ops.Elementwise(program=program), *(node.input(index) for index in range(len(node.inputs))))

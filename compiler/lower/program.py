@@ -1,0 +1,256 @@
+"""Graphs of elementwise functions as programs: what the accumulator goes through, and which values wait in slots.
+
+A value that is read once is computed where it is read. One that is read again, or that has to wait for the other
+operand of its reader, is saved, and its slot is free after the last reading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import constant_of
+from compiler.lower import binary, unary
+from compiler.lower.node import Node
+from compiler.plan import ops
+
+__all__ = ["is_elementwise", "program_of"]
+
+_SLOTS = 16
+_CHAINS = frozenset(["Max", "Min", "Sum"])
+_NOT_FLOAT = frozenset(["BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"])
+
+Operand = ops.AnyOperand
+
+
+def is_elementwise(node: ir.Node) -> bool:
+    """Whether a program can compute the node, given that its tensors are of float32, or truth values of such."""
+    if node.domain != "" or len(node.outputs) != 1:
+        return False
+    if node.op_type == "Where" or node.op_type in _CHAINS:
+        return all(value is not None for value in node.inputs)
+    if node.op_type == "Clip":
+        return _bounds(node) is not None
+    view = _view(node)
+    function = unary.function_of(view) or binary.function_of(view)
+    return function is not None and function not in _NOT_FLOAT and _is_finite(function)
+
+
+def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> ops.Program:
+    """The program of a graph of elementwise nodes; `places` are the step's inputs that the graph's inputs are.
+
+    With `has_result`, the graph's first input is the operator's result, which the accumulator holds at the start, and
+    `places` are those of the others.
+
+    Raises:
+        CompileError: a node is not elementwise, or more values wait than there are slots.
+    """
+    inputs = list(graph.inputs)
+    result = inputs.pop(0) if has_result else None
+    leaves: dict[ir.Value, Operand] = {
+        value: ops.Operand.Input(place) for value, place in zip(inputs, places, strict=True)
+    }
+    for value in graph.initializers.values():
+        array = constant_of(value)
+        if array is None or array.size != 1:
+            raise ValueError(f"{value.name} is no number")
+        leaves[value] = ops.Operand.Constant(float(array.reshape(())))
+    return _Writer(graph, leaves, result).write()
+
+
+class _Writer:
+    """Writes the instructions of one program."""
+
+    def __init__(self, graph: ir.Graph, leaves: Mapping[ir.Value, Operand], result: ir.Value | None) -> None:
+        self.leaves, self.result = leaves, result
+        self.output = graph.outputs[0]
+        self.code: list[ops.AnyInstruction] = []
+        self.free = list(range(_SLOTS))[::-1]
+        self.slots: dict[ir.Value, int] = {}
+        self.readings: dict[ir.Value, int] = {self.output: 1}
+        for node in graph:
+            for value in _operands(node):
+                self.readings[value] = self.readings.get(value, 0) + 1
+
+    def write(self) -> ops.Program:
+        """The whole program."""
+        if self.result is not None:
+            self.save(self.result)
+        self.compute(self.output)
+        return ops.Program(code=_without_unread(_without_reloads(self.code)))
+
+    def compute(self, value: ir.Value) -> None:
+        """Puts a value into the accumulator, and saves it if it is read again."""
+        if self.is_at_hand(value):
+            self.code.append(ops.Instruction.Load(self.read(value)))
+            return
+        node = value.producer()
+        if node is None:
+            raise ValueError(f"{value.name} comes from nowhere")
+        self.apply(node)
+        self.readings[value] -= 1
+        if self.readings[value]:
+            self.save(value)
+
+    def apply(self, node: ir.Node) -> None:
+        """Puts a node's result into the accumulator."""
+        if node.op_type == "Where":
+            self.select(*_operands(node))
+            return
+        if node.op_type == "Clip":
+            self.compute(_operands(node)[0])
+            self.clip(node)
+            return
+        view = _view(node)
+        if function := unary.function_of(view):
+            self.compute(_operands(node)[0])
+            self.code.append(ops.Instruction.Unary(function))
+        elif node.op_type in _CHAINS:
+            self.chain("Add" if node.op_type == "Sum" else "Max" if node.op_type == "Max" else "Min", _operands(node))
+        elif joined := binary.function_of(view):
+            x, y = _operands(node)
+            self.join(joined, x, y)
+        else:
+            raise CompileError([Diagnostic("CC0201", f"{node.op_type} is not elementwise", origin.of(node))])
+
+    def join(self, function: ops.BinaryFunction, x: ir.Value, y: ir.Value) -> None:
+        """Puts `function(x, y)` into the accumulator."""
+        if function == "Pow" and self.leaves.get(y) == ops.Operand.Constant(2.0):
+            self.compute(x)
+            self.code.append(ops.Instruction.Unary("Square"))
+            return
+        if not self.is_at_hand(x) and self.is_at_hand(y):
+            self.compute(x)
+            self.code.append(ops.Instruction.Binary(function, self.read(y)))
+            return
+        if not self.is_at_hand(y):
+            if not self.is_at_hand(x):
+                self.hold(x)
+            self.compute(y)
+            self.code.append(ops.Instruction.Reverse(function, self.read(x)))
+            return
+        self.compute(x)
+        self.code.append(ops.Instruction.Binary(function, self.read(y)))
+
+    def chain(self, function: ops.BinaryFunction, values: Sequence[ir.Value]) -> None:
+        """The values joined from the first on."""
+        for value in values[1:]:
+            if not self.is_at_hand(value):
+                self.hold(value)
+        self.compute(values[0])
+        self.code += [ops.Instruction.Binary(function, self.read(value)) for value in values[1:]]
+
+    def select(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> None:
+        """Puts `yes` where the condition is true, else `no`, into the accumulator."""
+        for value in (yes, no):
+            if not self.is_at_hand(value):
+                self.hold(value)
+        self.compute(condition)
+        self.code.append(ops.Instruction.Select(self.read(yes), self.read(no)))
+
+    def clip(self, node: ir.Node) -> None:
+        """Bounds the accumulator."""
+        low, high = _bounds(node) or (-math.inf, math.inf)
+        if math.isfinite(low) and math.isfinite(high):
+            self.code.append(ops.Instruction.Unary(ops.UnaryFunction.Clip(min=low, max=high)))
+        elif math.isfinite(low):
+            self.code.append(ops.Instruction.Binary("Max", ops.Operand.Constant(low)))
+        elif math.isfinite(high):
+            self.code.append(ops.Instruction.Binary("Min", ops.Operand.Constant(high)))
+
+    def hold(self, value: ir.Value) -> None:
+        """Computes a value and saves it for its reader."""
+        self.readings[value] += 1
+        self.compute(value)
+
+    def is_at_hand(self, value: ir.Value) -> bool:
+        """Whether the value can be an operand now."""
+        return value in self.leaves or value in self.slots
+
+    def read(self, value: ir.Value) -> Operand:
+        """The operand that a value is; a slot is free after its last reading."""
+        if value in self.leaves:
+            return self.leaves[value]
+        slot = self.slots[value]
+        self.readings[value] -= 1
+        if not self.readings[value]:
+            del self.slots[value]
+            self.free.append(slot)
+        return ops.Operand.Saved(slot)
+
+    def save(self, value: ir.Value) -> None:
+        """Saves the accumulator, which holds the value."""
+        if not self.free:
+            raise CompileError([Diagnostic("CC0502", f"an elementwise program needs more than {_SLOTS} slots")])
+        self.slots[value] = self.free.pop()
+        self.code.append(ops.Instruction.Save(self.slots[value]))
+
+
+def _view(node: ir.Node) -> Node:
+    version = node.version if node.version is not None else 0
+    return Node(node, (None,) * len(node.inputs), version)
+
+
+def _operands(node: ir.Node) -> list[ir.Value]:
+    """The inputs whose elements the node's result is computed from; Clip's bounds are numbers of the node."""
+    given = [value for value in node.inputs if value is not None]
+    return given[:1] if node.op_type == "Clip" else given
+
+
+def _bounds(node: ir.Node) -> tuple[float, float] | None:
+    """The bounds of Clip where both are known."""
+    bounds = []
+    for name, index, default in (("min", 1, -math.inf), ("max", 2, math.inf)):
+        value = node.inputs[index] if index < len(node.inputs) else None
+        if name in node.attributes:
+            bounds.append(node.attributes[name].as_float())
+        elif value is None:
+            bounds.append(default)
+        elif (array := constant_of(value)) is not None and array.size == 1 and not np.isnan(array).any():
+            bounds.append(float(array.reshape(())))
+        else:
+            return None
+    return bounds[0], bounds[1]
+
+
+def _is_finite(function: ops.AnyUnaryFunction | ops.BinaryFunction) -> bool:
+    if not is_dataclass(function):
+        return True
+    return all(math.isfinite(number) for number in _fields(function) if isinstance(number, float))
+
+
+def _fields(value: object) -> list[object]:
+    return [getattr(value, field.name) for field in fields(value)]  # type: ignore[arg-type]
+
+
+def _without_reloads(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
+    """The code without loads of what has just been saved: the accumulator holds it."""
+    kept: list[ops.AnyInstruction] = []
+    for step in code:
+        before = kept[-1] if kept else None
+        reloads = isinstance(before, ops.Instruction.Save) and step == ops.Instruction.Load(
+            ops.Operand.Saved(before.value)
+        )
+        if not reloads:
+            kept.append(step)
+    return kept
+
+
+def _without_unread(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
+    """The code without saving what is not read before its slot is written again."""
+    kept: list[ops.AnyInstruction] = []
+    awaited: set[int] = set()
+    for step in reversed(code):
+        if isinstance(step, ops.Instruction.Save):
+            if step.value not in awaited:
+                continue
+            awaited.discard(step.value)
+        awaited |= {item.value for item in _fields(step) if isinstance(item, ops.Operand.Saved)}
+        kept.append(step)
+    return kept[::-1]

@@ -1,0 +1,79 @@
+"""The graph inside a fused node: copies of the nodes that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import constant_of
+
+__all__ = ["PLAN_DOMAIN", "body_of", "is_number"]
+
+PLAN_DOMAIN = "candle.plan"
+"""The domain of nodes that a plan has and ONNX has not."""
+
+
+def body_of(nodes: Sequence[ir.Node], result: ir.Value | None, name: str) -> tuple[ir.Graph, list[ir.Value]]:
+    """The nodes as a graph that gives the last one's result, and the values from outside that are its inputs.
+
+    Where `result` is given, it is the graph's first input, and none of the values. Numbers that are the same everywhere
+    are initializers of the graph.
+    """
+    body = _Body(result)
+    for node in nodes:
+        body.copy(node)
+    first = [] if result is None else [body.inner[result]]
+    last = body.inner[nodes[-1].outputs[0]]
+    graph = ir.Graph(
+        [*first, *body.operands.values()],
+        [last],
+        nodes=body.nodes,
+        initializers=list(body.numbers.values()),
+        name=name,
+    )
+    return graph, list(body.operands)
+
+
+def is_number(value: ir.Value) -> bool:
+    """Whether the value is a finite number that is the same everywhere."""
+    array = constant_of(value)
+    return array is not None and array.size == 1 and array.dtype.kind == "f" and bool(np.isfinite(array).all())
+
+
+class _Body:
+    """Copies of nodes, and of the values that they read, by the value that each stands for."""
+
+    def __init__(self, result: ir.Value | None) -> None:
+        self.inner = {} if result is None else {result: _like(result, "result")}
+        self.operands: dict[ir.Value, ir.Value] = {}
+        self.numbers: dict[ir.Value, ir.Value] = {}
+        self.nodes: list[ir.Node] = []
+
+    def copy(self, node: ir.Node) -> None:
+        """Appends a copy of the node."""
+        inputs = [None if value is None else self.inside(value) for value in node.inputs]
+        copy = ir.Node("", node.op_type, inputs, list(node.attributes.values()), num_outputs=1, version=node.version)
+        origin.inherit([copy], [node])
+        outer, inner = node.outputs[0], copy.outputs[0]
+        inner.type, inner.shape, inner.name = outer.type, outer.shape, f"value{len(self.nodes)}"
+        self.inner[outer] = inner
+        self.nodes.append(copy)
+
+    def inside(self, value: ir.Value) -> ir.Value:
+        """The value of the body that stands for a value around it."""
+        if value in self.inner:
+            return self.inner[value]
+        number = constant_of(value) if is_number(value) else None
+        if number is None:
+            return self.operands.setdefault(value, _like(value, f"operand{len(self.operands)}"))
+        if value not in self.numbers:
+            self.numbers[value] = _like(value, f"number{len(self.numbers)}")
+            self.numbers[value].const_value = ir.tensor(number)
+        return self.numbers[value]
+
+
+def _like(value: ir.Value, name: str) -> ir.Value:
+    return ir.Value(name=name, type=value.type, shape=value.shape)

@@ -1,0 +1,134 @@
+"""Elementwise functions of float32 that follow each other, computed element by element in one step.
+
+The nodes become one node `candle.plan.Elementwise` with the graph `body`, whose inputs are the node's. Shapes need not
+be known: what broadcasts to a node's result broadcasts to the result of the nodes after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import constant_of, graph_attributes, same_shape
+from compiler.passes.body import PLAN_DOMAIN, body_of, is_number
+from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.rule import Rewriter, hand_over, insert
+
+__all__ = ["fuse_elementwise"]
+
+_MOST_NODES, _MOST_INPUTS = 16, 16
+"""A program keeps at most so many values beside the accumulator."""
+
+Question = Callable[[ir.Node], bool]
+
+
+def fuse_elementwise(is_elementwise: Question) -> Pass:
+    """The pass for the nodes that a program can compute."""
+
+    def fuse(model: ir.Model, report: Report) -> None:
+        """Fuses elementwise functions of float32 into single steps."""
+        for graph in _graphs(model.graph):
+            order = {node: index for index, node in enumerate(graph)}
+            for node in reversed(order):
+                if node.graph is graph and _can_end(node, is_elementwise):
+                    _fuse(_Region(node, order, is_elementwise), report)
+
+    return Pass("fuse_elementwise", fuse, requires=frozenset({"shapes", "sorted"}))
+
+
+def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """The graph and those nested in it, but for the bodies of fused nodes."""
+    yield graph
+    for node in graph:
+        if node.domain != PLAN_DOMAIN:
+            for nested in graph_attributes(node):
+                yield from _graphs(nested)
+
+
+def _can_end(node: ir.Node, is_elementwise: Question) -> bool:
+    """Whether a region can end with the node: its result is of float32."""
+    return is_elementwise(node) and node.outputs[0].dtype == ir.DataType.FLOAT and _computes_floats(node)
+
+
+def _computes_floats(node: ir.Node) -> bool:
+    """Whether the node's tensors are of float32, or truth values."""
+    allowed = (ir.DataType.FLOAT, ir.DataType.BOOL)
+    return all(value is None or value.dtype in allowed for value in (*node.inputs, *node.outputs))
+
+
+class _Region:
+    """Nodes above a last one, of which nobody else reads the results."""
+
+    def __init__(self, last: ir.Node, order: dict[ir.Node, int], is_elementwise: Question) -> None:
+        self.order, self.is_elementwise, self.last = order, is_elementwise, last
+        self.nodes = {last}
+
+    def grow(self) -> list[ir.Node]:
+        """The most nodes, in order; none where that is not worth a program."""
+        while len(self.nodes) < _MOST_NODES and (node := self.next()):
+            self.nodes.add(node)
+        self.drop_open_ends()
+        is_small = len(self.nodes) < 2 or len(self.inputs()) > _MOST_INPUTS
+        return [] if is_small else sorted(self.nodes, key=self.order.__getitem__)
+
+    def next(self) -> ir.Node | None:
+        """The node that comes last in the graph's order of those that can join."""
+        above = {node for value in self.inputs() if (node := value.producer()) is not None and node in self.order}
+        joining = [node for node in above if self.can_join(node)]
+        return max(joining, key=self.order.__getitem__, default=None)
+
+    def can_join(self, node: ir.Node) -> bool:
+        if not self.is_elementwise(node) or not _computes_floats(node):
+            return False
+        value = node.outputs[0]
+        readers = {use.node for use in value.uses()}
+        is_hidden = not value.is_graph_output() and readers <= self.nodes
+        # A smaller result would be computed again for each element that it broadcasts to.
+        return is_hidden and (same_shape(value, self.last.outputs[0]) or _is_unknown(value))
+
+    def inputs(self) -> list[ir.Value]:
+        """The values from outside, but for numbers."""
+        inner = {node.outputs[0] for node in self.nodes}
+        ordered = sorted(self.nodes, key=self.order.__getitem__)
+        given = [value for node in ordered for value in node.inputs if value is not None and value not in inner]
+        return [value for value in dict.fromkeys(given) if not is_number(value)]
+
+    def drop_open_ends(self) -> None:
+        """Takes out nodes that read truth values from outside, and what only they were there for."""
+        while open_ends := [
+            node
+            for node in self.nodes
+            if any(value in node.inputs and value.dtype != ir.DataType.FLOAT for value in self.inputs())
+        ]:
+            self.nodes -= set(open_ends)
+            if self.last not in self.nodes:
+                self.nodes = set()
+            self.nodes = {node for node in self.nodes if self.reaches_last(node)}
+
+    def reaches_last(self, node: ir.Node) -> bool:
+        return node is self.last or any(
+            use.node in self.nodes and self.reaches_last(use.node) for use in node.outputs[0].uses()
+        )
+
+
+def _is_unknown(value: ir.Value) -> bool:
+    return value.shape is None or any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims)
+
+
+def _fuse(region: _Region, report: Report) -> None:
+    nodes = region.grow()
+    last = region.last
+    if not nodes or last.graph is None:
+        return
+    body, inputs = body_of(nodes, None, "body")
+    if not inputs or all(constant_of(value) is not None for value in inputs):
+        return
+    new = Rewriter(last.graph)
+    fused = new.op("Elementwise", *inputs, domain=PLAN_DOMAIN, body=body)
+    origin.inherit(new.nodes, nodes)
+    report.fired.append(Fired(f"fuse {' + '.join(node.op_type for node in nodes)}", origin.of(last)))
+    insert(last.graph, last, new)
+    hand_over(last.outputs[0], fused)
+    last.graph.remove(list(reversed(nodes)), safe=True)
