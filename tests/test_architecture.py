@@ -55,9 +55,6 @@ RUST = sorted(
 OVER_BUDGET = {
     "runtime/kernels/src/pool.rs": "the kernels of maxima and of means want a file each",
     "runtime/kernels/src/pool.rs max_with_indices": "one loop nest",
-    "runtime/kernels/src/elementwise/float.rs unary": "a table: one line a function",
-    "runtime/kernels/src/program/machine.rs step": "a table: one line an instruction",
-    "runtime/kernels/src/program/unary.rs apply": "a table: one line a function",
 }
 """What is too long, and why; a line of something that is not fails."""
 

@@ -7,7 +7,6 @@ use crate::threads::Threads;
 
 /// `function(x)`; truth values are 0 and 1.
 pub fn unary(function: Unary, x: f64) -> f64 {
-    let wide = f64::from;
     match function {
         Unary::Abs => x.abs(),
         Unary::Neg => -x,
@@ -35,9 +34,19 @@ pub fn unary(function: Unary, x: f64) -> f64 {
         Unary::Acosh => x.acosh(),
         Unary::Atanh => x.atanh(),
         Unary::Erf => libm::erf(x),
+        Unary::IsNaN => truth(x.is_nan()),
+        Unary::IsInf { negative, positive } => truth(x.is_infinite() && if x < 0.0 { negative } else { positive }),
+        Unary::Not => truth(x == 0.0),
+        Unary::BitwiseNot => -1.0 - x,
+        activation => activate(activation, x),
+    }
+}
+
+/// The functions that activate neurons; any other is the identity.
+fn activate(function: Unary, x: f64) -> f64 {
+    let wide = f64::from;
+    match function {
         Unary::Sigmoid => sigmoid(x),
-        Unary::Relu if x < 0.0 => 0.0,
-        Unary::Relu => x,
         Unary::Softplus => softplus(x),
         Unary::Softsign => x / (1.0 + x.abs()),
         Unary::HardSwish => x * hard_sigmoid(x, 1.0 / 6.0, 0.5),
@@ -45,29 +54,18 @@ pub fn unary(function: Unary, x: f64) -> f64 {
         Unary::Gelu => 0.5 * x * (1.0 + libm::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
         Unary::GeluTanh => 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh()),
         Unary::Swish { alpha } => x * sigmoid(wide(alpha) * x),
+        Unary::Relu if x < 0.0 => 0.0,
         Unary::LeakyRelu { alpha } if x < 0.0 => wide(alpha) * x,
-        Unary::LeakyRelu { .. } => x,
         Unary::Elu { alpha } => elu(x, wide(alpha)),
         Unary::Selu { alpha, gamma } => wide(gamma) * elu(x, wide(alpha)),
         Unary::Celu { alpha } if x < 0.0 => wide(alpha) * (x / wide(alpha)).exp_m1(),
-        Unary::Celu { .. } => x,
         Unary::HardSigmoid { alpha, beta } => hard_sigmoid(x, wide(alpha), wide(beta)),
-        Unary::ThresholdedRelu { alpha } if x > wide(alpha) => x,
-        Unary::ThresholdedRelu { .. } => 0.0,
+        Unary::ThresholdedRelu { alpha } if x <= wide(alpha) || x.is_nan() => 0.0,
         Unary::Shrink { bias, lambd } if x < -wide(lambd) => x + wide(bias),
         Unary::Shrink { bias, lambd } if x > wide(lambd) => x - wide(bias),
-        Unary::Shrink { .. } => {
-            if x.is_nan() {
-                x
-            } else {
-                0.0
-            }
-        }
+        Unary::Shrink { .. } if !x.is_nan() => 0.0,
         Unary::Clip { min, max } => clip(x, wide(min), wide(max)),
-        Unary::IsNaN => truth(x.is_nan()),
-        Unary::IsInf { negative, positive } => truth(x.is_infinite() && if x < 0.0 { negative } else { positive }),
-        Unary::Not => truth(x == 0.0),
-        Unary::BitwiseNot => -1.0 - x,
+        _ => x,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A program with the operands of one execution.
 
-use super::machine::{self, Place, Step};
+use super::machine::{self, Join, Place, Step};
 use super::unary::{floor_mod, power};
 use super::{Binary, Instruction, Invalid, Operand, Program};
 use crate::broadcast::Broadcast;
@@ -163,7 +163,7 @@ struct Binder<'b, 'a> {
 impl Binder<'_, '_> {
     fn step(&mut self, at: usize, instruction: Instruction) -> Result<Step, Invalid> {
         Ok(match instruction {
-            Instruction::Load(operand) => Step::Load(self.place(at, operand)?),
+            Instruction::Load(operand) => Step::Join(Join::Load, self.place(at, operand)?),
             Instruction::Save(slot) => {
                 *self.saved.get_mut(usize::from(slot)).ok_or(Invalid::Slot { at, slot })? = true;
                 Step::Save(usize::from(slot))
@@ -214,24 +214,24 @@ impl Resolved<'_> {
 /// `acc = function(acc, y)`
 fn binary(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
     Ok(match function {
-        Binary::Add => Step::Add(y),
-        Binary::Sub => Step::Sub(y),
-        Binary::Mul => Step::Mul(y),
-        Binary::Div => Step::Div(y),
+        Binary::Add => Step::Join(Join::Add, y),
+        Binary::Sub => Step::Join(Join::Sub, y),
+        Binary::Mul => Step::Join(Join::Mul, y),
+        Binary::Div => Step::Join(Join::Div, y),
         Binary::Pow => Step::Lanes(power, y),
         Binary::Mod => Step::Lanes(floor_mod, y),
         Binary::Fmod => Step::Lanes(|x, y| x % y, y),
-        Binary::Min => Step::Min(y),
-        Binary::Max => Step::Max(y),
-        Binary::PRelu => Step::PRelu(y),
-        Binary::Equal => Step::Equal(y),
-        Binary::Less => Step::Less(y),
-        Binary::LessOrEqual => Step::LessOrEqual(y),
-        Binary::Greater => Step::Greater(y),
-        Binary::GreaterOrEqual => Step::GreaterOrEqual(y),
-        Binary::And => Step::And(y),
-        Binary::Or => Step::Or(y),
-        Binary::Xor => Step::Xor(y),
+        Binary::Min => Step::Join(Join::Min, y),
+        Binary::Max => Step::Join(Join::Max, y),
+        Binary::PRelu => Step::Join(Join::PRelu, y),
+        Binary::Equal => Step::Join(Join::Equal, y),
+        Binary::Less => Step::Join(Join::Less, y),
+        Binary::LessOrEqual => Step::Join(Join::LessOrEqual, y),
+        Binary::Greater => Step::Join(Join::Greater, y),
+        Binary::GreaterOrEqual => Step::Join(Join::GreaterOrEqual, y),
+        Binary::And => Step::Join(Join::And, y),
+        Binary::Or => Step::Join(Join::Or, y),
+        Binary::Xor => Step::Join(Join::Xor, y),
         _ => return Err(Invalid::Function { at, function: format!("{function:?}") }),
     })
 }
@@ -239,16 +239,16 @@ fn binary(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
 /// `acc = function(y, acc)`
 fn reverse(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
     Ok(match function {
-        Binary::Sub => Step::SubFrom(y),
-        Binary::Div => Step::DivInto(y),
+        Binary::Sub => Step::Join(Join::SubFrom, y),
+        Binary::Div => Step::Join(Join::DivInto, y),
         Binary::Pow => Step::LanesReversed(power, y),
         Binary::Mod => Step::LanesReversed(floor_mod, y),
         Binary::Fmod => Step::LanesReversed(|x, y| x % y, y),
         Binary::PRelu => Step::LanesReversed(|x, y| if x < 0.0 { x * y } else { x }, y),
-        Binary::Less => Step::Greater(y),
-        Binary::LessOrEqual => Step::GreaterOrEqual(y),
-        Binary::Greater => Step::Less(y),
-        Binary::GreaterOrEqual => Step::LessOrEqual(y),
+        Binary::Less => Step::Join(Join::Greater, y),
+        Binary::LessOrEqual => Step::Join(Join::GreaterOrEqual, y),
+        Binary::Greater => Step::Join(Join::Less, y),
+        Binary::GreaterOrEqual => Step::Join(Join::LessOrEqual, y),
         symmetric => binary(at, symmetric, y)?,
     })
 }

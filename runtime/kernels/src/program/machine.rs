@@ -13,31 +13,37 @@ const BLOCK: usize = 128;
 /// One instruction, resolved: operands are indices of [`Place`]s.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    Load(usize),
     Save(usize),
     Unary(Unary),
-    Add(usize),
-    Sub(usize),
-    SubFrom(usize),
-    Mul(usize),
-    Div(usize),
-    DivInto(usize),
-    Min(usize),
-    Max(usize),
-    PRelu(usize),
-    Equal(usize),
-    Less(usize),
-    LessOrEqual(usize),
-    Greater(usize),
-    GreaterOrEqual(usize),
-    And(usize),
-    Or(usize),
-    Xor(usize),
+    Join(Join, usize),
     Select(usize, usize),
     /// `acc = function(acc, operand)`, lane by lane.
     Lanes(fn(f32, f32) -> f32, usize),
     /// `acc = function(operand, acc)`, lane by lane.
     LanesReversed(fn(f32, f32) -> f32, usize),
+}
+
+/// The functions of the accumulator and an operand that are computed in registers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Join {
+    Load,
+    Add,
+    Sub,
+    SubFrom,
+    Mul,
+    Div,
+    DivInto,
+    Min,
+    Max,
+    PRelu,
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    And,
+    Or,
+    Xor,
 }
 
 /// Where an operand's elements lie for one run of the machine.
@@ -175,23 +181,7 @@ impl Machine<'_> {
         count: usize,
         load: impl Fn(*const f32, usize) -> V + Copy,
     ) -> R {
-        macro_rules! with {
-            ($operand:expr, |$x:ident, $y:ident| $body:expr) => {
-                match self.source($operand, at) {
-                    Source::Lanes(from) => acc.map(|i, $x| {
-                        let $y = load(from, i);
-                        $body
-                    }),
-                    Source::One(from) => {
-                        // SAFETY: an operand that repeats has one element.
-                        let $y = V::splat(unsafe { *from });
-                        acc.map(|_, $x| $body)
-                    }
-                }
-            };
-        }
         match step {
-            Step::Load(y) => with!(y, |_x, y| y),
             Step::Save(slot) => {
                 let to = self.slots.0[slot].as_mut_ptr().cast::<f32>();
                 // SAFETY: a block has at most as many elements as a slot.
@@ -199,29 +189,56 @@ impl Machine<'_> {
                 acc
             }
             Step::Unary(function) => self.unary::<V, R>(function, acc),
-            Step::Add(y) => with!(y, |x, y| x + y),
-            Step::Sub(y) => with!(y, |x, y| x - y),
-            Step::SubFrom(y) => with!(y, |x, y| y - x),
-            Step::Mul(y) => with!(y, |x, y| x * y),
-            Step::Div(y) => with!(y, |x, y| x / y),
-            Step::DivInto(y) => with!(y, |x, y| y / x),
-            Step::Min(y) => with!(y, |x, y| min(x, y)),
-            Step::Max(y) => with!(y, |x, y| max(x, y)),
-            Step::PRelu(y) => with!(y, |x, y| V::select(x.less(V::splat(0.0)), x * y, x)),
-            Step::Equal(y) => with!(y, |x, y| truth::<V>(x.equal(y))),
-            Step::Less(y) => with!(y, |x, y| truth::<V>(x.less(y))),
-            Step::LessOrEqual(y) => with!(y, |x, y| truth::<V>(x.less_or_equal(y))),
-            Step::Greater(y) => with!(y, |x, y| truth::<V>(y.less(x))),
-            Step::GreaterOrEqual(y) => with!(y, |x, y| truth::<V>(y.less_or_equal(x))),
-            Step::And(y) => with!(y, |x, y| logic(x, y, |x, y| x * y)),
-            Step::Or(y) => with!(y, |x, y| logic(x, y, |x, y| x.greater(y))),
-            Step::Xor(y) => with!(y, |x, y| logic(x, y, |x, y| (x - y).abs())),
             Step::Select(yes, no) => {
                 let (yes, no) = (self.source(yes, at), self.source(no, at));
                 acc.map(|i, x| V::select(x.equal(V::splat(0.0)), no.lane(i, load), yes.lane(i, load)))
             }
             Step::Lanes(function, y) => self.lanes(acc, self.source(y, at), count, load, function),
             Step::LanesReversed(function, y) => self.lanes(acc, self.source(y, at), count, load, |x, y| function(y, x)),
+            Step::Join(join, y) => self.join(join, acc, self.source(y, at), load),
+        }
+    }
+
+    /// `acc = function(acc, y)`
+    #[inline(always)]
+    fn join<V: Vector, R: Registers<V>>(
+        &self,
+        function: Join,
+        acc: R,
+        y: Source,
+        load: impl Fn(*const f32, usize) -> V + Copy,
+    ) -> R {
+        macro_rules! each {
+            ($function:expr) => {
+                match y {
+                    Source::Lanes(from) => acc.map(|i, x| $function(x, load(from, i))),
+                    Source::One(from) => {
+                        // SAFETY: an operand that repeats has one element.
+                        let y = V::splat(unsafe { *from });
+                        acc.map(|_, x| $function(x, y))
+                    }
+                }
+            };
+        }
+        match function {
+            Join::Load => each!(|_, y| y),
+            Join::Add => each!(|x, y| x + y),
+            Join::Sub => each!(|x, y| x - y),
+            Join::SubFrom => each!(|x, y| y - x),
+            Join::Mul => each!(|x, y| x * y),
+            Join::Div => each!(|x, y| x / y),
+            Join::DivInto => each!(|x, y| y / x),
+            Join::Min => each!(min),
+            Join::Max => each!(max),
+            Join::PRelu => each!(|x: V, y| V::select(x.less(V::splat(0.0)), x * y, x)),
+            Join::Equal => each!(|x: V, y| truth::<V>(x.equal(y))),
+            Join::Less => each!(|x: V, y| truth::<V>(x.less(y))),
+            Join::LessOrEqual => each!(|x: V, y| truth::<V>(x.less_or_equal(y))),
+            Join::Greater => each!(|x, y: V| truth::<V>(y.less(x))),
+            Join::GreaterOrEqual => each!(|x, y: V| truth::<V>(y.less_or_equal(x))),
+            Join::And => each!(|x, y| logic(x, y, |x, y| x * y)),
+            Join::Or => each!(|x, y| logic(x, y, V::greater)),
+            Join::Xor => each!(|x, y| logic(x, y, |x: V, y| (x - y).abs())),
         }
     }
 

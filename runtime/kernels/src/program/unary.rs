@@ -23,73 +23,72 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
         unsafe { apply::<V>(function, x.len(), x.as_ptr(), x.as_mut_ptr()) });
 }
 
-/// # Safety
-/// As [`map`].
-#[inline(always)]
-unsafe fn apply<V: Vector>(function: Unary, len: usize, x: *const f32, out: *mut f32) {
-    macro_rules! vectors {
-        ($function:expr) => {
+/// Makes `apply` from a table: functions of vectors, and methods of `f64` that are called lane by lane.
+macro_rules! functions {
+    (vectors: $($vectors:pat => $function:expr;)* lanes: $($lanes:pat => $method:ident;)*) => {
+        /// # Safety
+        /// As [`map`].
+        #[inline(always)]
+        unsafe fn apply<V: Vector>(function: Unary, len: usize, x: *const f32, out: *mut f32) {
             // SAFETY: the caller's promise.
-            unsafe { map::<V>(len, x, out, $function) }
-        };
-    }
-    macro_rules! lanes {
-        ($method:ident) => {
-            // SAFETY: the caller's promise.
-            unsafe { map::<f32>(len, x, out, |x| f64::from(x).$method() as f32) }
-        };
-    }
-    match function {
-        Unary::Abs => vectors!(|x: V| x.abs()),
-        Unary::Neg => vectors!(|x: V| x.neg()),
-        Unary::Sign => vectors!(sign::<V>),
-        Unary::Ceil => vectors!(|x: V| x.ceil()),
-        Unary::Floor => vectors!(|x: V| x.floor()),
-        Unary::Round => vectors!(|x: V| x.round()),
-        Unary::Sqrt => vectors!(|x: V| x.sqrt()),
-        Unary::Reciprocal => vectors!(|x: V| V::splat(1.0) / x),
-        Unary::Square => vectors!(|x: V| x * x),
-        Unary::Exp => vectors!(math::exp::<V>),
-        Unary::Log => vectors!(math::log::<V>),
-        Unary::Sin => vectors!(math::sin::<V>),
-        Unary::Cos => vectors!(math::cos::<V>),
-        Unary::Tan => lanes!(tan),
-        Unary::Asin => lanes!(asin),
-        Unary::Acos => lanes!(acos),
-        Unary::Atan => lanes!(atan),
-        Unary::Sinh => lanes!(sinh),
-        Unary::Cosh => lanes!(cosh),
-        Unary::Tanh => vectors!(math::tanh::<V>),
-        Unary::Asinh => lanes!(asinh),
-        Unary::Acosh => lanes!(acosh),
-        Unary::Atanh => lanes!(atanh),
-        Unary::Erf => vectors!(math::erf::<V>),
-        Unary::Sigmoid => vectors!(math::sigmoid::<V>),
-        Unary::Relu => vectors!(relu::<V>),
-        Unary::Softplus => vectors!(math::softplus::<V>),
-        Unary::Softsign => vectors!(|x: V| x / (V::splat(1.0) + x.abs())),
-        Unary::HardSwish => vectors!(math::hard_swish::<V>),
-        Unary::Mish => vectors!(math::mish::<V>),
-        Unary::Gelu => vectors!(math::gelu::<V>),
-        Unary::GeluTanh => vectors!(math::gelu_tanh::<V>),
-        Unary::Swish { alpha } => vectors!(|x: V| math::swish(x, alpha)),
-        Unary::LeakyRelu { alpha } => vectors!(|x: V| leaky_relu(x, alpha)),
-        Unary::Elu { alpha } => vectors!(|x: V| math::elu(x, alpha)),
-        Unary::Selu { alpha, gamma } => vectors!(|x: V| math::elu(x, alpha) * V::splat(gamma)),
-        Unary::Celu { alpha } => vectors!(|x: V| celu(x, alpha)),
-        Unary::HardSigmoid { alpha, beta } => vectors!(|x: V| math::hard_sigmoid(x, alpha, beta)),
-        Unary::ThresholdedRelu { alpha } => {
-            vectors!(|x: V| V::select(V::splat(alpha).less(x), x, V::splat(0.0)))
+            unsafe {
+                match function {
+                    $($vectors => map::<V>(len, x, out, $function),)*
+                    $($lanes => map::<f32>(len, x, out, |x| f64::from(x).$method() as f32),)*
+                }
+            }
         }
-        Unary::Shrink { bias, lambd } => vectors!(|x: V| shrink(x, bias, lambd)),
-        Unary::Clip { min, max } => vectors!(|x: V| clip(x, min, max)),
-        Unary::IsNaN => vectors!(|x: V| truth::<V>(x.is_nan())),
-        Unary::IsInf { negative, positive } => {
-            vectors!(|x: V| V::select(x.less(V::splat(0.0)), infinite(x, negative), infinite(x, positive)))
-        }
-        Unary::Not => vectors!(|x: V| truth::<V>(x.equal(V::splat(0.0)))),
-        Unary::BitwiseNot => vectors!(|x: V| V::splat(-1.0) - x),
-    }
+    };
+}
+
+functions! {
+    vectors:
+    Unary::Abs => |x: V| x.abs();
+    Unary::Neg => |x: V| x.neg();
+    Unary::Sign => sign::<V>;
+    Unary::Ceil => |x: V| x.ceil();
+    Unary::Floor => |x: V| x.floor();
+    Unary::Round => |x: V| x.round();
+    Unary::Sqrt => |x: V| x.sqrt();
+    Unary::Reciprocal => |x: V| V::splat(1.0) / x;
+    Unary::Square => |x: V| x * x;
+    Unary::Exp => math::exp::<V>;
+    Unary::Log => math::log::<V>;
+    Unary::Sin => math::sin::<V>;
+    Unary::Cos => math::cos::<V>;
+    Unary::Tanh => math::tanh::<V>;
+    Unary::Erf => math::erf::<V>;
+    Unary::Sigmoid => math::sigmoid::<V>;
+    Unary::Relu => relu::<V>;
+    Unary::Softplus => math::softplus::<V>;
+    Unary::Softsign => |x: V| x / (V::splat(1.0) + x.abs());
+    Unary::HardSwish => math::hard_swish::<V>;
+    Unary::Mish => math::mish::<V>;
+    Unary::Gelu => math::gelu::<V>;
+    Unary::GeluTanh => math::gelu_tanh::<V>;
+    Unary::Swish { alpha } => |x: V| math::swish(x, alpha);
+    Unary::LeakyRelu { alpha } => |x: V| leaky_relu(x, alpha);
+    Unary::Elu { alpha } => |x: V| math::elu(x, alpha);
+    Unary::Selu { alpha, gamma } => |x: V| math::elu(x, alpha) * V::splat(gamma);
+    Unary::Celu { alpha } => |x: V| celu(x, alpha);
+    Unary::HardSigmoid { alpha, beta } => |x: V| math::hard_sigmoid(x, alpha, beta);
+    Unary::ThresholdedRelu { alpha } => |x: V| V::select(V::splat(alpha).less(x), x, V::splat(0.0));
+    Unary::Shrink { bias, lambd } => |x: V| shrink(x, bias, lambd);
+    Unary::Clip { min, max } => |x: V| clip(x, min, max);
+    Unary::IsNaN => |x: V| truth::<V>(x.is_nan());
+    Unary::IsInf { negative, positive } => |x: V| V::select(x.less(V::splat(0.0)), infinite(x, negative), infinite(x, positive));
+    Unary::Not => |x: V| truth::<V>(x.equal(V::splat(0.0)));
+    Unary::BitwiseNot => |x: V| V::splat(-1.0) - x;
+    lanes:
+    Unary::Tan => tan;
+    Unary::Asin => asin;
+    Unary::Acos => acos;
+    Unary::Atan => atan;
+    Unary::Sinh => sinh;
+    Unary::Cosh => cosh;
+    Unary::Asinh => asinh;
+    Unary::Acosh => acosh;
+    Unary::Atanh => atanh;
 }
 
 /// 1 where the mask is true, else 0.

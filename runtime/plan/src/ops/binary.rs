@@ -54,7 +54,11 @@ impl Kernel for Binary {
     }
 
     fn in_place(&self) -> &'static [usize] {
-        if self.is_comparison() { &[] } else { &[0, 1] }
+        if self.is_comparison() {
+            &[]
+        } else {
+            &[0, 1]
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -69,9 +73,9 @@ impl Kernel for Binary {
             _ if self.function == Function::Pow => power(call)?,
             DType::Float16 => self.half::<f16>(call)?,
             DType::Bfloat16 => self.half::<bf16>(call)?,
-            DType::Float64 => {
-                self.typed(call, |call, broadcast, x, y, out| float::binary(call.threads, self.function, broadcast, (x, y), out))?
-            }
+            DType::Float64 => self.typed(call, |call, broadcast, x, y, out| {
+                float::binary(call.threads, self.function, broadcast, (x, y), out)
+            })?,
             dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
                 self.typed::<T>(call, |call, broadcast, x, y, out| {
                     T::binary(call.threads, self.function, broadcast, (x, y), out)
@@ -100,8 +104,7 @@ impl Binary {
     }
 
     fn program(&self) -> Program {
-        let code =
-            vec![Instruction::Load(Operand::Input(0)), Instruction::Binary(self.function, Operand::Input(1))];
+        let code = vec![Instruction::Load(Operand::Input(0)), Instruction::Binary(self.function, Operand::Input(1))];
         Program { code }
     }
 
@@ -129,10 +132,7 @@ impl Binary {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, _) = join(&[x.dims(), y.dims()])?;
         let (wide_x, wide_y) = (T::widen(&x.read::<T>()?), T::widen(&y.read::<T>()?));
-        let arguments = [
-            Argument::Tensor(&wide_x, x.dims()),
-            Argument::Tensor(&wide_y, y.dims()),
-        ];
+        let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
         let mut out = for_overwrite(element_count(&dims)?);

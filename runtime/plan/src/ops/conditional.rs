@@ -168,7 +168,8 @@ mod tests {
             let output = run(&Clip {}, &[Some(x.clone()), low, high]).expect("it fits");
             assert_eq!(format!("{:?}", &*output.tensor().unwrap().read::<f32>().unwrap()), format!("{expected:?}"));
         }
-        let output = run(&Clip {}, &[Some(tensor(&[1u8, 200], &[2])), None, Some(tensor(&[7u8], &[1]))]).expect("it fits");
+        let output =
+            run(&Clip {}, &[Some(tensor(&[1u8, 200], &[2])), None, Some(tensor(&[7u8], &[1]))]).expect("it fits");
         assert_eq!(&*output.tensor().unwrap().read::<u8>().unwrap(), [1, 7]);
         assert!(run(&Clip {}, &[Some(x), Some(tensor(&[1.0f32, 2.0], &[2]))]).is_err());
     }

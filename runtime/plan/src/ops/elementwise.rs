@@ -114,7 +114,10 @@ mod tests {
             let expected = x.broadcast_mul(&y).and_then(|xy| xy.abs()?.broadcast_sub(&z)).expect("candle computes it");
             let output = output.tensor().expect("a tensor").candle().clone();
             assert_eq!(output.dims(), expected.dims());
-            assert_eq!(output.flatten_all().unwrap().to_vec1::<f32>().unwrap(), expected.flatten_all().unwrap().to_vec1::<f32>().unwrap());
+            assert_eq!(
+                output.flatten_all().unwrap().to_vec1::<f32>().unwrap(),
+                expected.flatten_all().unwrap().to_vec1::<f32>().unwrap()
+            );
         }
         let inputs = [Some(tensor(&[1.0f32; 2], &[2])), Some(tensor(&[1.0f32; 3], &[3])), Some(tensor(&[1.0f32], &[]))];
         assert!(run(&Elementwise { program: program.clone() }, &inputs).is_err());

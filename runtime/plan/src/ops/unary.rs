@@ -48,7 +48,11 @@ impl Kernel for Unary {
     }
 
     fn in_place(&self) -> &'static [usize] {
-        if self.is_predicate() { &[] } else { &[0] }
+        if self.is_predicate() {
+            &[]
+        } else {
+            &[0]
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -193,7 +197,10 @@ mod tests {
     fn every_dtype_that_a_function_is_defined_for() {
         let expect = |function, x: Value, y: Value| {
             let found = apply(function, x).expect("is defined");
-            assert_eq!(format!("{:?}", found.tensor().unwrap().candle().to_string()), format!("{:?}", y.tensor().unwrap().candle().to_string()));
+            assert_eq!(
+                format!("{:?}", found.tensor().unwrap().candle().to_string()),
+                format!("{:?}", y.tensor().unwrap().candle().to_string())
+            );
         };
         expect(Function::Relu, tensor(&[-1.0f32, 2.0], &[2]), tensor(&[0.0f32, 2.0], &[2]));
         expect(Function::Sqrt, tensor(&[4.0f64, 0.25], &[1, 2]), tensor(&[2.0f64, 0.5], &[1, 2]));
