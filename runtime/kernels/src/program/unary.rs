@@ -25,7 +25,7 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
 
 /// Makes `apply` from a table: functions of vectors, and methods of `f64` that are called lane by lane.
 macro_rules! functions {
-    (vectors: $($vectors:pat => $function:expr;)* lanes: $($lanes:pat => $method:ident;)*) => {
+    (vectors { $($vectors:pat => $function:expr;)* } lanes { $($lanes:pat => $method:ident;)* }) => {
         /// # Safety
         /// As [`map`].
         #[inline(always)]
@@ -42,53 +42,55 @@ macro_rules! functions {
 }
 
 functions! {
-    vectors:
-    Unary::Abs => |x: V| x.abs();
-    Unary::Neg => |x: V| x.neg();
-    Unary::Sign => sign::<V>;
-    Unary::Ceil => |x: V| x.ceil();
-    Unary::Floor => |x: V| x.floor();
-    Unary::Round => |x: V| x.round();
-    Unary::Sqrt => |x: V| x.sqrt();
-    Unary::Reciprocal => |x: V| V::splat(1.0) / x;
-    Unary::Square => |x: V| x * x;
-    Unary::Exp => math::exp::<V>;
-    Unary::Log => math::log::<V>;
-    Unary::Sin => math::sin::<V>;
-    Unary::Cos => math::cos::<V>;
-    Unary::Tanh => math::tanh::<V>;
-    Unary::Erf => math::erf::<V>;
-    Unary::Sigmoid => math::sigmoid::<V>;
-    Unary::Relu => relu::<V>;
-    Unary::Softplus => math::softplus::<V>;
-    Unary::Softsign => |x: V| x / (V::splat(1.0) + x.abs());
-    Unary::HardSwish => math::hard_swish::<V>;
-    Unary::Mish => math::mish::<V>;
-    Unary::Gelu => math::gelu::<V>;
-    Unary::GeluTanh => math::gelu_tanh::<V>;
-    Unary::Swish { alpha } => |x: V| math::swish(x, alpha);
-    Unary::LeakyRelu { alpha } => |x: V| leaky_relu(x, alpha);
-    Unary::Elu { alpha } => |x: V| math::elu(x, alpha);
-    Unary::Selu { alpha, gamma } => |x: V| math::elu(x, alpha) * V::splat(gamma);
-    Unary::Celu { alpha } => |x: V| celu(x, alpha);
-    Unary::HardSigmoid { alpha, beta } => |x: V| math::hard_sigmoid(x, alpha, beta);
-    Unary::ThresholdedRelu { alpha } => |x: V| V::select(V::splat(alpha).less(x), x, V::splat(0.0));
-    Unary::Shrink { bias, lambd } => |x: V| shrink(x, bias, lambd);
-    Unary::Clip { min, max } => |x: V| clip(x, min, max);
-    Unary::IsNaN => |x: V| truth::<V>(x.is_nan());
-    Unary::IsInf { negative, positive } => |x: V| V::select(x.less(V::splat(0.0)), infinite(x, negative), infinite(x, positive));
-    Unary::Not => |x: V| truth::<V>(x.equal(V::splat(0.0)));
-    Unary::BitwiseNot => |x: V| V::splat(-1.0) - x;
-    lanes:
-    Unary::Tan => tan;
-    Unary::Asin => asin;
-    Unary::Acos => acos;
-    Unary::Atan => atan;
-    Unary::Sinh => sinh;
-    Unary::Cosh => cosh;
-    Unary::Asinh => asinh;
-    Unary::Acosh => acosh;
-    Unary::Atanh => atanh;
+    vectors {
+        Unary::Abs => |x: V| x.abs();
+        Unary::Neg => |x: V| x.neg();
+        Unary::Sign => sign::<V>;
+        Unary::Ceil => |x: V| x.ceil();
+        Unary::Floor => |x: V| x.floor();
+        Unary::Round => |x: V| x.round();
+        Unary::Sqrt => |x: V| x.sqrt();
+        Unary::Reciprocal => |x: V| V::splat(1.0) / x;
+        Unary::Square => |x: V| x * x;
+        Unary::Exp => math::exp::<V>;
+        Unary::Log => math::log::<V>;
+        Unary::Sin => math::sin::<V>;
+        Unary::Cos => math::cos::<V>;
+        Unary::Tanh => math::tanh::<V>;
+        Unary::Erf => math::erf::<V>;
+        Unary::Sigmoid => math::sigmoid::<V>;
+        Unary::Relu => relu::<V>;
+        Unary::Softplus => math::softplus::<V>;
+        Unary::Softsign => |x: V| x / (V::splat(1.0) + x.abs());
+        Unary::HardSwish => math::hard_swish::<V>;
+        Unary::Mish => math::mish::<V>;
+        Unary::Gelu => math::gelu::<V>;
+        Unary::GeluTanh => math::gelu_tanh::<V>;
+        Unary::Swish { alpha } => |x: V| math::swish(x, alpha);
+        Unary::LeakyRelu { alpha } => |x: V| leaky_relu(x, alpha);
+        Unary::Elu { alpha } => |x: V| math::elu(x, alpha);
+        Unary::Selu { alpha, gamma } => |x: V| math::elu(x, alpha) * V::splat(gamma);
+        Unary::Celu { alpha } => |x: V| celu(x, alpha);
+        Unary::HardSigmoid { alpha, beta } => |x: V| math::hard_sigmoid(x, alpha, beta);
+        Unary::ThresholdedRelu { alpha } => |x: V| V::select(V::splat(alpha).less(x), x, V::splat(0.0));
+        Unary::Shrink { bias, lambd } => |x: V| shrink(x, bias, lambd);
+        Unary::Clip { min, max } => |x: V| clip(x, min, max);
+        Unary::IsNaN => |x: V| truth::<V>(x.is_nan());
+        Unary::IsInf { negative, positive } => |x: V| V::select(x.less(V::splat(0.0)), infinite(x, negative), infinite(x, positive));
+        Unary::Not => |x: V| truth::<V>(x.equal(V::splat(0.0)));
+        Unary::BitwiseNot => |x: V| V::splat(-1.0) - x;
+    }
+    lanes {
+        Unary::Tan => tan;
+        Unary::Asin => asin;
+        Unary::Acos => acos;
+        Unary::Atan => atan;
+        Unary::Sinh => sinh;
+        Unary::Cosh => cosh;
+        Unary::Asinh => asinh;
+        Unary::Acosh => acosh;
+        Unary::Atanh => atanh;
+    }
 }
 
 /// 1 where the mask is true, else 0.
