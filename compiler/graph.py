@@ -10,10 +10,12 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
 
 __all__ = [
+    "PLAN_DOMAIN",
     "array_of",
     "constant_of",
     "elements_of",
     "graph_attributes",
+    "graphs_of",
     "nodes_of",
     "opset_of",
     "rank",
@@ -21,6 +23,9 @@ __all__ = [
     "sole_user",
     "static_shape",
 ]
+
+PLAN_DOMAIN = "candle.plan"
+"""The domain of nodes that a plan has and ONNX has not: passes make them, lowerings take them."""
 
 
 def constant_of(value: ir.Value | None) -> np.ndarray | None:
@@ -97,6 +102,15 @@ def graph_attributes(node: ir.Node) -> Iterator[ir.Graph]:
             yield attribute.as_graph()
         elif attribute.type == ir.AttributeType.GRAPHS:
             yield from attribute.as_graphs()
+
+
+def graphs_of(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """The graph and those nested in it, but for the bodies of fused nodes."""
+    yield graph
+    for node in graph:
+        if node.domain != PLAN_DOMAIN:
+            for nested in graph_attributes(node):
+                yield from graphs_of(nested)
 
 
 def nodes_of(model: ir.Model) -> Iterator[ir.Node]:

@@ -19,6 +19,7 @@ from compiler.passes.fold_constants import fold_constants
 from compiler.passes.fold_pads import fold_pads
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.fuse_elementwise import fuse_elementwise
+from compiler.passes.fuse_epilogues import fuse_epilogues
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
@@ -75,6 +76,9 @@ def passes(options: Options) -> list[Pass]:
         merge_reshapes,
         fold_pads,
         fold_batch_norm,
+        drop_dead_nodes,  # whose readings would stand against fusing
+        infer_shapes,  # of what the passes made: what is fused has to fit for certain
+        fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,
     ]

@@ -40,6 +40,6 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
 )
 from compiler.lower.evaluate import evaluate
 from compiler.lower.lower import can_lower, lower
-from compiler.lower.program import is_elementwise
+from compiler.lower.program import is_elementwise, takes_epilogue
 
-__all__ = ["can_lower", "evaluate", "is_elementwise", "lower"]
+__all__ = ["can_lower", "evaluate", "is_elementwise", "lower", "takes_epilogue"]

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from compiler.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
 from compiler.lower.padding import padding, window_ints
+from compiler.lower.program import with_epilogue
 from compiler.plan import PlanBuilder, Value, ops
 
 
 @lowers("Conv", newest=22)
+@lowers("Conv", newest=1, domain=PLAN_DOMAIN)
 def conv(node: Node, build: PlanBuilder) -> Value:
     """`Conv`."""
     axes = spatial_axes(node)
+    epilogue, inputs = with_epilogue(node, 3)
     op = ops.Conv(
         strides=window_ints(node, "strides", axes),
         dilations=window_ints(node, "dilations", axes),
         pads=padding(node, axes),
         groups=groups(node),
-        epilogue=None,
+        epilogue=epilogue,
     )
-    return build(op, node.input(0), node.input(1), node.optional(2))
+    return build(op, *inputs)
 
 
 @lowers("ConvTranspose", newest=22)
+@lowers("ConvTranspose", newest=1, domain=PLAN_DOMAIN)
 def conv_transpose(node: Node, build: PlanBuilder) -> Value:
     """`ConvTranspose`; `output_shape` outweighs `pads`, as in onnxruntime."""
     axes = spatial_axes(node)
+    epilogue, inputs = with_epilogue(node, 3)
     extra = node.ints("output_padding", [0] * axes)
     if len(extra) != axes or min(extra, default=0) < 0:
         node.refuse("CC0202", f"output_padding {extra} is not a number for each of {axes} axes")
@@ -35,9 +41,9 @@ def conv_transpose(node: Node, build: PlanBuilder) -> Value:
         output_padding=extra,
         output_shape=_output_shape(node, axes),
         groups=groups(node),
-        epilogue=None,
+        epilogue=epilogue,
     )
-    return build(op, node.input(0), node.input(1), node.optional(2))
+    return build(op, *inputs)
 
 
 def spatial_axes(node: Node, weights: int = 1) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from compiler.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
 from compiler.lower.program import program_of
 from compiler.plan import PlanBuilder, Value, ops
 
 
-@lowers("Elementwise", newest=1, domain="candle.plan")
+@lowers("Elementwise", newest=1, domain=PLAN_DOMAIN)
 def elementwise(node: Node, build: PlanBuilder) -> Value:
     """The graph `body`, whose inputs are the node's."""
     program = program_of(node.graph("body"), range(len(node.inputs)), has_result=False)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from compiler.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
+from compiler.lower.program import with_epilogue
 from compiler.plan import PlanBuilder, Value, ops
 
 
 @lowers("MatMul", newest=13)
+@lowers("MatMul", newest=1, domain=PLAN_DOMAIN)
 def matmul(node: Node, build: PlanBuilder) -> Value:
     """`MatMul`."""
-    return build(ops.MatMul(epilogue=None), node.input(0), node.input(1))
+    epilogue, inputs = with_epilogue(node, 2)
+    return build(ops.MatMul(epilogue=epilogue), *inputs)
 
 
 @lowers("Gemm", newest=13)
+@lowers("Gemm", newest=1, domain=PLAN_DOMAIN)
 def gemm(node: Node, build: PlanBuilder) -> Value:
     """`Gemm`; before version 7 `C` has to be broadcast expressly, which asks for nothing more."""
+    epilogue, inputs = with_epilogue(node, 3)
     op = ops.Gemm(
         alpha=node.float("alpha", 1.0),
         beta=node.float("beta", 1.0),
         trans_a=bool(node.int("transA", 0)),
         trans_b=bool(node.int("transB", 0)),
-        epilogue=None,
+        epilogue=epilogue,
     )
-    return build(op, node.input(0), node.input(1), node.optional(2))
+    return build(op, *inputs)

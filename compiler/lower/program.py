@@ -9,21 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
 
 from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import constant_of
+from compiler.graph import PLAN_DOMAIN, constant_of
 from compiler.lower import binary, unary
-from compiler.lower.node import Node
-from compiler.plan import ops
+from compiler.lower.node import LOWERINGS, Node
+from compiler.plan import Value, ops
 
-__all__ = ["is_elementwise", "program_of"]
+__all__ = ["is_elementwise", "program_of", "takes_epilogue", "with_epilogue"]
 
 _SLOTS = 16
-_CHAINS = frozenset(["Max", "Min", "Sum"])
+_CHAINS: dict[str, ops.BinaryFunction] = {"Max": "Max", "Min": "Min", "Sum": "Add"}
+"""Operators of any number of inputs, and the function that joins two."""
+_MOST_INPUTS = 6
+"""Nodes of more would make programs too long."""
 _NOT_FLOAT = frozenset(["BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"])
 
 Operand = ops.AnyOperand
@@ -31,15 +35,28 @@ Operand = ops.AnyOperand
 
 def is_elementwise(node: ir.Node) -> bool:
     """Whether a program can compute the node, given that its tensors are of float32, or truth values of such."""
-    if node.domain != "" or len(node.outputs) != 1:
+    if node.domain != "" or len(node.outputs) != 1 or not 1 <= len(node.inputs) <= _MOST_INPUTS:
+        return False
+    if node.op_type == "Clip":
+        return node.inputs[0] is not None and _bounds(node) is not None
+    if None in node.inputs:
         return False
     if node.op_type == "Where" or node.op_type in _CHAINS:
-        return all(value is not None for value in node.inputs)
-    if node.op_type == "Clip":
-        return _bounds(node) is not None
-    view = _view(node)
-    function = unary.function_of(view) or binary.function_of(view)
+        return not node.attributes
+    function = _function_of(node)
     return function is not None and function not in _NOT_FLOAT and _is_finite(function)
+
+
+def _function_of(node: ir.Node) -> ops.AnyUnaryFunction | ops.BinaryFunction | None:
+    """The function that a node of one or two inputs computes, if it is one; its lowering says why not."""
+    view = Node(node, (None,) * len(node.inputs), node.version or 0)
+    function: ops.AnyUnaryFunction | ops.BinaryFunction | None
+    try:
+        function = unary.function_of(view) if len(node.inputs) == 1 else binary.function_of(view)
+        view.check_all_read()
+    except CompileError:
+        return None
+    return function
 
 
 def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> ops.Program:
@@ -62,6 +79,21 @@ def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> o
             raise ValueError(f"{value.name} is no number")
         leaves[value] = ops.Operand.Constant(float(array.reshape(())))
     return _Writer(graph, leaves, result).write()
+
+
+def takes_epilogue(node: ir.Node) -> bool:
+    """Whether the node's operator can compute a program on its result: there is a lowering of such nodes."""
+    return node.domain == "" and (PLAN_DOMAIN, node.op_type) in LOWERINGS
+
+
+def with_epilogue(node: Node, own: int) -> tuple[ops.Program | None, list[Value | None]]:
+    """The program of a node's `epilogue`, if it has one, and the step's inputs: `own` ones and the program's."""
+    if node.domain != PLAN_DOMAIN:
+        return None, list(node.inputs)
+    first = node.int("operands")
+    operands = [node.input(index) for index in range(first, len(node.inputs))]
+    program = program_of(node.graph("epilogue"), range(own, own + len(operands)), has_result=True)
+    return program, [*(node.optional(index) if index < first else None for index in range(own)), *operands]
 
 
 class _Writer:
@@ -107,17 +139,18 @@ class _Writer:
             self.compute(_operands(node)[0])
             self.clip(node)
             return
-        view = _view(node)
-        if function := unary.function_of(view):
-            self.compute(_operands(node)[0])
-            self.code.append(ops.Instruction.Unary(function))
-        elif node.op_type in _CHAINS:
-            self.chain("Add" if node.op_type == "Sum" else "Max" if node.op_type == "Max" else "Min", _operands(node))
-        elif joined := binary.function_of(view):
-            x, y = _operands(node)
-            self.join(joined, x, y)
-        else:
+        if node.op_type in _CHAINS:
+            self.chain(_CHAINS[node.op_type], _operands(node))
+            return
+        function = _function_of(node)
+        if function is None:
             raise CompileError([Diagnostic("CC0201", f"{node.op_type} is not elementwise", origin.of(node))])
+        x, *others = _operands(node)
+        if others:
+            self.join(cast(ops.BinaryFunction, function), x, *others)
+            return
+        self.compute(x)
+        self.code.append(ops.Instruction.Unary(cast(ops.AnyUnaryFunction, function)))
 
     def join(self, function: ops.BinaryFunction, x: ir.Value, y: ir.Value) -> None:
         """Puts `function(x, y)` into the accumulator."""
@@ -156,7 +189,10 @@ class _Writer:
 
     def clip(self, node: ir.Node) -> None:
         """Bounds the accumulator."""
-        low, high = _bounds(node) or (-math.inf, math.inf)
+        bounds = _bounds(node)
+        if bounds is None:
+            raise CompileError([Diagnostic("CC0201", "the bounds of Clip are not known", origin.of(node))])
+        low, high = bounds
         if math.isfinite(low) and math.isfinite(high):
             self.code.append(ops.Instruction.Unary(ops.UnaryFunction.Clip(min=low, max=high)))
         elif math.isfinite(low):
@@ -192,11 +228,6 @@ class _Writer:
         self.code.append(ops.Instruction.Save(self.slots[value]))
 
 
-def _view(node: ir.Node) -> Node:
-    version = node.version if node.version is not None else 0
-    return Node(node, (None,) * len(node.inputs), version)
-
-
 def _operands(node: ir.Node) -> list[ir.Value]:
     """The inputs whose elements the node's result is computed from; Clip's bounds are numbers of the node."""
     given = [value for value in node.inputs if value is not None]
@@ -212,7 +243,7 @@ def _bounds(node: ir.Node) -> tuple[float, float] | None:
             bounds.append(node.attributes[name].as_float())
         elif value is None:
             bounds.append(default)
-        elif (array := constant_of(value)) is not None and array.size == 1 and not np.isnan(array).any():
+        elif (array := constant_of(value)) is not None and array.size == 1 and np.isfinite(array).all():
             bounds.append(float(array.reshape(())))
         else:
             return None

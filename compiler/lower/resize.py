@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from compiler.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -99,7 +100,7 @@ def _upsample(node: Node, build: PlanBuilder, scales: Value) -> Value:
     return build(op, node.input(0), None, scales)
 
 
-@lowers("Interpolate", newest=1, domain="candle.plan")
+@lowers("Interpolate", newest=1, domain=PLAN_DOMAIN)
 def interpolate(node: Node, build: PlanBuilder) -> Value:
     """The compiler's own: the scales of the coordinates' formula, the new sizes, or both, as attributes."""
     scales, sizes = node.floats("scales", None), node.ints("sizes", None)

@@ -10,19 +10,18 @@ import onnx_ir as ir
 from compiler import origin
 from compiler.graph import constant_of
 
-__all__ = ["PLAN_DOMAIN", "body_of", "is_number"]
-
-PLAN_DOMAIN = "candle.plan"
-"""The domain of nodes that a plan has and ONNX has not."""
+__all__ = ["body_of", "is_number"]
 
 
-def body_of(nodes: Sequence[ir.Node], result: ir.Value | None, name: str) -> tuple[ir.Graph, list[ir.Value]]:
+def body_of(
+    nodes: Sequence[ir.Node], name: str, *, rank: int, result: ir.Value | None = None
+) -> tuple[ir.Graph, list[ir.Value]]:
     """The nodes as a graph that gives the last one's result, and the values from outside that are its inputs.
 
-    Where `result` is given, it is the graph's first input, and none of the values. Numbers that are the same everywhere
-    are initializers of the graph.
+    Where `result` is given, it is the graph's first input, and none of the values. Numbers of up to `rank` dimensions,
+    so many as the graph's other inputs have, are initializers of the graph.
     """
-    body = _Body(result)
+    body = _Body(result, rank)
     for node in nodes:
         body.copy(node)
     first = [] if result is None else [body.inner[result]]
@@ -37,17 +36,20 @@ def body_of(nodes: Sequence[ir.Node], result: ir.Value | None, name: str) -> tup
     return graph, list(body.operands)
 
 
-def is_number(value: ir.Value) -> bool:
-    """Whether the value is a finite number that is the same everywhere."""
+def is_number(value: ir.Value, rank: int) -> bool:
+    """Whether the value is a constant, finite number that gives its result no more than `rank` dimensions."""
     array = constant_of(value)
-    return array is not None and array.size == 1 and array.dtype.kind == "f" and bool(np.isfinite(array).all())
+    if array is None or array.size != 1 or array.ndim > rank:
+        return False
+    return array.dtype.kind == "f" and bool(np.isfinite(array).all())
 
 
 class _Body:
     """Copies of nodes, and of the values that they read, by the value that each stands for."""
 
-    def __init__(self, result: ir.Value | None) -> None:
-        self.inner = {} if result is None else {result: _like(result, "result")}
+    def __init__(self, result: ir.Value | None, rank: int) -> None:
+        self.rank = rank
+        self.inner: dict[ir.Value, ir.Value] = {} if result is None else {result: _like(result, "result")}
         self.operands: dict[ir.Value, ir.Value] = {}
         self.numbers: dict[ir.Value, ir.Value] = {}
         self.nodes: list[ir.Node] = []
@@ -66,7 +68,7 @@ class _Body:
         """The value of the body that stands for a value around it."""
         if value in self.inner:
             return self.inner[value]
-        number = constant_of(value) if is_number(value) else None
+        number = constant_of(value) if is_number(value, self.rank) else None
         if number is None:
             return self.operands.setdefault(value, _like(value, f"operand{len(self.operands)}"))
         if value not in self.numbers:

@@ -6,13 +6,13 @@ be known: what broadcasts to a node's result broadcasts to the result of the nod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
 
 from compiler import origin
-from compiler.graph import constant_of, graph_attributes, same_shape
-from compiler.passes.body import PLAN_DOMAIN, body_of, is_number
+from compiler.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
+from compiler.passes.body import body_of, is_number
 from compiler.passes.report import Fired, Pass, Report
 from compiler.passes.rule import Rewriter, hand_over, insert
 
@@ -20,6 +20,8 @@ __all__ = ["fuse_elementwise"]
 
 _MOST_NODES, _MOST_INPUTS = 16, 16
 """A program keeps at most so many values beside the accumulator."""
+
+_ANY_RANK = 64
 
 Question = Callable[[ir.Node], bool]
 
@@ -29,22 +31,13 @@ def fuse_elementwise(is_elementwise: Question) -> Pass:
 
     def fuse(model: ir.Model, report: Report) -> None:
         """Fuses elementwise functions of float32 into single steps."""
-        for graph in _graphs(model.graph):
+        for graph in graphs_of(model.graph):
             order = {node: index for index, node in enumerate(graph)}
             for node in reversed(order):
                 if node.graph is graph and _can_end(node, is_elementwise):
                     _fuse(_Region(node, order, is_elementwise), report)
 
     return Pass("fuse_elementwise", fuse, requires=frozenset({"shapes", "sorted"}))
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """The graph and those nested in it, but for the bodies of fused nodes."""
-    yield graph
-    for node in graph:
-        if node.domain != PLAN_DOMAIN:
-            for nested in graph_attributes(node):
-                yield from _graphs(nested)
 
 
 def _can_end(node: ir.Node, is_elementwise: Question) -> bool:
@@ -93,7 +86,8 @@ class _Region:
         inner = {node.outputs[0] for node in self.nodes}
         ordered = sorted(self.nodes, key=self.order.__getitem__)
         given = [value for node in ordered for value in node.inputs if value is not None and value not in inner]
-        return [value for value in dict.fromkeys(given) if not is_number(value)]
+        most = _rank_of(given)
+        return [value for value in dict.fromkeys(given) if not is_number(value, most)]
 
     def drop_open_ends(self) -> None:
         """Takes out nodes that read truth values from outside, and what only they were there for."""
@@ -113,6 +107,11 @@ class _Region:
         )
 
 
+def _rank_of(values: Iterable[ir.Value]) -> int:
+    """The greatest rank that the values are known to have, but for single numbers."""
+    return max((rank(value) or 0 for value in values if not is_number(value, _ANY_RANK)), default=0)
+
+
 def _is_unknown(value: ir.Value) -> bool:
     return value.shape is None or any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims)
 
@@ -122,9 +121,10 @@ def _fuse(region: _Region, report: Report) -> None:
     last = region.last
     if not nodes or last.graph is None:
         return
-    body, inputs = body_of(nodes, None, "body")
-    if not inputs or all(constant_of(value) is not None for value in inputs):
+    given = region.inputs()
+    if not given or all(constant_of(value) is not None for value in given):
         return
+    body, inputs = body_of(nodes, "body", rank=_rank_of(given))
     new = Rewriter(last.graph)
     fused = new.op("Elementwise", *inputs, domain=PLAN_DOMAIN, body=body)
     origin.inherit(new.nodes, nodes)

@@ -7,21 +7,18 @@ of the graph. Numbers that are the same everywhere are initializers of the graph
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from compiler import origin
-from compiler.graph import constant_of, graph_attributes
+from compiler.graph import PLAN_DOMAIN, graphs_of
+from compiler.passes.body import body_of
 from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.rule import Rewriter, hand_over, insert
 
-__all__ = ["PLAN_DOMAIN", "fuse_epilogues"]
-
-PLAN_DOMAIN = "candle.plan"
-"""The domain of nodes that a plan has and ONNX has not."""
+__all__ = ["fuse_epilogues"]
 
 _MOST_NODES = 16
 """A program keeps at most so many values beside the accumulator."""
@@ -34,22 +31,13 @@ def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
 
     def fuse(model: ir.Model, report: Report) -> None:
         """Fuses elementwise functions into the operator whose result they take."""
-        for graph in _graphs(model.graph):
+        for graph in graphs_of(model.graph):
             order = {node: index for index, node in enumerate(graph)}
             for node in order:
                 if node.graph is graph and node.domain == "" and takes_epilogue(node):
                     _fuse(node, order, is_elementwise, report)
 
     return Pass("fuse_epilogues", fuse, requires=frozenset({"shapes", "sorted"}))
-
-
-def _graphs(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """The graph and those nested in it, but for the bodies of fused nodes."""
-    yield graph
-    for node in graph:
-        if node.domain != PLAN_DOMAIN:
-            for nested in graph_attributes(node):
-                yield from _graphs(nested)
 
 
 def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question, report: Report) -> None:
@@ -139,7 +127,8 @@ def _replace(root: ir.Node, nodes: list[ir.Node]) -> None:
     graph = last.graph
     if graph is None:
         raise ValueError(f"{last.op_type} is in no graph")
-    body, operands = _body(root, nodes)
+    result = root.outputs[0]
+    body, operands = body_of(nodes, "epilogue", rank=len(result.shape or ()), result=result)
     new = Rewriter(graph)
     attributes = dict[str, Any](root.attributes)
     inputs = (*root.inputs, *operands)
@@ -155,50 +144,3 @@ def _replace(root: ir.Node, nodes: list[ir.Node]) -> None:
     insert(graph, last, new)
     hand_over(last.outputs[0], fused)
     graph.remove([*reversed(nodes), root], safe=True)
-
-
-def _body(root: ir.Node, nodes: list[ir.Node]) -> tuple[ir.Graph, list[ir.Value]]:
-    """The nodes as a graph of the root's result, and the other values that it takes."""
-    result = root.outputs[0]
-    inner: dict[ir.Value, ir.Value] = {result: _like(result, "result")}
-    operands: dict[ir.Value, ir.Value] = {}
-    numbers: dict[ir.Value, ir.Value] = {}
-    copies: list[ir.Node] = []
-    for node in nodes:
-        inputs = [None if value is None else _inside(value, inner, operands, numbers) for value in node.inputs]
-        copy = ir.Node("", node.op_type, inputs, list(node.attributes.values()), num_outputs=1, version=node.version)
-        origin.inherit([copy], [node])
-        copy.outputs[0].type, copy.outputs[0].shape = result.type, result.shape
-        copy.outputs[0].name = f"value{len(copies)}"
-        inner[node.outputs[0]] = copy.outputs[0]
-        copies.append(copy)
-    graph = ir.Graph(
-        [inner[result], *operands.values()],
-        [copies[-1].outputs[0]],
-        nodes=copies,
-        initializers=list(numbers.values()),
-        name="epilogue",
-    )
-    return graph, list(operands)
-
-
-def _inside(
-    value: ir.Value,
-    inner: dict[ir.Value, ir.Value],
-    operands: dict[ir.Value, ir.Value],
-    numbers: dict[ir.Value, ir.Value],
-) -> ir.Value:
-    """The value of the body that stands for a value around it."""
-    if value in inner:
-        return inner[value]
-    array = constant_of(value)
-    if array is not None and array.size == 1 and np.isfinite(array).all():
-        if value not in numbers:
-            numbers[value] = _like(value, f"number{len(numbers)}")
-            numbers[value].const_value = ir.tensor(array)
-        return numbers[value]
-    return operands.setdefault(value, _like(value, f"operand{len(operands)}"))
-
-
-def _like(value: ir.Value, name: str) -> ir.Value:
-    return ir.Value(name=name, type=value.type, shape=value.shape)

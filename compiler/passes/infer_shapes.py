@@ -2,6 +2,7 @@
 
 What the file declares for the values in between is not trusted: exporters and optimisers write wrong shapes. Values
 that hold shapes (Shape, Gather, Concat …) are followed too; one whose elements are all known has a `const_value`.
+Nodes that passes made for the plan keep the shapes that those gave them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
 from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import graph_attributes, nodes_of, opset_of
+from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of
 from compiler.passes.report import Fired, Missed, Pass, Report
 
 __all__ = ["infer_shapes"]
@@ -69,8 +70,9 @@ class _Inference:
     def __init__(self, model: ir.Model, report: Report) -> None:
         self.opsets, self.report = model.opset_imports, report
         self.context = ShapeInferenceContext(model.opset_imports, policy="override")
-        symbols = {symbol for value in model.graph.inputs if value.shape for symbol in value.shape.free_symbols()}
-        self.context.reserve_symbol_names(symbols)
+        kept = [value for node in nodes_of(model) if node.domain == PLAN_DOMAIN for value in node.outputs]
+        named = [value.shape for value in (*model.graph.inputs, *kept) if value.shape is not None]
+        self.context.reserve_symbol_names({symbol for shape in named for symbol in shape.free_symbols()})
         self.changing: set[str | None] = set()
 
     def graph(self, graph: ir.Graph) -> None:
@@ -82,6 +84,8 @@ class _Inference:
             self.node(node)
 
     def node(self, node: ir.Node) -> None:
+        if node.domain == PLAN_DOMAIN:
+            return
         for value in node.inputs:
             if value is not None:
                 self.context.name_anonymous_dims(value)

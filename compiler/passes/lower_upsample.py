@@ -15,13 +15,11 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
-from compiler.graph import constant_of, elements_of, nodes_of, opset_of, rank
+from compiler.graph import PLAN_DOMAIN, constant_of, elements_of, nodes_of, opset_of, rank
 from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.rule import Rewriter, hand_over, insert
 
-__all__ = ["DOMAIN", "lower_upsample"]
-
-DOMAIN = "candle.plan"
+__all__ = ["lower_upsample"]
 
 
 def _lower_upsample(model: ir.Model, report: Report) -> None:
@@ -142,7 +140,7 @@ def _add(new: Rewriter, given: ir.Value, target: list[_Axis], how: dict[str, Any
     if all(scale is not None for scale in scales):
         attributes["scales"] = scales
     attributes["axes"] = [change.axis for change in target]
-    result: ir.Value = new.op("Interpolate", given, domain=DOMAIN, **attributes)
+    result: ir.Value = new.op("Interpolate", given, domain=PLAN_DOMAIN, **attributes)
     return result
 
 
