@@ -124,3 +124,31 @@ def test_random_graphs_compute_the_same_fused(seed):
     fused, plain = (compiler.load(plan, threads=1).run(feeds) for plan in plans)
     for name, expected in plain.items():
         np.testing.assert_array_equal(fused[name], expected, err_msg=f"seed {seed}, {name}")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs", "constants"),
+    [
+        # A number of more dimensions than its operand gives them to the result.
+        ("t = Mul(x, n)  y = Relu(t)", "float[3] x", "float[1, 1] n = {2}"),
+        ("t = Relu(x)  y = Add(t, n)", "float[M] x", "float[1, 1, 1] n = {2}"),
+        ("t = Mul(x, n)  y = Add(t, x)", "float x", "float[1] n = {2}"),
+        ("t = Neg(x)  y = Clip(t, low, high)", "float[3] x", "float low = {-inf}, float high = {0.5}"),
+        ("t = Mul(x, big)  y = Sub(t, x)", "float[3] x", "float big = {inf}"),
+        ("t = Neg(x)  y = Sum(t, n, n, n, n, n, n, n)", "float[3] x", "float n = {2}"),
+    ],
+)
+def test_constants_with_a_catch(nodes, inputs, constants):
+    text = f'<ir_version: 10, opset_import: ["" : 20]> g ({inputs}) => (float y) <{constants}> {{ {nodes} }}'
+    model = parser.parse_model(text.replace("-inf", "-9").replace("inf", "9"))
+    for value in model.graph.initializer:
+        if value.float_data and abs(value.float_data[0]) == 9:
+            value.float_data[0] *= np.inf
+    dims = [dim.dim_value or 3 for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    feeds = {"x": np.random.default_rng(0).standard_normal(dims).astype("f4")}
+    found, expected = (
+        compiler.load(compiler.compile(model, compiler.Options(optimize=optimize)), threads=1).run(feeds)["y"]
+        for optimize in (True, False)
+    )
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
