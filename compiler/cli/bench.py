@@ -12,11 +12,13 @@ import click
 from rich.text import Text
 
 from compiler.cli import arguments
-from compiler.cli.failure import Failed
+from compiler.cli.failure import Failed, diagnostic_data
 from compiler.cli.output import Cell, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from compiler import CompileError
 
 ROUNDS = (5, 2000)
 
@@ -56,7 +58,9 @@ class Subject:
 @click.option("--threads", "counts", multiple=True, type=click.IntRange(1), default=(1, 2), show_default=True)
 @click.option("--seconds", default=2.0, show_default=True, help="How long to time each model and number of threads.")
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
     models: tuple[Path, ...],
     zoo: Path | None,
     names: tuple[str, ...],
@@ -68,7 +72,7 @@ def command(
 ) -> None:
     """Time MODELS beside onnxruntime: median, spread, and the ratio of the two, below 1 where the plan is faster.
 
-    Both run the same inputs in turns, so that a busy machine disturbs both alike.
+    Both run the same inputs in turns, so that a busy machine disturbs both alike. Exit code 1 when one is refused.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1
@@ -77,15 +81,35 @@ def command(
     subjects = [*_subjects(models, inputs, sizes), *_zoo_subjects(zoo, names)]
     if not subjects:
         raise click.UsageError("name a model or a --zoo folder")
-    timings = []
-    for subject in subjects:
-        for threads in counts:
-            with working(f"{subject.name}, {threads} threads"):
-                timings.append(_time(subject, threads, seconds))
+    timings, refused = _time_all(subjects, counts, seconds)
     if as_json:
-        print_json({"timings": [asdict(each) for each in timings], "geometric_mean": _means(timings)})
+        refusals = {name: [diagnostic_data(each) for each in error.diagnostics] for name, error in refused.items()}
+        print_json(
+            {"timings": [asdict(each) for each in timings], "geometric_mean": _means(timings), "refused": refusals}
+        )
     else:
         _show(timings)
+        for name, error in refused.items():
+            console.print(f"✗ {name}: {error.diagnostics[0].message}", style="red", soft_wrap=True)
+    context.exit(1 if refused else 0)
+
+
+def _time_all(
+    subjects: list[Subject], counts: tuple[int, ...], seconds: float
+) -> tuple[list[Timing], dict[str, CompileError]]:
+    """The timings, and by name why a model is not among them."""
+    from compiler import CompileError
+
+    timings: list[Timing] = []
+    refused: dict[str, CompileError] = {}
+    for subject in subjects:
+        try:
+            for threads in counts:
+                with working(f"{subject.name}, {threads} threads"):
+                    timings.append(_time(subject, threads, seconds))
+        except CompileError as error:
+            refused[subject.name] = error
+    return timings, refused
 
 
 def _subjects(models: tuple[Path, ...], inputs: tuple[str, ...], sizes: dict[str, int]) -> Iterator[Subject]:

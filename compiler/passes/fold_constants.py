@@ -18,8 +18,10 @@ __all__ = ["Evaluate", "constant_nodes", "fold_constants"]
 Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
 """Runs nodes: the nodes in order, the values that are wanted, the model's opsets."""
 
-_ROOM = 1 << 20
-"""How many bytes a result may have more than the constants it is computed from."""
+_ROOM, _GROWTH = 1 << 20, 8
+"""How large a result may be: so many bytes, and so many times what it is computed from (8 for weights of 4 bits)."""
+_ALL_ROOM = 1 << 26
+"""How many bytes all results together may have more than what they are computed from."""
 
 _INDEX_TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
 _INDEX_BYTES = 4096
@@ -62,6 +64,7 @@ def _can_fold(node: ir.Node, folded: set[ir.Value], opsets: Mapping[str, int]) -
 class _Folding:
     def __init__(self, evaluate: Evaluate, opsets: Mapping[str, int], report: Report, only_indices: bool) -> None:
         self.evaluate, self.opsets, self.report, self.only_indices = evaluate, opsets, report, only_indices
+        self.room = _ALL_ROOM
 
     def graph(self, graph: ir.Graph) -> None:
         for node in list(graph):
@@ -80,14 +83,16 @@ class _Folding:
 
     def fits(self, node: ir.Node) -> bool:
         """Whether the results are not much larger than what they are made of."""
-        room = _ROOM + sum(_size(value) or 0 for value in node.inputs if value is not None)
+        given = sum(_size(value) or 0 for value in node.inputs if value is not None)
         sizes = [_size(value) for value in node.outputs if value.uses() or value.is_graph_output()]
         if self.only_indices:
             kinds = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
             return all(value.dtype in kinds for value in node.outputs) and all(
                 size is not None and size <= 4096 for size in sizes
             )
-        if all(size is None or size <= room for size in sizes):
+        growth = max(0, sum(size or 0 for size in sizes) - given)
+        if growth <= self.room and all(size is None or size <= _ROOM + _GROWTH * given for size in sizes):
+            self.room -= growth
             return True
         self.report.missed.append(Missed("fold", origin.of(node), "the result is much larger than the inputs"))
         return False
