@@ -70,12 +70,14 @@ ops! {
     pool: AveragePool LpPool MaxPool MaxUnpool;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     reduce: Reduce;
+    random: Multinomial RandomNormal RandomUniform;
     repeat: Expand Tile;
     resize: Interpolate;
     scatter: ScatterElements ScatterNd TensorScatter;
     select: Compress NonZero Trilu Unique;
     sequence: ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence;
     shape: Shape Size;
+    signal: Dft MelWeightMatrix Stft;
     slice: Slice;
     softmax: Softmax;
     sort: ArgReduce TopK;

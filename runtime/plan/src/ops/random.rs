@@ -1,0 +1,258 @@
+//! Random numbers, the same in every run and on every machine: each step has its own seed, of a ChaCha8 generator that
+//! starts anew each time the step runs.
+
+use half::{bf16, f16};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::generate::room;
+use super::views::shape_of_rank;
+use crate::axes;
+use crate::bail;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{element_count, Array, Value};
+
+/// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0, `shape: int64 [rank]`.
+///
+/// Source: [ONNX RandomNormal](https://onnx.ai/onnx/operators/onnx__RandomNormal.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomNormal {
+    /// The element type.
+    pub dtype: DType,
+    /// The mean.
+    pub mean: f32,
+    /// The standard deviation.
+    pub scale: f32,
+    /// Where the generator starts.
+    pub seed: u64,
+}
+
+impl Kernel for RandomNormal {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        shaped(self.dtype, inputs)
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (mean, scale) = (f64::from(self.mean), f64::from(self.scale));
+        drawn(self.dtype, self.seed, call, |generator| mean + scale * generator.sample::<f64, _>(StandardNormal))
+    }
+}
+
+/// Uniformly distributed numbers from `low` to `high`, in the shape of input 0, `shape: int64 [rank]`.
+///
+/// Source: [ONNX RandomUniform](https://onnx.ai/onnx/operators/onnx__RandomUniform.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomUniform {
+    /// The element type.
+    pub dtype: DType,
+    /// The lower bound.
+    pub low: f32,
+    /// The upper bound.
+    pub high: f32,
+    /// Where the generator starts.
+    pub seed: u64,
+}
+
+impl Kernel for RandomUniform {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        shaped(self.dtype, inputs)
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (low, high) = (f64::from(self.low), f64::from(self.high));
+        drawn(self.dtype, self.seed, call, |generator| low + (high - low) * generator.random::<f64>())
+    }
+}
+
+/// `samples` classes for each row of `X [B, C]`, unnormalised logarithms of the classes' probabilities: `Y [B, samples]`.
+///
+/// Source: [ONNX Multinomial](https://onnx.ai/onnx/operators/onnx__Multinomial.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Multinomial {
+    /// The element type of the classes: `int32` or `int64`.
+    pub dtype: DType,
+    /// How many classes are drawn a row.
+    pub samples: usize,
+    /// Where the generator starts.
+    pub seed: u64,
+}
+
+impl Kernel for Multinomial {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let x = inputs.tensor(0)?;
+        if x.rank().is_some_and(|rank| rank != 2) || !x.dtype.is_float() || x.dtype.is_small_float() {
+            bail!("expected float [B, C], found {}", inputs.get(0)?);
+        }
+        if !matches!(self.dtype, DType::Int32 | DType::Int64) {
+            bail!("classes are int32 or int64, not {}", self.dtype);
+        }
+        let rows = x.shape.as_ref().and_then(|shape| shape[0].clone());
+        let shape = Some(vec![rows, Some(Dim::Size(self.samples))]);
+        Ok(vec![Type::Tensor(TensorType { dtype: self.dtype, shape })])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let &[rows, classes] = x.dims() else { bail!("expected [B, C], found {:?}", x.dims()) };
+        let logits: Vec<f64> = dispatch!("Multinomial", x.dtype(), [f32, f64, f16, bf16], T => {
+            Ok(x.read::<T>()?.iter().map(|&logit| Number::to_f64(logit)).collect())
+        })?;
+        let dims = [rows, self.samples];
+        let mut drawn = room::<i64>(element_count(&dims)?)?;
+        let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
+        for row in 0..rows {
+            let cumulated = cumulated(&logits[row * classes..][..classes])?;
+            let total = cumulated[classes - 1];
+            let class = |generator: &mut ChaCha8Rng| {
+                let at = total * generator.random::<f64>();
+                cumulated.partition_point(|&sum| sum <= at).min(classes - 1) as i64
+            };
+            drawn.extend((0..self.samples).map(|_| class(&mut generator)));
+        }
+        Ok(vec![match self.dtype {
+            DType::Int32 => Array::new(drawn.into_iter().map(|class| class as i32).collect(), &dims)?,
+            _ => Array::new(drawn, &dims)?,
+        }
+        .into()])
+    }
+}
+
+/// The sums of the probabilities of the first classes, up to a factor.
+fn cumulated(logits: &[f64]) -> Result<Vec<f64>> {
+    let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    let sums: Vec<f64> = logits
+        .iter()
+        .map(|logit| {
+            sum += (logit - most).exp();
+            sum
+        })
+        .collect();
+    match sum.is_finite() && sum > 0.0 {
+        true => Ok(sums),
+        false => Err(Error::op("a row has no class that can be drawn")),
+    }
+}
+
+/// The type of a tensor whose shape is input 0.
+fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
+    let shape = shape_of_rank(inputs.tensor(0)?.size(0));
+    dispatch!("a random number", dtype, [f32, f64, f16, bf16], T => {
+        Ok(vec![Type::Tensor(TensorType { dtype: T::DTYPE, shape })])
+    })
+}
+
+/// A tensor whose shape is input 0, element by element from a generator.
+fn drawn(dtype: DType, seed: u64, call: &Call, mut draw: impl FnMut(&mut ChaCha8Rng) -> f64) -> Result<Vec<Value>> {
+    let dims = axes::dims(&call.tensor(0)?.to_i64()?)?;
+    let count = element_count(&dims)?;
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    dispatch!("a random number", dtype, [f32, f64, f16, bf16], T => {
+        let mut out = room::<T>(count)?;
+        out.extend((0..count).map(|_| <T as Number>::from_f64(draw(&mut generator))));
+        Ok(vec![Array::new(out, &dims)?.into()])
+    })
+}
+
+/// A floating-point number of any width.
+trait Number: Element {
+    fn from_f64(value: f64) -> Self;
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $from:expr, $to:expr;)*) => {
+        $(impl Number for $number {
+            fn from_f64(value: f64) -> Self {
+                $from(value)
+            }
+
+            fn to_f64(self) -> f64 {
+                $to(self)
+            }
+        })*
+    };
+}
+
+numbers! {
+    f32: |value| value as f32, f64::from;
+    f64: |value| value, |value| value;
+    f16: f16::from_f64, f16::to_f64;
+    bf16: bf16::from_f64, bf16::to_f64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn floats(kernel: &dyn Kernel, dims: &[i64]) -> Vec<f64> {
+        let y = run(kernel, &[Some(tensor(dims, &[dims.len()]))]).expect("a shape");
+        let y = y.tensor().expect("a tensor");
+        y.read::<f64>().expect("float64").to_vec()
+    }
+
+    fn moments(data: &[f64]) -> (f64, f64) {
+        let mean = data.iter().sum::<f64>() / data.len() as f64;
+        (mean, (data.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / data.len() as f64).sqrt())
+    }
+
+    #[test]
+    fn distributions() {
+        let dtype = DType::Float64;
+        let normal = floats(&RandomNormal { dtype, mean: 3.0, scale: 2.0, seed: 1 }, &[100, 400]);
+        let (mean, deviation) = moments(&normal);
+        assert!((mean - 3.0).abs() < 0.05 && (deviation - 2.0).abs() < 0.05, "{mean} {deviation}");
+
+        let uniform = floats(&RandomUniform { dtype, low: -1.0, high: 5.0, seed: 1 }, &[40_000]);
+        let (mean, deviation) = moments(&uniform);
+        assert!((mean - 2.0).abs() < 0.05 && (deviation - 6.0 / 12f64.sqrt()).abs() < 0.05, "{mean} {deviation}");
+        assert!(uniform.iter().all(|x| (-1.0..5.0).contains(x)));
+    }
+
+    #[test]
+    fn seeds_tell_numbers_apart() {
+        let draw = |seed| floats(&RandomUniform { dtype: DType::Float64, low: 0.0, high: 1.0, seed }, &[3]);
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        assert!(run(&RandomUniform { dtype: DType::Int32, low: 0.0, high: 1.0, seed: 0 }, &[Some(tensor(&[1i64], &[1]))]).is_err());
+    }
+
+    #[test]
+    fn classes_come_as_often_as_they_are_probable() {
+        let logits = [0.2f32.ln(), 0.5f32.ln(), f32::NEG_INFINITY, 0.3f32.ln()];
+        let kernel = Multinomial { dtype: DType::Int32, samples: 20_000, seed: 3 };
+        let y = run(&kernel, &[Some(tensor(&logits, &[1, 4]))]).expect("one row");
+        let drawn = y.tensor().expect("a tensor").to_i64().expect("int32");
+        for (class, probability) in [0.2, 0.5, 0.0, 0.3].into_iter().enumerate() {
+            let share = drawn.iter().filter(|&&drawn| drawn == class as i64).count() as f64 / drawn.len() as f64;
+            assert!((share - probability).abs() < 0.02, "{class}: {share}");
+        }
+        for hopeless in [[f32::NEG_INFINITY; 2], [f32::NAN; 2]] {
+            assert!(run(&kernel, &[Some(tensor(&hopeless, &[1, 2]))]).is_err());
+        }
+        assert!(run(&kernel, &[Some(tensor::<f32>(&[], &[1, 0]))]).is_err());
+    }
+}
