@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
@@ -32,7 +32,11 @@ def _cast(node: Node, build: PlanBuilder, to: str) -> Value:
     saturate, mode = bool(node.int("saturate", 1)), node.string("round_mode", "up")
     if mode not in _ROUNDS:
         node.refuse("CC0202", f"{node.op_type} has no rounding mode {mode!r}", help=f"use one of {', '.join(_ROUNDS)}")
-    if node.input(0).dtype == to:
-        return node.input(0)
-    rounding = cast(Literal["Up", "Down", "Nearest"], _ROUNDS[mode])
-    return build(ops.Cast(to=cast(ops.DType, to), saturate=saturate, round=rounding), node.input(0))
+    return converted(build, node.input(0), to, saturate=saturate, rounding=cast(ops.Round, _ROUNDS[mode]))
+
+
+def converted(build: PlanBuilder, value: Value, to: str, *, saturate: bool = True, rounding: ops.Round = "Up") -> Value:
+    """The value as another type; itself where that is its own."""
+    if value.dtype == to:
+        return value
+    return build(ops.Cast(to=cast(ops.DType, to), saturate=saturate, round=rounding), value)

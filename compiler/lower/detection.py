@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -29,3 +31,12 @@ def roi_align(node: Node, build: PlanBuilder) -> Value:
         greatest=mode == "max",
     )
     return build(op, node.input(0), node.input(1), node.input(2))
+
+
+@lowers("MaxRoiPool", newest=22)
+def max_roi_pool(node: Node, build: PlanBuilder) -> Value:
+    """`MaxRoiPool`."""
+    shape, scale = node.ints("pooled_shape"), node.float("spatial_scale", 1.0)
+    if len(shape) != 2 or min(shape) < 1 or not 0 < scale < math.inf:
+        node.refuse("CC0202", f"MaxRoiPool cannot have pooled_shape {shape} and spatial_scale {scale}")
+    return build(ops.MaxRoiPool(height=shape[0], width=shape[1], scale=scale), node.input(0), node.input(1))

@@ -6,7 +6,7 @@ from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
 
-@lowers("Einsum", newest=12)
+@lowers("Einsum", newest=28)
 def einsum(node: Node, build: PlanBuilder) -> Value:
     """`Einsum`."""
     inputs = [node.input(index) for index in range(len(node.inputs))]

@@ -93,6 +93,10 @@ class Node:
         value = self._node.outputs[index]
         return bool(value.uses()) or value.is_graph_output()
 
+    def output_name(self, index: Int = 0) -> str:
+        """The name of output `index`, which no other value of its graph has."""
+        return self._node.outputs[index].name or ""
+
     def output_rank(self, index: Int = 0) -> int | None:
         """The rank that the graph gives output `index`, where it is known."""
         shape = self._node.outputs[index].shape

@@ -1,7 +1,10 @@
-"""BatchNormalization, InstanceNormalization, GroupNormalization, LRN: normalisation of channels."""
+"""BatchNormalization, InstanceNormalization, GroupNormalization, LRN, LpNormalization: normalisation of channels."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from compiler.lower.cast import converted
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -49,3 +52,21 @@ def local_response_normalization(node: Node, build: PlanBuilder) -> Value:
         node.refuse("CC0202", f"size {size} is not positive")
     alpha, beta, bias = node.float("alpha", 1e-4), node.float("beta", 0.75), node.float("bias", 1.0)
     return build(ops.Lrn(size=size, alpha=alpha, beta=beta, bias=bias), node.input(0))
+
+
+@lowers("LpNormalization", newest=22)
+def lp_normalization(node: Node, build: PlanBuilder) -> Value:
+    """`LpNormalization`: zeros stay zeros; float16 and bfloat16 are computed in float32."""
+    p, x = node.int("p", 2), node.input(0)
+    if p not in (1, 2):
+        node.refuse("CC0202", f"LpNormalization has no order {p}, only 1 and 2")
+    is_half = x.dtype in ("float16", "bfloat16")
+    wide = converted(build, x, "float32") if is_half else x
+    if wide.dtype not in ("float32", "float64"):
+        node.refuse("CC0205", f"LpNormalization is of floating-point numbers, not {x.dtype}")
+    axes = [node.int("axis", -1)]
+    function: ops.Reduction = "L1" if p == 1 else "L2"
+    norm = build(ops.Reduce(function=function, keepdims=True, noop_with_empty_axes=False, axes=axes), wide)
+    zero, one = (build.constant(np.array(number, wide.dtype)) for number in (0, 1))
+    divisor = build(ops.Where(), build(ops.Binary(function="Equal"), norm, zero), one, norm)
+    return converted(build, build(ops.Binary(function="Div"), wide, divisor), x.dtype)

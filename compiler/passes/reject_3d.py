@@ -29,7 +29,6 @@ _SPATIAL = {
     "Upsample": "upsampling",
     "Resize": "resizing",
     "GridSample": "grid sampling",
-    "AffineGrid": "affine grid",
     "Col2Im": "column to image",
 }
 """What the operators are called that are one for 1-D, 2-D and 3-D; only the rank tells."""
@@ -50,9 +49,6 @@ def _spatial_dims(node: ir.Node) -> int:
         return 0
     if node.op_type in ("Resize", "Upsample"):
         return _resized_dims(node)
-    if node.op_type == "AffineGrid":
-        size = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
-        return 0 if size is None else size.size - 2
     if node.op_type == "Col2Im":
         shape = static_shape(node.inputs[1]) if len(node.inputs) > 1 else None
         return 0 if not shape else shape[0]

@@ -366,6 +366,29 @@ DType: TypeAlias = Literal[
 
 
 @dataclass(frozen=True)
+class DeformConv(Op):
+    """`Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d −
+    before + Δx)`, with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2
+    of them, those outside are zeros.
+    """
+
+    dilations: list[int]
+    """The step inside the window."""
+
+    groups: int
+    """The number of groups of channels and outputs."""
+
+    offset_groups: int
+    """The number of groups of channels that share offsets."""
+
+    pads: list[list[int]]
+    """`[before, after]` along height and width."""
+
+    strides: list[int]
+    """The step of the window along height and width."""
+
+
+@dataclass(frozen=True)
 class DepthToSpace(Op):
     """`Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels, `Y[n,
     c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or `k = (c·b + i)·b + j` where
@@ -391,6 +414,30 @@ class DequantizeLinear(Op):
 
     to: DType
     """The type of the result: a float."""
+
+
+@dataclass(frozen=True)
+class Det(Op):
+    """The determinant of each matrix of the floating-point tensor `X [.., M, M]`: `Y [..]`. Computed in float64 by
+    elimination with row pivots.
+    """
+
+
+@dataclass(frozen=True)
+class Dft(Op):
+    """The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex): `Y[k] = Σₙ
+    X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
+    `N` in input 1 (absent: its own). float16 and bfloat16 are computed in float32.
+    """
+
+    inverse: bool
+    """Whether the transform goes back from a spectrum."""
+
+    one_sided: bool
+    """Whether half of the spectrum stands for all of it."""
+
+    axis: int | None = None
+    """The axis, not the last one; a negative one counts from the end. `null`: it is input 2, one integer."""
 
 
 Dim: TypeAlias = int | str
@@ -504,6 +551,23 @@ class Gemm(Op):
 
     epilogue: Program | None = None
     """What finishes the result."""
+
+
+@dataclass(frozen=True)
+class GridSample(Op):
+    """`Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a
+    floating-point grid `G [N, Hout, Wout, 2]`; `Y [N, C, Hout, Wout]`. Coordinates run from -1 to 1 over the
+    width and the height.
+    """
+
+    align_corners: bool
+    """Whether -1 and 1 are the centres of the outermost pixels, and not their outer edges."""
+
+    mode: Sampling
+    """How a value is made of the pixels around a point."""
+
+    outside: Outside
+    """What lies outside the image."""
 
 
 @dataclass(frozen=True)
@@ -737,6 +801,22 @@ class MaxPool(Op):
 
 
 @dataclass(frozen=True)
+class MaxRoiPool(Op):
+    """The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height,
+    width]`; 0 for a bin without pixels.
+    """
+
+    height: int
+    """The height of the result."""
+
+    scale: float
+    """What coordinates are multiplied with."""
+
+    width: int
+    """The width of the result."""
+
+
+@dataclass(frozen=True)
 class MaxUnpool(Op):
     """A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H,
     W]`, and, optionally, the output's shape (int64).
@@ -750,6 +830,33 @@ class MaxUnpool(Op):
 
     strides: list[int]
     """The distances between windows."""
+
+
+@dataclass(frozen=True)
+class MelWeightMatrix(Op):
+    """The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles whose corners are equally spaced
+    on the mel scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, one element each: `bins`, `dft_length`,
+    `sample_rate`, and the `lower` and `upper` edge in hertz.
+    """
+
+    dtype: DType
+    """The element type of the result: a floating-point one."""
+
+
+@dataclass(frozen=True)
+class Multinomial(Op):
+    """`samples` classes for each row of `X [B, C]`, unnormalised logarithms of the classes' probabilities: `Y [B,
+    samples]`.
+    """
+
+    dtype: DType
+    """The element type of the classes: `int32` or `int64`."""
+
+    samples: int
+    """How many classes are drawn a row."""
+
+    seed: int
+    """Where the generator starts."""
 
 
 @dataclass(frozen=True)
@@ -842,6 +949,10 @@ class Origin(Struct):
 
 OriginId: TypeAlias = int
 """The index of an origin in the plan."""
+
+
+Outside: TypeAlias = Literal["Zeros", "Border", "Reflection"]
+"""What lies outside an image."""
 
 
 @dataclass(frozen=True)
@@ -944,6 +1055,42 @@ class QuantizeLinear(Op):
 
     to: DType
     """The type of the result."""
+
+
+@dataclass(frozen=True)
+class RandomNormal(Op):
+    """Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0, `shape:
+    int64 [rank]`.
+    """
+
+    dtype: DType
+    """The element type."""
+
+    mean: float
+    """The mean."""
+
+    scale: float
+    """The standard deviation."""
+
+    seed: int
+    """Where the generator starts."""
+
+
+@dataclass(frozen=True)
+class RandomUniform(Op):
+    """Uniformly distributed numbers from `low` to `high`, in the shape of input 0, `shape: int64 [rank]`."""
+
+    dtype: DType
+    """The element type."""
+
+    high: float
+    """The upper bound."""
+
+    low: float
+    """The lower bound."""
+
+    seed: int
+    """Where the generator starts."""
 
 
 @dataclass(frozen=True)
@@ -1053,6 +1200,10 @@ Round: TypeAlias = Literal["Up", "Down", "Nearest"]
 
 Rounding: TypeAlias = Literal["Floor", "Ceil", "RoundPreferFloor", "RoundPreferCeil", "CeilWhenShrinking"]
 """Which place is the nearest to a coordinate."""
+
+
+Sampling: TypeAlias = Literal["Nearest", "Linear", "Cubic"]
+"""How a value is made of the pixels around a point."""
 
 
 @dataclass(frozen=True)
@@ -1254,6 +1405,18 @@ class Step(Struct):
 
     outputs: list[ValueId | None]
     """The outputs; `null` for one that nobody uses."""
+
+
+@dataclass(frozen=True)
+class Stft(Op):
+    """The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is `X[f·step
+    ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1` elements
+    of each spectrum where `one_sided`. Inputs: `X`, `step: []`, `window: [length]` (absent: ones), `length: []`
+    (absent: the window's, or `L`).
+    """
+
+    one_sided: bool
+    """Whether half of a spectrum stands for all of it; the signal is real then."""
 
 
 @dataclass(frozen=True)

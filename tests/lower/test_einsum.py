@@ -1,5 +1,6 @@
 """Einsum against onnxruntime."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -32,3 +33,9 @@ def test_dtypes(check_node, dtype):
     inputs = [RANDOM.integers(0, 4, shape).astype(dtype) for shape in [(2, 3), (3, 4)]]
     expected = [np.einsum("ij,jk->ik", *inputs)]
     check_node("Einsum", inputs, opset=12, attributes={"equation": "ij,jk->ik"}, expected=expected, rtol=0, atol=0)
+
+
+def test_newest_version(check_node):
+    inputs = [RANDOM.integers(0, 4, shape).astype(ml_dtypes.bfloat16) for shape in [(2, 3), (3, 4)]]
+    expected = [np.einsum("ij,jk->ik", *(x.astype(np.float32) for x in inputs)).astype(ml_dtypes.bfloat16)]
+    check_node("Einsum", inputs, opset=28, attributes={"equation": "ij,jk->ik"}, expected=expected, rtol=0, atol=0)

@@ -115,3 +115,31 @@ def test_rms_normalization(check_node, axis, scale_shape):
 def test_lrn(check_node, size):
     attributes = {"size": size, "alpha": 0.3, "beta": 0.6, "bias": 1.5}
     check_node("LRN", [normal(2, 6, 3, 4)], opset=13, attributes=attributes, **CLOSE)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("p", [1, 2])
+def test_lp_normalization(check_node, p, axis):
+    x = normal(3, 4, 5)
+    x[:, 0] = x[0] = x[..., 1] = 0
+    check_node("LpNormalization", [x], opset=7, attributes={"p": p, "axis": axis}, **CLOSE)
+    check_node("LpNormalization", [x.astype(np.float64)], opset=22, attributes={"p": p, "axis": axis}, **CLOSE)
+
+
+def test_lp_normalization_in_half_precision(check_node):
+    x = np.float16([[30000, 40000, 0], [3, -4, 0]])
+    expected = [np.float16([[0.6, 0.8, 0], [0.6, -0.8, 0]])]
+    check_node("LpNormalization", [x], opset=22, expected=expected, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_mean_variance_normalization(check_node, opset):
+    check_node("MeanVarianceNormalization", [normal(2, 3, 4, 5)], opset=opset, rtol=1e-5, atol=1e-5)
+    check_node(
+        "MeanVarianceNormalization",
+        [normal(2, 3, 4, 5)],
+        opset=opset,
+        attributes={"axes": [1, 2]},
+        rtol=1e-4,
+        atol=1e-4,
+    )

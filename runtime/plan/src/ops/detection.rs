@@ -1,5 +1,7 @@
 //! Boxes: those that stand for objects, and what lies inside them.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +11,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::ops::cast::converted;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{element_count, room, Array, Value};
 
 /// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.
 ///
@@ -247,6 +249,85 @@ fn corners(y: f64, x: f64, high: usize, wide: usize) -> Sample {
         (bottom * wide + left, down * (1.0 - across)),
         (bottom * wide + right, down * across),
     ]
+}
+
+/// The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height, width]`; 0 for a bin
+/// without pixels.
+///
+/// Inputs: `X: [N, C, H, W]` and `rois: [rois, 5]` of an image's number and `x1, y1, x2, y2`. Corners are rounded to whole
+/// pixels, halves away from zero, and belong to the region; bins that share a pixel both have it.
+///
+/// Source: [ONNX MaxRoiPool](https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaxRoiPool {
+    /// The height of the result.
+    pub height: usize,
+    /// The width of the result.
+    pub width: usize,
+    /// What coordinates are multiplied with.
+    pub scale: f32,
+}
+
+impl Kernel for MaxRoiPool {
+    fn arity(&self) -> Arity {
+        Arity::exact(2, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let (x, rois) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        if !x.dtype.is_float() || x.dtype.is_small_float() || rois.dtype != x.dtype {
+            bail!("X and rois must be of one float type, found {} and {}", x.dtype, rois.dtype);
+        }
+        if x.rank().is_some_and(|rank| rank != 4) || rois.rank().is_some_and(|rank| rank != 2) {
+            bail!("expected X [N, C, H, W] and rois [rois, 5], found {} and {}", inputs.get(0)?, inputs.get(1)?);
+        }
+        let dim = |input: &TensorType, axis: usize| input.shape.as_ref().and_then(|shape| shape[axis].clone());
+        let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];
+        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, rois) = (call.tensor(0)?, call.tensor(1)?);
+        let (&[batch, channels, high, wide], &[count, 5]) = (x.dims(), rois.dims()) else {
+            bail!("expected X [N, C, H, W] and rois [rois, 5], found {:?} and {:?}", x.dims(), rois.dims());
+        };
+        let wider = |input: &Array| converted(input, DType::Float64, call.threads);
+        let (data, boxes) = (wider(x)?, wider(rois)?);
+        let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
+        let dims = [count, channels, self.height, self.width];
+        let mut out = room::<f64>(&dims)?;
+        let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
+        let values = element_count(&[channels, bins])?;
+        for (region, out) in boxes.chunks_exact(5).zip(out.chunks_exact_mut(values.max(1))) {
+            if region[0] < 0.0 || region[0].fract() != 0.0 || region[0] >= batch as f64 || region.iter().any(|c| !c.is_finite()) {
+                bail!("{region:?} is not a region of one of {batch} images");
+            }
+            let (rows, columns) = (self.bins(region, 2, self.height, high), self.bins(region, 1, self.width, wide));
+            for (i, out) in out.iter_mut().enumerate() {
+                let plane = &data[(region[0] as usize * channels + i / bins) * planes..][..planes];
+                let (rows, columns) = (rows[i % bins / self.width].clone(), columns[i % self.width].clone());
+                let pixels = rows.flat_map(|row| &plane[row * wide + columns.start..row * wide + columns.end]);
+                *out = pixels.copied().reduce(f64::max).unwrap_or(0.0);
+            }
+        }
+        Ok(vec![converted(&Array::new(out, &dims)?, x.dtype(), call.threads)?.into()])
+    }
+}
+
+impl MaxRoiPool {
+    /// The pixels of each bin along one axis: `region[from]` and `region[from + 2]` are the first and the last one's place.
+    fn bins(&self, region: &[f64], from: usize, count: usize, size: usize) -> Vec<Range<usize>> {
+        let corner = |i: usize| (region[i] as f32 * self.scale).round();
+        let start = corner(from);
+        let step = (corner(from + 2) - start + 1.0).max(1.0) / count as f32;
+        let inside = |place: f32| (place + start).clamp(0.0, size as f32) as usize;
+        let bin = |i: usize| {
+            let begin = inside((i as f32 * step).floor());
+            begin..inside(((i + 1) as f32 * step).ceil()).max(begin)
+        };
+        (0..count).map(bin).collect()
+    }
 }
 
 #[cfg(test)]

@@ -256,7 +256,8 @@ impl Named {
     }
 }
 
-fn multiply(a: &Array, b: &Array, threads: &Threads) -> Result<Array> {
+/// The matrix product, of float32, float64 or integers; the dimensions before the last two broadcast.
+pub(super) fn multiply(a: &Array, b: &Array, threads: &Threads) -> Result<Array> {
     let product = Product::new(a.dims(), b.dims())?;
     match a.dtype() {
         DType::Float32 => product.run_f32(threads, a, b, None, None),

@@ -1,23 +1,23 @@
-//! Random numbers, the same in every run and on every machine: each step has its own seed, of a ChaCha8 generator that
-//! starts anew each time the step runs.
+//! Random numbers, the same on every machine: each step has its own seed of a ChaCha8 generator, whose streams it takes in
+//! turn. The first run of every session draws the same numbers, later runs and turns of a loop others.
 
-use half::{bf16, f16};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::generate::room;
+use super::cast::converted;
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
-use crate::dispatch;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{self, Array, Value};
 
 /// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0, `shape: int64 [rank]`.
 ///
@@ -42,6 +42,10 @@ impl Kernel for RandomNormal {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         shaped(self.dtype, inputs)
+    }
+
+    fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
+        Ok(Some(Box::new(Streams::default())))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -73,6 +77,10 @@ impl Kernel for RandomUniform {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         shaped(self.dtype, inputs)
+    }
+
+    fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
+        Ok(Some(Box::new(Streams::default())))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -113,29 +121,27 @@ impl Kernel for Multinomial {
         Ok(vec![Type::Tensor(TensorType { dtype: self.dtype, shape })])
     }
 
+    fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
+        Ok(Some(Box::new(Streams::default())))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let &[rows, classes] = x.dims() else { bail!("expected [B, C], found {:?}", x.dims()) };
-        let logits: Vec<f64> = dispatch!("Multinomial", x.dtype(), [f32, f64, f16, bf16], T => {
-            Ok(x.read::<T>()?.iter().map(|&logit| Number::to_f64(logit)).collect())
-        })?;
+        let logits = converted(x, DType::Float64, call.threads)?;
+        let logits = logits.read::<f64>()?;
         let dims = [rows, self.samples];
-        let mut drawn = room::<i64>(element_count(&dims)?)?;
-        let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
-        for row in 0..rows {
+        let mut drawn = value::room::<i64>(&dims)?;
+        let mut generator = generator(self.seed, call);
+        for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
             let cumulated = cumulated(&logits[row * classes..][..classes])?;
             let total = cumulated[classes - 1];
-            let class = |generator: &mut ChaCha8Rng| {
+            for class in drawn {
                 let at = total * generator.random::<f64>();
-                cumulated.partition_point(|&sum| sum <= at).min(classes - 1) as i64
-            };
-            drawn.extend((0..self.samples).map(|_| class(&mut generator)));
+                *class = cumulated.partition_point(|&sum| sum <= at).min(classes - 1) as i64;
+            }
         }
-        Ok(vec![match self.dtype {
-            DType::Int32 => Array::new(drawn.into_iter().map(|class| class as i32).collect(), &dims)?,
-            _ => Array::new(drawn, &dims)?,
-        }
-        .into()])
+        Ok(vec![converted(&Array::new(drawn, &dims)?, self.dtype, call.threads)?.into()])
     }
 }
 
@@ -156,51 +162,33 @@ fn cumulated(logits: &[f64]) -> Result<Vec<f64>> {
     }
 }
 
+/// How many streams of its generator a step has used.
+#[derive(Default)]
+struct Streams(AtomicU64);
+
+/// The generator of one execution of a step.
+fn generator(seed: u64, call: &Call) -> ChaCha8Rng {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(call.packed::<Streams>().map_or(0, |Streams(used)| used.fetch_add(1, Ordering::Relaxed)));
+    generator
+}
+
 /// The type of a tensor whose shape is input 0.
 fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
     let shape = shape_of_rank(inputs.tensor(0)?.size(0));
-    dispatch!("a random number", dtype, [f32, f64, f16, bf16], T => {
-        Ok(vec![Type::Tensor(TensorType { dtype: T::DTYPE, shape })])
-    })
+    if !dtype.is_float() || dtype.is_small_float() {
+        bail!("random numbers are float16, bfloat16, float32 or float64, not {dtype}");
+    }
+    Ok(vec![Type::Tensor(TensorType { dtype, shape })])
 }
 
 /// A tensor whose shape is input 0, element by element from a generator.
 fn drawn(dtype: DType, seed: u64, call: &Call, mut draw: impl FnMut(&mut ChaCha8Rng) -> f64) -> Result<Vec<Value>> {
     let dims = axes::dims(&call.tensor(0)?.to_i64()?)?;
-    let count = element_count(&dims)?;
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    dispatch!("a random number", dtype, [f32, f64, f16, bf16], T => {
-        let mut out = room::<T>(count)?;
-        out.extend((0..count).map(|_| <T as Number>::from_f64(draw(&mut generator))));
-        Ok(vec![Array::new(out, &dims)?.into()])
-    })
-}
-
-/// A floating-point number of any width.
-trait Number: Element {
-    fn from_f64(value: f64) -> Self;
-    fn to_f64(self) -> f64;
-}
-
-macro_rules! numbers {
-    ($($number:ty: $from:expr, $to:expr;)*) => {
-        $(impl Number for $number {
-            fn from_f64(value: f64) -> Self {
-                $from(value)
-            }
-
-            fn to_f64(self) -> f64 {
-                $to(self)
-            }
-        })*
-    };
-}
-
-numbers! {
-    f32: |value| value as f32, f64::from;
-    f64: |value| value, |value| value;
-    f16: f16::from_f64, f16::to_f64;
-    bf16: bf16::from_f64, bf16::to_f64;
+    let mut generator = generator(seed, call);
+    let mut numbers = value::room::<f64>(&dims)?;
+    numbers.iter_mut().for_each(|number| *number = draw(&mut generator));
+    Ok(vec![converted(&Array::new(numbers, &dims)?, dtype, call.threads)?.into()])
 }
 
 #[cfg(test)]
@@ -210,8 +198,7 @@ mod tests {
 
     fn floats(kernel: &dyn Kernel, dims: &[i64]) -> Vec<f64> {
         let y = run(kernel, &[Some(tensor(dims, &[dims.len()]))]).expect("a shape");
-        let y = y.tensor().expect("a tensor");
-        y.read::<f64>().expect("float64").to_vec()
+        y.tensor().and_then(|y| Ok(y.read::<f64>()?.to_vec())).expect("float64")
     }
 
     fn moments(data: &[f64]) -> (f64, f64) {

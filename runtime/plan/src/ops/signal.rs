@@ -1,11 +1,14 @@
 //! Spectra of signals.
 
-use half::{bf16, f16};
+use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::threads::Threads;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftNum, FftPlanner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cast::converted;
+use super::generate;
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
@@ -13,7 +16,7 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{element_count, room, Array, Value};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):
 /// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
@@ -26,8 +29,8 @@ use crate::value::{element_count, Array, Value};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dft {
-    /// The axis, not the last one; a negative one counts from the end.
-    pub axis: i64,
+    /// The axis, not the last one; a negative one counts from the end. `null`: it is input 2, one integer.
+    pub axis: Option<i64>,
     /// Whether the transform goes back from a spectrum.
     pub inverse: bool,
     /// Whether half of the spectrum stands for all of it.
@@ -36,7 +39,7 @@ pub struct Dft {
 
 impl Kernel for Dft {
     fn arity(&self) -> Arity {
-        Arity::inputs(1..=2)
+        Arity::inputs(1..=3)
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -44,20 +47,31 @@ impl Kernel for Dft {
         check_float(x)?;
         let mut shape = x.shape.clone();
         if let Some(shape) = &mut shape {
-            let last = shape.len().saturating_sub(1);
-            self.signal_axis(shape.len())?;
-            self.check_parts(x.size(last))?;
-            shape[last] = Some(Dim::Size(if self.one_sided && self.inverse { 1 } else { 2 }));
-            let axis = self.signal_axis(shape.len())?;
-            let plain = inputs.optional(1).is_none() && !self.one_sided;
-            shape[axis] = shape[axis].take().filter(|_| plain);
+            let rank = shape.len();
+            let axis = self.axis.map(|axis| signal_axis(axis, rank)).transpose()?;
+            self.check_parts(x.size(rank.saturating_sub(1)))?;
+            let changes = inputs.optional(1).is_some() || self.one_sided;
+            for (at, dim) in shape.iter_mut().enumerate() {
+                if at + 1 == rank {
+                    *dim = Some(Dim::Size(if self.one_sided && self.inverse { 1 } else { 2 }));
+                } else if changes && axis.is_none_or(|axis| axis == at) {
+                    *dim = None;
+                }
+            }
         }
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let axis = self.signal_axis(x.rank())?;
+        let axis = match (self.axis, call.optional_tensor(2)?) {
+            (Some(axis), _) => signal_axis(axis, x.rank())?,
+            (None, Some(axis)) => match axis.to_i64()?[..] {
+                [axis] => signal_axis(axis, x.rank())?,
+                ref axes => bail!("{} axes where one is needed", axes.len()),
+            },
+            (None, None) => bail!("no axis is given"),
+        };
         let (size, parts) = (x.dims()[axis], x.dims()[x.rank() - 1]);
         self.check_parts(Some(parts))?;
         let length = match call.optional_tensor(1)? {
@@ -69,18 +83,13 @@ impl Kernel for Dft {
             bail!("a transform of length 0");
         }
         element_count(&[length, 2, 8])?;
-        dispatch!("DFT", x.dtype(), [f32, f64, f16, bf16], T => self.transform::<T>(x, axis, length))
+        let wide = converted(x, wide(x.dtype()), call.threads)?;
+        let y = dispatch!("DFT", wide.dtype(), [f32, f64], T => self.transform::<T>(&wide, axis, length))?;
+        Ok(vec![converted(&y, x.dtype(), call.threads)?.into()])
     }
 }
 
 impl Dft {
-    fn signal_axis(&self, rank: usize) -> Result<usize> {
-        match axes::resolve(self.axis, rank)? {
-            axis if axis + 1 == rank => bail!("the last axis holds real and imaginary parts"),
-            axis => Ok(axis),
-        }
-    }
-
     fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
             Some(2) if self.one_sided && !self.inverse => bail!("half of the spectrum stands for that of a real signal only"),
@@ -90,41 +99,43 @@ impl Dft {
         }
     }
 
-    fn transform<T: Sample>(&self, x: &Array, axis: usize, length: usize) -> Result<Vec<Value>> {
+    fn transform<T: Sample>(&self, x: &Array, axis: usize, length: usize) -> Result<Array> {
         let (dims, data) = (x.dims(), x.read::<T>()?);
         let (size, parts) = (dims[axis], dims[dims.len() - 1]);
         let inner: usize = dims[axis + 1..dims.len() - 1].iter().product();
-        let real = self.one_sided && self.inverse;
+        let is_real = self.one_sided && self.inverse;
         let kept = if self.one_sided && !self.inverse { length / 2 + 1 } else { length };
         let mut out_dims = dims.to_vec();
         out_dims[axis] = kept;
-        out_dims[dims.len() - 1] = if real { 1 } else { 2 };
+        out_dims[dims.len() - 1] = if is_real { 1 } else { 2 };
+        let mut out = room::<T>(&out_dims)?;
+        if out.is_empty() {
+            return Array::new(out, &out_dims);
+        }
 
-        let fft = planned::<T::Wide>(length, self.inverse);
-        let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
-        let mut out = vec![T::narrow(T::Wide::default(), scale); element_count(&out_dims)?];
-        let mut line = vec![Complex::new(T::Wide::default(), T::Wide::default()); length];
+        let fft = planned::<T>(length, self.inverse);
+        let scale = <T as Number>::from_f64(if self.inverse { 1.0 / length as f64 } else { 1.0 });
+        let given = size.min(if is_real { length / 2 + 1 } else { length });
+        let mut line = generate::room::<Complex<T>>(length)?;
         for i in 0..dims[..axis].iter().product::<usize>() * inner {
             let (outer, column) = (i / inner, i % inner);
             let at = |n: usize| complex::<T>(&data[((outer * size + n) * inner + column) * parts..][..parts]);
-            let given = if real { size.min(length / 2 + 1) } else { size.min(length) };
-            line.fill(Complex::new(T::Wide::default(), T::Wide::default()));
-            line.iter_mut().zip(0..given).for_each(|(value, n)| *value = at(n));
-            if real {
+            line.clear();
+            line.extend((0..given).map(at));
+            line.resize(length, Complex::default());
+            if is_real {
                 mirror(&mut line);
             }
             fft.process(&mut line);
             for (k, value) in line[..kept].iter().enumerate() {
                 let place = (outer * kept + k) * inner + column;
-                if real {
-                    out[place] = T::narrow(value.re, scale);
-                } else {
-                    out[2 * place] = T::narrow(value.re, scale);
-                    out[2 * place + 1] = T::narrow(value.im, scale);
+                match is_real {
+                    true => out[place] = value.re * scale,
+                    false => out[2 * place..][..2].copy_from_slice(&[value.re * scale, value.im * scale]),
                 }
             }
         }
-        Ok(vec![Array::new(out, &out_dims)?.into()])
+        Array::new(out, &out_dims)
     }
 }
 
@@ -163,7 +174,19 @@ impl Kernel for Stft {
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        dispatch!("STFT", call.tensor(0)?.dtype(), [f32, f64, f16, bf16], T => self.transform::<T>(call))
+        let (x, threads) = (call.tensor(0)?, call.threads);
+        let wide = |array: &Array| converted(array, wide(array.dtype()), threads);
+        let (signal, window) = (wide(x)?, call.optional_tensor(2)?.map(wide).transpose()?);
+        let length = match (call.optional_tensor(3)?, &window) {
+            (Some(length), _) => one(length)?,
+            (None, Some(window)) => window.len(),
+            (None, None) => x.dims().get(1).copied().unwrap_or(0),
+        };
+        let frames = [length, one(call.tensor(1)?)?];
+        let y = dispatch!("STFT", signal.dtype(), [f32, f64], T => {
+            self.transform::<T>(&signal, window.as_ref(), frames, threads)
+        })?;
+        Ok(vec![converted(&y, x.dtype(), threads)?.into()])
     }
 }
 
@@ -176,35 +199,37 @@ impl Stft {
         }
     }
 
-    fn transform<T: Sample>(&self, call: &Call) -> Result<Vec<Value>> {
-        let (x, step, window) = (call.tensor(0)?, one(call.tensor(1)?)?, call.optional_tensor(2)?);
+    fn transform<T: Sample>(
+        &self,
+        x: &Array,
+        window: Option<&Array>,
+        [length, step]: [usize; 2],
+        threads: &Threads,
+    ) -> Result<Array> {
         let &[batch, size, parts] = x.dims() else { bail!("expected [batch, length, 1 or 2], found {:?}", x.dims()) };
         self.check_parts(Some(parts))?;
-        let length = match call.optional_tensor(3)? {
-            Some(length) => one(length)?,
-            None => window.map_or(size, Array::len),
-        };
         if step == 0 || length == 0 || length > size || window.is_some_and(|window| window.len() != length) {
-            bail!("frames of {length} every {step} with a window of {:?} do not fit a signal of {size}", window.map(Array::len));
+            let window = window.map(Array::len);
+            bail!("frames of {length} every {step} with a window of {window:?} do not fit a signal of {size}");
         }
         let (frames, kept) = ((size - length) / step + 1, if self.one_sided { length / 2 + 1 } else { length });
         let dims = [batch, frames, kept, 2];
         let (data, window) = (x.read::<T>()?, window.map(Array::read::<T>).transpose()?);
-        let fft = planned::<T::Wide>(length, false);
-        let mut out = vec![T::narrow(T::Wide::default(), 1.0); element_count(&dims)?];
-        call.threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
+        let fft = planned::<T>(length, false);
+        let mut out = room::<T>(&dims)?;
+        threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
             let start = frame / frames * size + frame % frames * step;
             let sample = |n: usize| {
                 let value = complex::<T>(&data[(start + n) * parts..][..parts]);
-                window.as_ref().map_or(value, |window| value * window[n].widen())
+                window.as_ref().map_or(value, |window| value * window[n])
             };
-            let mut line: Vec<Complex<T::Wide>> = (0..length).map(sample).collect();
+            let mut line: Vec<Complex<T>> = (0..length).map(sample).collect();
             fft.process(&mut line);
             for (out, value) in out.chunks_exact_mut(2).zip(&line) {
-                (out[0], out[1]) = (T::narrow(value.re, 1.0), T::narrow(value.im, 1.0));
+                (out[0], out[1]) = (value.re, value.im);
             }
         });
-        Ok(vec![Array::new(out, &dims)?.into()])
+        Array::new(out, &dims)
     }
 }
 
@@ -241,13 +266,12 @@ impl Kernel for MelWeightMatrix {
         if rate == 0 || corners.iter().any(|&corner| corner >= dims[0]) {
             bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");
         }
-        dispatch!("MelWeightMatrix", self.dtype, [f32, f64, f16, bf16], T => {
-            let mut out = vec![T::number(0.0); element_count(&dims)?];
-            for (bin, corners) in corners.windows(3).enumerate() {
-                triangle([corners[0], corners[1], corners[2]], |place, value| out[place * bins + bin] = T::number(value));
-            }
-            Ok(vec![Array::new(out, &dims)?.into()])
-        })
+        let mut out = room::<f64>(&dims)?;
+        out.fill(0.0);
+        for (bin, corners) in corners.windows(3).enumerate() {
+            triangle([corners[0], corners[1], corners[2]], |place, value| out[place * bins + bin] = value);
+        }
+        Ok(vec![converted(&Array::new(out, &dims)?, self.dtype, call.threads)?.into()])
     }
 }
 
@@ -272,39 +296,25 @@ fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
     (top..right).for_each(|place| set(place, (right - place) as f64 / fall as f64));
 }
 
-/// A number of a signal, and the type that its spectrum is computed in.
-trait Sample: Element {
-    type Wide: FftNum + Default;
-    fn widen(self) -> Self::Wide;
-    fn narrow(value: Self::Wide, scale: f64) -> Self;
-    fn number(value: f64) -> Self;
+/// A number that a spectrum is computed in.
+trait Sample: Element + FftNum + Number + Default {}
+
+impl Sample for f32 {}
+impl Sample for f64 {}
+
+/// The type that spectra of such signals are computed in.
+fn wide(dtype: DType) -> DType {
+    match dtype {
+        DType::Float64 => DType::Float64,
+        _ => DType::Float32,
+    }
 }
 
-macro_rules! samples {
-    ($($sample:ty as $wide:ty: $widen:expr, $narrow:expr;)*) => {
-        $(impl Sample for $sample {
-            type Wide = $wide;
-
-            fn widen(self) -> $wide {
-                $widen(self)
-            }
-
-            fn narrow(value: $wide, scale: f64) -> Self {
-                $narrow(value * scale as $wide)
-            }
-
-            fn number(value: f64) -> Self {
-                $narrow(value as $wide)
-            }
-        })*
-    };
-}
-
-samples! {
-    f32 as f32: |value| value, |value| value;
-    f64 as f64: |value| value, |value| value;
-    f16 as f32: f16::to_f32, f16::from_f32;
-    bf16 as f32: bf16::to_f32, bf16::from_f32;
+fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
+    match axes::resolve(axis, rank)? {
+        axis if axis + 1 == rank => bail!("the last axis holds real and imaginary parts"),
+        axis => Ok(axis),
+    }
 }
 
 fn check_float(x: &TensorType) -> Result<()> {
@@ -324,8 +334,8 @@ fn planned<W: FftNum>(length: usize, inverse: bool) -> std::sync::Arc<dyn Fft<W>
 }
 
 /// A number given by its real part, or by both parts.
-fn complex<T: Sample>(parts: &[T]) -> Complex<T::Wide> {
-    let part = |i: usize| parts.get(i).map_or(T::Wide::default(), |part| part.widen());
+fn complex<T: Sample>(parts: &[T]) -> Complex<T> {
+    let part = |i: usize| parts.get(i).map_or(T::default(), |part| *part);
     Complex::new(part(0), part(1))
 }
 
@@ -346,11 +356,64 @@ fn one(array: &Array) -> Result<usize> {
 
 /// The one frequency that a tensor holds.
 fn frequency(array: &Array) -> Result<f32> {
-    let values: Vec<f32> = dispatch!("a frequency", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(array.read::<T>()?.iter().map(|&value| value.widen() as f32).collect())
-    })?;
+    let values = converted(array, DType::Float32, &Threads::serial())?;
+    let values = values.read::<f32>()?;
     match values[..] {
         [hertz] if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
-        _ => bail!("{values:?} is not a frequency"),
+        _ => bail!("{:?} is not a frequency", &*values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn values(y: Result<Value>) -> Vec<f64> {
+        y.and_then(|y| Ok(y.tensor()?.read::<f64>()?.to_vec())).expect("a spectrum of float64")
+    }
+
+    /// `Y[k] = Σ X[n]·exp(-2πi·kn/N)`, as the formula says.
+    fn slow(x: &[f64], length: usize) -> Vec<f64> {
+        let part = |k: usize, wave: fn(f64) -> f64| -> f64 {
+            let angle = |n: usize| -2.0 * std::f64::consts::PI * (k * n % length) as f64 / length as f64;
+            x.iter().take(length).enumerate().map(|(n, x)| x * wave(angle(n))).sum()
+        };
+        (0..length).flat_map(|k| [part(k, f64::cos), part(k, f64::sin)]).collect()
+    }
+
+    #[test]
+    fn transforms_follow_the_formula_and_go_back() {
+        let signal = [0.5, -1.0, 2.0, 3.5, 0.25, -0.75, 1.0];
+        for length in [1, 4, 7, 8, 11] {
+            let given = |axis| [Some(tensor(&signal, &[7, 1])), Some(tensor(&[length as i64], &[])), axis];
+            let forward = Dft { axis: Some(0), inverse: false, one_sided: false };
+            let y = values(run(&forward, &given(None)));
+            let expected = slow(&signal, length);
+            assert!(y.iter().zip(&expected).all(|(y, e)| (y - e).abs() < 1e-12), "{length}: {y:?}, not {expected:?}");
+            let half = values(run(&Dft { axis: None, one_sided: true, ..forward }, &given(Some(tensor(&[-2i64], &[1])))));
+            assert_eq!(half, y[..2 * (length / 2 + 1)]);
+            let back = Dft { axis: Some(0), inverse: true, one_sided: true };
+            let spectrum = [Some(tensor(&half, &[half.len() / 2, 2])), Some(tensor(&[length as i64], &[]))];
+            let x = values(run(&back, &spectrum));
+            let padded = |n: usize| signal.get(n).copied().unwrap_or(0.0);
+            assert!(x.iter().enumerate().all(|(n, x)| (x - padded(n)).abs() < 1e-12), "{length}: {x:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_transforms_are_refused() {
+        let x = || Some(tensor(&[1f32, 2., 3., 4.], &[2, 2]));
+        let dft = |axis, inverse, one_sided| Dft { axis, inverse, one_sided };
+        for (op, inputs) in [
+            (dft(Some(1), false, false), vec![x()]),
+            (dft(Some(0), false, true), vec![x()]),
+            (dft(None, false, false), vec![x()]),
+            (dft(Some(0), false, false), vec![x(), Some(tensor(&[0i64], &[]))]),
+            (dft(Some(0), false, false), vec![x(), Some(tensor(&[-3i64], &[]))]),
+            (dft(Some(0), false, false), vec![Some(tensor(&[1i32, 2], &[2, 1]))]),
+        ] {
+            assert!(run(&op, &inputs).is_err(), "{op:?}");
+        }
     }
 }

@@ -1,0 +1,311 @@
+//! Images read at the points of a grid.
+
+use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::threads::Threads;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cast::converted;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::movable::Movable;
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{element_count, room, Array, Value};
+use crate::{bail, by_width, words};
+
+/// `Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a floating-point grid
+/// `G [N, Hout, Wout, 2]`; `Y [N, C, Hout, Wout]`. Coordinates run from -1 to 1 over the width and the height.
+///
+/// Mode `Nearest` takes tensors of any dtype (halves round to even), the others floating-point ones. Coordinates are
+/// computed in float32 (float64 for a float64 grid), sums in float32 (float64 for float64).
+/// Source: [ONNX GridSample](https://onnx.ai/onnx/operators/onnx__GridSample.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GridSample {
+    /// How a value is made of the pixels around a point.
+    pub mode: Sampling,
+    /// What lies outside the image.
+    pub outside: Outside,
+    /// Whether -1 and 1 are the centres of the outermost pixels, and not their outer edges.
+    pub align_corners: bool,
+}
+
+/// How a value is made of the pixels around a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Sampling {
+    /// The pixel that is nearest.
+    Nearest,
+    /// A linear combination of 2 × 2 pixels.
+    Linear,
+    /// The cubic convolution with coefficient -0.75 of 4 × 4 pixels.
+    Cubic,
+}
+
+/// What lies outside an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Outside {
+    /// Zeros.
+    Zeros,
+    /// The pixel of the border that is nearest.
+    Border,
+    /// The image mirrored at its borders: pixel centres with `align_corners`, else edges.
+    Reflection,
+}
+
+/// The place of a pixel that lies outside where that is zero: no image has it.
+const NOWHERE: usize = usize::MAX;
+
+impl Kernel for GridSample {
+    fn arity(&self) -> Arity {
+        Arity::exact(2, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let (x, grid) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        if self.mode != Sampling::Nearest && (!x.dtype.is_float() || x.dtype.is_small_float()) {
+            bail!("{} values cannot be interpolated, only taken (mode nearest)", x.dtype);
+        }
+        if !grid.dtype.is_float() || grid.dtype.is_small_float() {
+            bail!("the grid must be of floating-point numbers, not {}", grid.dtype);
+        }
+        let is_wrong = |input: &TensorType| input.rank().is_some_and(|rank| rank != 4);
+        if is_wrong(x) || is_wrong(grid) || grid.size(3).is_some_and(|size| size != 2) {
+            bail!("expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {} and {}", inputs.get(0)?, inputs.get(1)?);
+        }
+        let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
+        let shape = vec![dim(x, 0), dim(x, 1), dim(grid, 1), dim(grid, 2)];
+        Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, grid) = (call.value(0)?, call.tensor(1)?);
+        let (&[batch, channels, high, wide], &[grids, rows, columns, 2]) = (x.dims()?, grid.dims()) else {
+            bail!("expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {:?} and {:?}", x.dims()?, grid.dims());
+        };
+        if batch != grids {
+            bail!("{grids} grids are not for {batch} images");
+        }
+        element_count(&[high, wide])?;
+        element_count(&[channels, rows, columns])?;
+        if high * wide == 0 && self.outside != Outside::Zeros && batch * channels * rows * columns > 0 {
+            bail!("an image of {high} × {wide} pixels cannot be sampled");
+        }
+        let points = self.points(grid, [high, wide], call.threads)?;
+        let size = Size { dims: [batch, channels, rows, columns], image: [high, wide] };
+        let wide = self.mode != Sampling::Nearest && x.tensor()?.dtype() == DType::Float64;
+        Ok(vec![match (self.mode, wide) {
+            (Sampling::Nearest, _) => self.nearest(x, &points, &size, call.threads)?,
+            (Sampling::Linear, false) => self.weighted::<f32, 2>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Linear, true) => self.weighted::<f64, 2>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Cubic, false) => self.weighted::<f32, 4>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Cubic, true) => self.weighted::<f64, 4>(x.tensor()?, &points, &size, call.threads)?,
+        }])
+    }
+}
+
+/// The result's dimensions, and the height and width of an image.
+struct Size {
+    dims: [usize; 4],
+    image: [usize; 2],
+}
+
+/// Along one axis, the places around a point and their weights.
+type Taps = ([usize; 4], [f64; 4]);
+
+impl GridSample {
+    /// The points of the grid, `[y, x]` in pixels.
+    fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Vec<[f64; 2]>> {
+        let [high, wide] = size;
+        if grid.dtype() == DType::Float64 {
+            let points = grid.read::<f64>()?;
+            return Ok(points.chunks_exact(2).map(|p| [self.pixel(p[1], high), self.pixel(p[0], wide)]).collect());
+        }
+        let points = converted(grid, DType::Float32, threads)?;
+        let points = points.read::<f32>()?;
+        let pixel = |at: f32, size: usize| f64::from(self.pixel(at, size));
+        Ok(points.chunks_exact(2).map(|p| [pixel(p[1], high), pixel(p[0], wide)]).collect())
+    }
+
+    /// A coordinate from -1 to 1 in pixels.
+    fn pixel<R: Real>(&self, at: R, size: usize) -> R {
+        let (size, half) = (R::from_f64(size as f64), R::from_f64(0.5));
+        match self.align_corners {
+            true => (at + R::ONE) * half * (size - R::ONE),
+            false => ((at + R::ONE) * size - R::ONE) * half,
+        }
+    }
+
+    /// The place of a pixel on an axis of `size` pixels.
+    fn place(&self, at: f64, size: usize) -> usize {
+        let last = size as f64 - 1.0;
+        match self.outside {
+            Outside::Zeros if !(0.0..=last).contains(&at) => NOWHERE,
+            Outside::Reflection => self.reflected(at, last).clamp(0.0, last.max(0.0)) as usize,
+            _ => at.clamp(0.0, last.max(0.0)) as usize,
+        }
+    }
+
+    /// A whole coordinate, mirrored until it lies on the axis.
+    fn reflected(&self, at: f64, last: f64) -> f64 {
+        let (low, high) = if self.align_corners { (0.0, last) } else { (-0.5, last + 0.5) };
+        let (beyond, range) = ((low - at).max(at - high), high - low);
+        if beyond <= 0.0 || range <= 0.0 {
+            return at;
+        }
+        let rest = beyond % range;
+        let turns_back = (beyond / range).floor() % 2.0 == 0.0;
+        if (at < low) == turns_back {
+            low + rest
+        } else {
+            high - rest
+        }
+    }
+
+    fn taps(&self, at: f64, size: usize) -> Taps {
+        let low = at.floor();
+        let part = at - low;
+        match self.mode {
+            Sampling::Nearest => ([self.place(at.round_ties_even(), size), NOWHERE, NOWHERE, NOWHERE], [1.0, 0.0, 0.0, 0.0]),
+            Sampling::Linear => {
+                ([self.place(low, size), self.place(low + 1.0, size), NOWHERE, NOWHERE], [1.0 - part, part, 0.0, 0.0])
+            }
+            Sampling::Cubic => {
+                ([-1.0, 0.0, 1.0, 2.0].map(|step| self.place(low + step, size)), [-1.0, 0.0, 1.0, 2.0].map(|step| cubic((part - step).abs())))
+            }
+        }
+    }
+}
+
+/// The places of the `K` pixels around a point along each axis, a row's as the place of its first pixel, and their weights.
+#[derive(Clone, Copy)]
+pub(super) struct Window<R, const K: usize> {
+    rows: [usize; K],
+    columns: [usize; K],
+    down: [R; K],
+    across: [R; K],
+}
+
+impl<R: Real + Copy, const K: usize> Window<R, K> {
+    pub fn new(op: &GridSample, [y, x]: [f64; 2], [high, wide]: [usize; 2]) -> Window<R, K> {
+        let ((rows, down), (columns, across)) = (op.taps(y, high), op.taps(x, wide));
+        Window {
+            rows: std::array::from_fn(|k| rows[k].saturating_mul(wide)),
+            columns: std::array::from_fn(|k| columns[k]),
+            down: std::array::from_fn(|k| R::from_f64(down[k])),
+            across: std::array::from_fn(|k| R::from_f64(across[k])),
+        }
+    }
+
+    /// The weighted sum of the pixels; those outside are zeros.
+    pub fn sum(&self, plane: &[R]) -> R {
+        let mut sum = R::ZERO;
+        for (row, down) in self.rows.iter().zip(self.down) {
+            let mut line = R::ZERO;
+            for (column, across) in self.columns.iter().zip(self.across) {
+                line += plane.get(row.saturating_add(*column)).map_or(R::ZERO, |&pixel| pixel * across);
+            }
+            sum += line * down;
+        }
+        sum
+    }
+}
+
+impl GridSample {
+    fn weighted<R: Real + Element, const K: usize>(
+        &self,
+        x: &Array,
+        points: &[[f64; 2]],
+        size: &Size,
+        threads: &Threads,
+    ) -> Result<Value> {
+        let (x, dtype) = (converted(x, R::DTYPE, threads)?, x.dtype());
+        let mut y = room::<R>(&size.dims)?;
+        let window = |point| Window::<R, K>::new(self, point, size.image);
+        sample(&x.read::<R>()?, &mut y, points, size, threads, window, Window::sum);
+        Ok(converted(&Array::new(y, &size.dims)?, dtype, threads)?.into())
+    }
+
+    fn nearest(&self, x: &Value, points: &[[f64; 2]], size: &Size, threads: &Threads) -> Result<Value> {
+        let data = Movable::new(&[x])?;
+        let x = &data.arrays[0];
+        let place = |[y, x]: [f64; 2]| {
+            let (row, column) = (self.taps(y, size.image[0]).0[0], self.taps(x, size.image[1]).0[0]);
+            row.saturating_mul(size.image[1]).saturating_add(column)
+        };
+        data.restore(by_width!(x.dtype(), W => {
+            let mut y = words::room::<W>(&size.dims)?;
+            let take = |place: &usize, plane: &[W]| plane.get(*place).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);
+            sample(&words::read::<W>(x)?, &mut y, points, size, threads, place, take);
+            words::array(y, &size.dims, x.dtype())
+        })?)
+    }
+}
+
+/// Writes `value(window(point), plane)` for every point of every plane of `x`.
+fn sample<T: Send + Sync, W: Sync>(
+    x: &[T],
+    y: &mut [T],
+    points: &[[f64; 2]],
+    size: &Size,
+    threads: &Threads,
+    window: impl Fn([f64; 2]) -> W,
+    value: impl Fn(&W, &[T]) -> T + Sync,
+) {
+    let [_, channels, rows, columns] = size.dims;
+    let (count, pixels) = (rows * columns, size.image[0] * size.image[1]);
+    if y.is_empty() {
+        return;
+    }
+    for (image, (points, y)) in points.chunks_exact(count).zip(y.chunks_exact_mut(channels * count)).enumerate() {
+        let windows: Vec<W> = points.iter().map(|&point| window(point)).collect();
+        threads.for_each_chunk(y, count, |channel, y| {
+            let plane = &x[(image * channels + channel) * pixels..][..pixels];
+            y.iter_mut().zip(&windows).for_each(|(y, window)| *y = value(window, plane));
+        });
+    }
+}
+
+/// The cubic convolution at a distance of `d` pixels.
+fn cubic(d: f64) -> f64 {
+    const A: f64 = -0.75;
+    match d {
+        d if d <= 1.0 => ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0,
+        _ => ((A * d - 5.0 * A) * d + 8.0 * A) * d - 4.0 * A,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    #[test]
+    fn points_inside_and_outside() {
+        let x = tensor(&[1f32, 2., 3., 4., 5., 6.], &[1, 1, 2, 3]);
+        let grid = tensor(&[-1f32, -1., 0., 0., 1., 1., 2., 1., f32::INFINITY, 0.], &[1, 1, 5, 2]);
+        for (mode, outside, expected) in [
+            (Sampling::Nearest, Outside::Zeros, [1., 2., 6., 0., 0.]),
+            (Sampling::Nearest, Outside::Border, [1., 2., 6., 6., 3.]),
+            (Sampling::Nearest, Outside::Reflection, [1., 2., 6., 5., f32::NAN]),
+            (Sampling::Linear, Outside::Zeros, [1., 3.5, 6., 0., f32::NAN]),
+            (Sampling::Linear, Outside::Border, [1., 3.5, 6., 6., f32::NAN]),
+            (Sampling::Cubic, Outside::Border, [1., 3.5, 6., 6., f32::NAN]),
+        ] {
+            let op = GridSample { mode, outside, align_corners: true };
+            let y = run(&op, &[Some(x.clone()), Some(grid.clone())]).expect("an image and its grid");
+            let y = y.tensor().and_then(|y| Ok(y.read::<f32>()?.to_vec())).expect("float32");
+            let same = |(y, expected): (&f32, &f32)| expected.is_nan() || (y - expected).abs() < 1e-6;
+            assert!(y.iter().zip(&expected).all(same), "{op:?}: {y:?}, not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn images_without_pixels() {
+        let (x, grid) = (tensor::<f32>(&[], &[1, 1, 0, 3]), tensor(&[0f32; 2], &[1, 1, 1, 2]));
+        let op = |outside| GridSample { mode: Sampling::Linear, outside, align_corners: false };
+        assert!(run(&op(Outside::Border), &[Some(x.clone()), Some(grid.clone())]).is_err());
+        let y = run(&op(Outside::Zeros), &[Some(x), Some(grid)]).expect("zeros");
+        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), [0.0]);
+    }
+}
