@@ -41,6 +41,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     softmax,
     sort,
     strings,
+    tf_idf,
     unary,
     views,
 )

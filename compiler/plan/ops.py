@@ -427,7 +427,7 @@ class Det(Op):
 class Dft(Op):
     """The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex): `Y[k] = Σₙ
     X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
-    `N` in input 1 (absent: its own). float16 and bfloat16 are computed in float32.
+    `N` in input 1 (absent: its own). Computed in float64.
     """
 
     inverse: bool
@@ -712,6 +712,13 @@ class Interpolation:
 
 AnyInterpolation: TypeAlias = Interpolation.Nearest | Interpolation.Cubic | Literal["Linear"]
 """Any `Interpolation`."""
+
+
+@dataclass(frozen=True)
+class LabelEncoder(Op):
+    """Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the
+    last such `k`, or the default where there is none. Numbers that are not a number are equal.
+    """
 
 
 @dataclass(frozen=True)
@@ -1411,8 +1418,8 @@ class Step(Struct):
 class Stft(Op):
     """The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is `X[f·step
     ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1` elements
-    of each spectrum where `one_sided`. Inputs: `X`, `step: []`, `window: [length]` (absent: ones), `length: []`
-    (absent: the window's, or `L`).
+    of each spectrum where `one_sided`. Computed in float64. Inputs: `X`, `step: []`, `window: [length]`
+    (absent: ones), `length: []` (absent: the window's, or `L`).
     """
 
     one_sided: bool
@@ -1477,6 +1484,25 @@ class TensorType(Struct):
 
     shape: list[Dim | None] | None = None
     """The dimensions; `null` when not even the rank is known."""
+
+
+@dataclass(frozen=True)
+class TfIdfVectorizer(Op):
+    """How often each n-gram of a pool occurs in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N,
+    columns]`.
+    """
+
+    columns: int
+    """The number of columns."""
+
+    longest: int
+    """The most elements of an n-gram that counts."""
+
+    max_skips: int
+    """How many elements may be left out between two of an n-gram."""
+
+    shortest: int
+    """The fewest elements of an n-gram that counts."""
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ ops! {
     softmax: Softmax;
     sort: ArgReduce TopK;
     strings: RegexFullMatch StringConcat StringNormalizer StringSplit;
+    tf_idf: TfIdfVectorizer;
     unary: Unary;
     views: Flatten Reshape Squeeze Unsqueeze;
 }

@@ -1,9 +1,8 @@
 //! Spectra of signals.
 
-use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::threads::Threads;
 use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftNum, FftPlanner};
+use rustfft::{Fft, FftPlanner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +10,7 @@ use super::cast::converted;
 use super::generate;
 use crate::axes;
 use crate::bail;
-use crate::dispatch;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
@@ -20,7 +18,7 @@ use crate::value::{element_count, room, Array, Value};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):
 /// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
-/// `N` in input 1 (absent: its own). float16 and bfloat16 are computed in float32.
+/// `N` in input 1 (absent: its own). Computed in float64.
 ///
 /// `Y [.., 2]` has length `N`; where `one_sided`, the first `⌊N/2⌋ + 1` elements only, and the inverse takes these and gives
 /// the real signal `[.., 1]` (`N` absent: twice the length of `X`, less 2).
@@ -83,8 +81,7 @@ impl Kernel for Dft {
             bail!("a transform of length 0");
         }
         element_count(&[length, 2, 8])?;
-        let wide = converted(x, wide(x.dtype()), call.threads)?;
-        let y = dispatch!("DFT", wide.dtype(), [f32, f64], T => self.transform::<T>(&wide, axis, length))?;
+        let y = self.transform(&converted(x, DType::Float64, call.threads)?, axis, length)?;
         Ok(vec![converted(&y, x.dtype(), call.threads)?.into()])
     }
 }
@@ -99,8 +96,8 @@ impl Dft {
         }
     }
 
-    fn transform<T: Sample>(&self, x: &Array, axis: usize, length: usize) -> Result<Array> {
-        let (dims, data) = (x.dims(), x.read::<T>()?);
+    fn transform(&self, x: &Array, axis: usize, length: usize) -> Result<Array> {
+        let (dims, data) = (x.dims(), x.read::<f64>()?);
         let (size, parts) = (dims[axis], dims[dims.len() - 1]);
         let inner: usize = dims[axis + 1..dims.len() - 1].iter().product();
         let is_real = self.one_sided && self.inverse;
@@ -108,18 +105,18 @@ impl Dft {
         let mut out_dims = dims.to_vec();
         out_dims[axis] = kept;
         out_dims[dims.len() - 1] = if is_real { 1 } else { 2 };
-        let mut out = room::<T>(&out_dims)?;
+        let mut out = room::<f64>(&out_dims)?;
         if out.is_empty() {
             return Array::new(out, &out_dims);
         }
 
-        let fft = planned::<T>(length, self.inverse);
-        let scale = <T as Number>::from_f64(if self.inverse { 1.0 / length as f64 } else { 1.0 });
+        let fft = planned(length, self.inverse);
+        let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
         let given = size.min(if is_real { length / 2 + 1 } else { length });
-        let mut line = generate::room::<Complex<T>>(length)?;
+        let mut line = generate::room::<Complex<f64>>(length)?;
         for i in 0..dims[..axis].iter().product::<usize>() * inner {
             let (outer, column) = (i / inner, i % inner);
-            let at = |n: usize| complex::<T>(&data[((outer * size + n) * inner + column) * parts..][..parts]);
+            let at = |n: usize| complex(&data[((outer * size + n) * inner + column) * parts..][..parts]);
             line.clear();
             line.extend((0..given).map(at));
             line.resize(length, Complex::default());
@@ -141,7 +138,7 @@ impl Dft {
 
 /// The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is
 /// `X[f·step ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1` elements of
-/// each spectrum where `one_sided`. Inputs: `X`, `step: []`, `window: [length]` (absent: ones), `length: []` (absent: the
+/// each spectrum where `one_sided`. Computed in float64. Inputs: `X`, `step: []`, `window: [length]` (absent: ones), `length: []` (absent: the
 /// window's, or `L`).
 ///
 /// Source: [ONNX STFT](https://onnx.ai/onnx/operators/onnx__STFT.html).
@@ -175,7 +172,7 @@ impl Kernel for Stft {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, threads) = (call.tensor(0)?, call.threads);
-        let wide = |array: &Array| converted(array, wide(array.dtype()), threads);
+        let wide = |array: &Array| converted(array, DType::Float64, threads);
         let (signal, window) = (wide(x)?, call.optional_tensor(2)?.map(wide).transpose()?);
         let length = match (call.optional_tensor(3)?, &window) {
             (Some(length), _) => one(length)?,
@@ -183,9 +180,7 @@ impl Kernel for Stft {
             (None, None) => x.dims().get(1).copied().unwrap_or(0),
         };
         let frames = [length, one(call.tensor(1)?)?];
-        let y = dispatch!("STFT", signal.dtype(), [f32, f64], T => {
-            self.transform::<T>(&signal, window.as_ref(), frames, threads)
-        })?;
+        let y = self.transform(&signal, window.as_ref(), frames, threads)?;
         Ok(vec![converted(&y, x.dtype(), threads)?.into()])
     }
 }
@@ -199,7 +194,7 @@ impl Stft {
         }
     }
 
-    fn transform<T: Sample>(
+    fn transform(
         &self,
         x: &Array,
         window: Option<&Array>,
@@ -214,16 +209,16 @@ impl Stft {
         }
         let (frames, kept) = ((size - length) / step + 1, if self.one_sided { length / 2 + 1 } else { length });
         let dims = [batch, frames, kept, 2];
-        let (data, window) = (x.read::<T>()?, window.map(Array::read::<T>).transpose()?);
-        let fft = planned::<T>(length, false);
-        let mut out = room::<T>(&dims)?;
+        let (data, window) = (x.read::<f64>()?, window.map(Array::read::<f64>).transpose()?);
+        let fft = planned(length, false);
+        let mut out = room::<f64>(&dims)?;
         threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
             let start = frame / frames * size + frame % frames * step;
             let sample = |n: usize| {
-                let value = complex::<T>(&data[(start + n) * parts..][..parts]);
+                let value = complex(&data[(start + n) * parts..][..parts]);
                 window.as_ref().map_or(value, |window| value * window[n])
             };
-            let mut line: Vec<Complex<T>> = (0..length).map(sample).collect();
+            let mut line: Vec<Complex<f64>> = (0..length).map(sample).collect();
             fft.process(&mut line);
             for (out, value) in out.chunks_exact_mut(2).zip(&line) {
                 (out[0], out[1]) = (value.re, value.im);
@@ -296,20 +291,6 @@ fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
     (top..right).for_each(|place| set(place, (right - place) as f64 / fall as f64));
 }
 
-/// A number that a spectrum is computed in.
-trait Sample: Element + FftNum + Number + Default {}
-
-impl Sample for f32 {}
-impl Sample for f64 {}
-
-/// The type that spectra of such signals are computed in.
-fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::Float64 => DType::Float64,
-        _ => DType::Float32,
-    }
-}
-
 fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
     match axes::resolve(axis, rank)? {
         axis if axis + 1 == rank => bail!("the last axis holds real and imaginary parts"),
@@ -324,7 +305,7 @@ fn check_float(x: &TensorType) -> Result<()> {
     }
 }
 
-fn planned<W: FftNum>(length: usize, inverse: bool) -> std::sync::Arc<dyn Fft<W>> {
+fn planned(length: usize, inverse: bool) -> std::sync::Arc<dyn Fft<f64>> {
     let mut planner = FftPlanner::new();
     if inverse {
         planner.plan_fft_inverse(length)
@@ -334,13 +315,13 @@ fn planned<W: FftNum>(length: usize, inverse: bool) -> std::sync::Arc<dyn Fft<W>
 }
 
 /// A number given by its real part, or by both parts.
-fn complex<T: Sample>(parts: &[T]) -> Complex<T> {
-    let part = |i: usize| parts.get(i).map_or(T::default(), |part| *part);
+fn complex(parts: &[f64]) -> Complex<f64> {
+    let part = |i: usize| parts.get(i).copied().unwrap_or(0.0);
     Complex::new(part(0), part(1))
 }
 
 /// Completes the spectrum of a real signal from its first half.
-fn mirror<W: FftNum>(line: &mut [Complex<W>]) {
+fn mirror(line: &mut [Complex<f64>]) {
     for k in line.len() / 2 + 1..line.len() {
         line[k] = line[line.len() - k].conj();
     }
