@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx_ir as ir
+from onnx import numpy_helper
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
@@ -39,7 +42,7 @@ def load(source: Source) -> Loaded:
     """
     data, folder = _read(source)
     proto = source if isinstance(source, onnx.ModelProto) else _parse(data)
-    model = _deserialize(proto, folder)
+    model = _deserialize(_without_sparse(proto), folder)
     _check_opsets(model)
     _fix_initializers(model)
     _fix_symbols(model)
@@ -75,6 +78,58 @@ def _parse(data: bytes) -> onnx.ModelProto:
     if not proto.HasField("graph") or not proto.opset_import:
         raise _refuse("CC0101", "this is not an ONNX model: it has no graph or no opset")
     return proto
+
+
+def _without_sparse(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its sparse tensors written out; the model itself where it has none."""
+    if not any(_has_sparse(holder) for holder in _node_lists(model)):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for holder in _node_lists(copy):
+        for attribute in (attribute for node in holder.node for attribute in node.attribute):
+            if attribute.name == "sparse_value" and attribute.HasField("sparse_tensor"):
+                attribute.t.CopyFrom(_dense(attribute.sparse_tensor))
+                attribute.name, attribute.type = "value", onnx.AttributeProto.TENSOR
+                attribute.ClearField("sparse_tensor")
+        if isinstance(holder, onnx.GraphProto):
+            holder.initializer.extend(_dense(sparse) for sparse in holder.sparse_initializer)
+            holder.ClearField("sparse_initializer")
+    return copy
+
+
+def _node_lists(model: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
+    """The graph, the functions, and the graphs nested in them."""
+    found: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
+    while found:
+        holder = found.pop()
+        yield holder
+        for attribute in (attribute for node in holder.node for attribute in node.attribute):
+            found.extend([attribute.g] if attribute.HasField("g") else attribute.graphs)
+
+
+def _has_sparse(holder: onnx.GraphProto | onnx.FunctionProto) -> bool:
+    nested = any(attribute.HasField("sparse_tensor") for node in holder.node for attribute in node.attribute)
+    return nested or (isinstance(holder, onnx.GraphProto) and len(holder.sparse_initializer) > 0)
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
+    """The tensor with its zeros. `indices` are places in row-major order, or one row of indices for each value."""
+    name, dims = sparse.values.name, list(sparse.dims)
+    try:
+        values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+        if values.dtype == object or min(dims, default=1) < 1 or math.prod(dims) * values.itemsize > LARGEST:
+            raise ValueError(f"{dims} is no shape for a sparse tensor of {values.dtype}")
+        places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), tuple(dims))
+        if indices.dtype != np.int64 or values.ndim != 1 or values.shape != places.shape:
+            raise ValueError(f"{values.shape} values do not fit {indices.dtype} indices of {indices.shape}")
+        if (places < 0).any() or (places >= math.prod(dims)).any():
+            raise ValueError(f"an index is not inside {dims}")
+    except (TypeError, ValueError, AttributeError, OSError) as error:
+        raise _refuse("CC0101", f"the sparse tensor {name!r}: {error}") from None
+    dense = np.zeros(math.prod(dims), values.dtype)
+    dense[places] = values
+    return numpy_helper.from_array(dense.reshape(dims), name)
 
 
 def _deserialize(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:

@@ -163,3 +163,47 @@ def test_a_negative_size_is_an_unknown_one():
     x = np.ones((3, 2), np.float32)
     assert np.array_equal(compiler.load(plan).run({"x": x})["y"], x)
     assert not isinstance(plan.inputs[0].shape[0], int)
+
+
+def sparse_of(values, indices, dims, name="s"):
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for array in (values, indices)]
+    return helper.make_sparse_tensor(*tensors, dims)
+
+
+def sparse_models(sparse):
+    """The tensor as a constant, as one in a branch, and as an initializer."""
+    constant = helper.make_node("Constant", [], ["y"], sparse_value=sparse)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])
+    branch = helper.make_graph([constant], "branch", [], [result])
+    yes = helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True)))
+    choice = helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch)
+    initialized = model_of([helper.make_node("Identity", ["s"], ["y"])], inputs=())
+    initialized.graph.sparse_initializer.append(sparse)
+    return [model_of([constant], inputs=()), model_of([yes, choice], inputs=()), initialized]
+
+
+@pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]], ids=["places", "rows"])
+def test_sparse_tensors(indices):
+    for model in sparse_models(sparse_of(np.float32([5, 6]), np.int64(indices), [2, 3])):
+        before = model.SerializeToString()
+        [y] = compiler.load(compiler.compile(model)).run({}).values()
+        np.testing.assert_array_equal(y, np.float32([[0, 5, 0], [0, 0, 6]]))
+        assert model.SerializeToString() == before, "the caller's model stays as it was"
+
+
+@pytest.mark.parametrize(
+    ("values", "indices", "dims"),
+    [
+        (np.float32([5, 6]), np.int64([1, 6]), [2, 3]),
+        (np.float32([5, 6]), np.int64([-1, 5]), [2, 3]),
+        (np.float32([5, 6]), np.int64([[0, 3], [1, 0]]), [2, 3]),
+        (np.float32([5, 6]), np.int64([[0], [1]]), [2, 3]),
+        (np.float32([5, 6]), np.int64([1]), [2, 3]),
+        (np.float32([5, 6]), np.float32([1, 2]), [2, 3]),
+        (np.float32([5, 6]), np.int64([1, 2]), [2**20, 2**20]),
+        (np.float32([5, 6]), np.int64([1, 2]), [-2, -3]),
+    ],
+)
+def test_broken_sparse_tensors(values, indices, dims):
+    for model in sparse_models(sparse_of(values, indices, dims)):
+        assert codes(model) == ["CC0101"]

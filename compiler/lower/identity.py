@@ -30,5 +30,5 @@ def constant(node: Node, build: PlanBuilder) -> Value:
     ]
     arrays: list[np.ndarray] = [np.array(value, dtype) for value, dtype in forms if value is not None]
     if dense is None and not arrays:
-        node.refuse("CC0202", "Constant has none of the values that are supported (sparse tensors are not)")
+        node.refuse("CC0202", "Constant has no value")
     return build.constant(arrays[0] if dense is None else dense)

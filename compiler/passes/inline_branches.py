@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx_ir as ir
 
 from compiler import origin
@@ -16,25 +18,37 @@ def _inline_branches(model: ir.Model, report: Report) -> None:
     """Replaces an If of constant condition by the nodes of the branch that is taken."""
     # Inner branches first: one that is moved out has no known condition in it any more.
     for graph in reversed([model.graph, *model.graph.subgraphs()]):
+        taken: set[str] = set()
         for node in list(graph):
             if node.op_identifier() != ("", "If", "") or node.graph is not graph:
                 continue
             condition = constant_of(node.inputs[0])
             if condition is not None and condition.size == 1:
                 report.fired.append(Fired("take a branch", origin.of(node)))
-                _take(graph, node, "then_branch" if condition.item() else "else_branch")
+                taken = taken or {value.name or "" for value in _values(graph)}
+                _take(graph, node, "then_branch" if condition.item() else "else_branch", taken)
 
 
-def _take(graph: ir.Graph, node: ir.Node, name: str) -> None:
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs
+
+
+def _take(graph: ir.Graph, node: ir.Node, name: str, taken: set[str]) -> None:
+    """Moves the branch's nodes before the If; what has a name that the graph has already gets another."""
     branch = node.attributes[name].as_graph()
     results = list(branch.outputs)
     branch.outputs.clear()
     for value in list(branch.initializers.values()):
         del branch.initializers[value.name or ""]
-        value.name = _fresh_name(graph, value.name or "constant")
+        value.name = _fresh_name(taken, value.name or "constant")
         graph.register_initializer(value)
     nodes = list(branch)
     branch.remove(nodes)
+    for value in (value for each in nodes for value in each.outputs if value.name):
+        value.name = _fresh_name(taken, value.name or "")
     graph.insert_before(node, nodes)
     for old, result in zip(node.outputs, results, strict=True):
         hand_over(old, result if result.producer() in nodes else _passed_on(graph, node, result))
@@ -51,11 +65,13 @@ def _passed_on(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
     return result
 
 
-def _fresh_name(graph: ir.Graph, name: str) -> str:
+def _fresh_name(taken: set[str], name: str) -> str:
+    """A name that is not taken; it is from now on."""
     number, candidate = 0, name
-    while candidate in graph.initializers:
+    while candidate in taken:
         number += 1
         candidate = f"{name}_{number}"
+    taken.add(candidate)
     return candidate
 
 

@@ -60,3 +60,29 @@ def test_unknown_conditions_stay(check_pass):
     }
     """
     assert not check_pass(inline_branches, text).changed
+
+
+def test_names_that_two_branches_share(check_pass):
+    branch = "then_branch = g1 () => (float[2] y) <float w = {2}> { t = Mul(x, w)  y = Exp(t) }"
+    other = "else_branch = g2 () => (float[2] n) { n = Neg(x) }"
+    check_pass(
+        inline_branches,
+        f"""
+        agraph (float[2] x) => (float[2] y, float[2] z) <bool yes = {{1}}> {{
+            y = If(yes) < {branch}, {other} >
+            z = If(yes) < {branch}, {other} >
+        }}
+        """,
+        """
+        input x: float[2]
+        constant yes = bool[] {True}
+        constant w = float[] {2}
+        constant w_1 = float[] {2}
+        t = Mul(x, w)
+        y = Exp(t)
+        t_1 = Mul(x, w_1)
+        z = Exp(t_1)
+        return y, z
+        """,
+        same_results=None,
+    )
