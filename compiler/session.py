@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from compiler import _runtime, dtypes
 from compiler.errors import InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 
-__all__ = ["DeviceError", "Session", "load"]
+__all__ = ["DeviceError", "Session", "StepTime", "load"]
 
 DeviceError = _runtime.DeviceError
 
@@ -28,6 +30,20 @@ def load(plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int 
         DeviceError: the device cannot be used.
     """
     return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """What one step took, in all runs together.
+
+    A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
+    """
+
+    op: str
+    origin: str
+    depth: int
+    calls: int
+    seconds: float
 
 
 class Session:
@@ -52,17 +68,35 @@ class Session:
             InputError: an input is missing, unknown, or of another dtype or shape than the plan declares.
             RunError: a step failed.
         """
+        given = self._given(inputs)
+        with _own_errors():
+            results = self._runtime.run(given)
+        return {info.name: _from_runtime(value) for info, value in zip(self.outputs, results, strict=True)}
+
+    def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
+        """What every step takes, in the plan's order, over `runs` runs after a first one.
+
+        Raises: as `run`.
+        """
+        given = self._given(inputs)
+        with _own_errors():
+            return [StepTime(**item) for item in json.loads(self._runtime.profile(given, runs))]
+
+    def _given(self, inputs: Mapping[str, Any]) -> list[Any]:
         for name in inputs:
             if all(info.name != name for info in self.inputs):
                 raise InputError(name, "one of " + ", ".join(info.name for info in self.inputs), "an unknown name")
-        given = [_to_runtime(info, inputs) for info in self.inputs]
-        try:
-            results = self._runtime.run(given)
-        except _runtime.InputError as error:
-            raise InputError(*error.args) from None
-        except _runtime.RunError as error:
-            raise RunError(*error.args) from None
-        return {info.name: _from_runtime(value) for info, value in zip(self.outputs, results, strict=True)}
+        return [_to_runtime(info, inputs) for info in self.inputs]
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    try:
+        yield
+    except _runtime.InputError as error:
+        raise InputError(*error.args) from None
+    except _runtime.RunError as error:
+        raise RunError(*error.args) from None
 
 
 def _infos(text: str) -> list[TensorInfo]:

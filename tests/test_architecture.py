@@ -41,7 +41,7 @@ RUST_LAYERS = [
     {"kernel", "ops", "plan", "control"},
     {"read", "verify"},
     {"prepare"},
-    {"execute", "inputs"},
+    {"execute", "inputs", "profile"},
     {"session"},
 ]
 """The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""

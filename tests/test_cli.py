@@ -127,6 +127,27 @@ def test_run_without_inputs_says_that_they_are_random(folder: Path, capsys: pyte
     assert json.loads(printed.out)["outputs"][0]["shape"] == [5, 3]
 
 
+def test_run_profiles_every_step(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    branches = """<ir_version: 10, opset_import: ["" : 20]>
+    model (float[2] x, bool c) => (float[2] y) {
+        y = If (c) <
+            then_branch = yes () => (float[2] a) { a = Abs (x) }, else_branch = no () => (float[2] b) { b = Neg (x) }
+        >
+    }"""
+    onnx.save(onnx.parser.parse_model(branches), "branches.onnx")
+    np.savez("branches.npz", x=np.ones(2, np.float32), c=np.array(True))
+    run("compile", "branches.onnx")
+    capsys.readouterr()
+    assert run("run", "branches.plan", "--input", "branches.npz", "--profile", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    (whole, *inner) = told["steps"]
+    assert (whole["op"], whole["depth"], whole["calls"]) == ("If", 0, told["runs"])
+    assert sorted((each["depth"], each["calls"]) for each in inner) == [(1, 0), (1, told["runs"])]
+    assert whole["seconds"] >= sum(each["seconds"] for each in inner) > 0
+    assert run("run", "branches.plan", "--input", "branches.npz", "--profile") == 0
+    assert "the 3 slowest steps" in capsys.readouterr().out
+
+
 def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", "echo.onnx")
     assert run("verify", "echo.onnx", "echo.plan", "--input", "io.npz") == 0

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from compiler.cli import arguments
 from compiler.cli.output import console, errors, json_option, print_json, shape_text, table, write_whole
+
+if TYPE_CHECKING:
+    from compiler.session import StepTime
+
+PROFILED_RUNS, SLOWEST = 10, 15
 
 
 @click.command(short_help="Run a plan.")
@@ -23,6 +29,7 @@ from compiler.cli.output import console, errors, json_option, print_json, shape_
 )
 @arguments.device_option
 @arguments.threads_option
+@click.option("--profile", is_flag=True, help="Time every step, over ten more runs.")
 @json_option
 def command(
     plan: Path,
@@ -32,6 +39,7 @@ def command(
     output: Path | None,
     device: str,
     threads: int | None,
+    profile: bool,
     as_json: bool,
 ) -> None:
     """Run PLAN and show, for each output, dtype, shape and range.
@@ -41,7 +49,7 @@ def command(
     \b
     candlec run model.plan --input io.npz --output out.npz
     candlec run model.plan --input image=cat.npy --threads 4
-    candlec run model.plan --dim batch=8
+    candlec run model.plan --dim batch=8 --profile
     """
     import compiler
     from compiler.samples import random_inputs
@@ -58,12 +66,34 @@ def command(
     if writer is not None and output is not None:
         write_whole(output, writer(outputs))
     summary = [_summary(name, value) for name, value in outputs.items()]
+    steps = session.profile(given, PROFILED_RUNS) if profile else []
     if as_json:
-        print_json({"ok": True, "seconds": seconds, "outputs": summary})
+        more = {"runs": PROFILED_RUNS, "steps": [asdict(step) for step in steps]} if profile else {}
+        print_json({"ok": True, "seconds": seconds, "outputs": summary, **more})
         return
     columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
     table(columns, ([*_cells(each)] for each in summary))
     console.print(f"{1e3 * seconds:.2f} ms" + (f", written to {output}" if output else ""))
+    if profile:
+        _show_profile(steps)
+
+
+def _show_profile(steps: list[StepTime]) -> None:
+    """Time by op, and the steps that take most of it."""
+    total = sum(step.seconds for step in steps if not step.depth) or 1.0
+    ops: dict[str, list[StepTime]] = {}
+    for step in steps:
+        ops.setdefault(step.op, []).append(step)
+    seconds = {op: sum(step.seconds for step in group) for op, group in ops.items()}
+    rows = [[op, str(len(ops[op])), *_share(seconds[op], total)] for op in sorted(ops, key=seconds.__getitem__)[::-1]]
+    table(("op", ">steps", ">ms a run", ">share"), rows)
+    slowest = sorted(steps, key=lambda step: -step.seconds)[:SLOWEST]
+    rows = [["  " * step.depth + step.op, *_share(step.seconds, total), step.origin] for step in slowest]
+    table((f"the {len(slowest)} slowest steps", ">ms a run", ">share", "origin"), rows)
+
+
+def _share(seconds: float, total: float) -> list[str]:
+    return [f"{1e3 * seconds / PROFILED_RUNS:.3f}", f"{seconds / total:.0%}"]
 
 
 def _shapes(values: dict[str, Any]) -> str:

@@ -57,6 +57,13 @@ impl Session {
         let outputs = outputs.into_iter().zip(exclusive).map(|(value, own)| to_python_value(py, value, *own));
         PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
     }
+
+    /// What every step takes over `runs` runs, as a JSON list.
+    fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyList>, runs: usize) -> PyResult<String> {
+        let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<Vec<_>>>()?;
+        let steps = py.detach(|| self.inner.profile(&inputs, runs)).map_err(to_python)?;
+        Ok(json!(steps).to_string())
+    }
 }
 
 fn describe<'a>(values: impl Iterator<Item = (&'a str, &'a Type)>) -> String {

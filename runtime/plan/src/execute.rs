@@ -14,14 +14,31 @@ impl Executable {
     /// # Errors
     /// [`Error::Input`] when an input does not fit its declaration, [`Error::Run`] with its place when a step fails.
     pub fn run(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<Value>> {
-        crate::inputs::check(self, &inputs)?;
-        Run { executable: self, threads }.block(&self.main, inputs)
+        self.run_observed(inputs, threads, None)
     }
+
+    /// [`Executable::run`], with an observer around every step.
+    pub(crate) fn run_observed(
+        &self,
+        inputs: Vec<Value>,
+        threads: &Threads,
+        observer: Option<&dyn Observer>,
+    ) -> Result<Vec<Value>> {
+        crate::inputs::check(self, &inputs)?;
+        Run { executable: self, threads, observer }.block(&self.main, inputs)
+    }
+}
+
+/// Is told of every step.
+pub(crate) trait Observer: Sync {
+    /// Calls `run`, which runs the step, once.
+    fn step(&self, step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
 struct Run<'a> {
     executable: &'a Executable,
     threads: &'a Threads,
+    observer: Option<&'a dyn Observer>,
 }
 
 struct Nested<'a> {
@@ -48,7 +65,10 @@ impl Run<'_> {
             slots[*slot as usize] = Some(value);
         }
         for step in &block.steps {
-            self.step(step, &mut slots)?;
+            match self.observer {
+                None => self.step(step, &mut slots)?,
+                Some(observer) => observer.step(step, &mut || self.step(step, &mut slots))?,
+            }
         }
         let output = |operand: &Operand| match *operand {
             Operand::Constant(index) => self.executable.constants.get(index as usize).cloned(),

@@ -16,6 +16,7 @@ pub mod ops;
 pub mod pattern;
 pub mod plan;
 pub mod prepare;
+pub mod profile;
 pub mod read;
 pub mod session;
 pub mod stack;

@@ -4,6 +4,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
 use crate::prepare::Executable;
+use crate::profile::StepTime;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -60,6 +61,14 @@ impl Session {
     /// As [`Executable::run`].
     pub fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
         self.executable.run(inputs, &self.threads)
+    }
+
+    /// What every step takes, over `runs` runs after a first one.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn profile(&self, inputs: &[Value], runs: usize) -> Result<Vec<StepTime>> {
+        self.executable.profile(inputs, runs, &self.threads)
     }
 }
 
