@@ -95,7 +95,16 @@ def compile(source: Source, options: Options | None = None) -> Plan:
     done = optimize(loaded.model, options)
     block, pool = lower.lower(loaded.model)
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
-    return Plan(write(block, pool, origins, passes=done, source_sha256=loaded.sha256, metadata=_metadata(loaded)))
+    data = write(
+        block,
+        pool,
+        origins,
+        passes=done,
+        source_sha256=loaded.sha256,
+        metadata=_metadata(loaded),
+        max_memory=options.max_memory,
+    )
+    return Plan(data)
 
 
 def optimize(model: ir.Model, options: Options) -> list[str]:

@@ -1013,6 +1013,10 @@ class Plan(Struct):
     source_sha256: str
     """SHA-256 of the model file the plan was compiled from, in hexadecimal."""
 
+    max_memory: int | None = None
+    """The most bytes that the values of a run may hold at once, beside the constants; null: as many as there are.
+    """
+
 
 @dataclass(frozen=True)
 class PoolWindow(Struct):

@@ -30,11 +30,13 @@ def write(
     passes: Sequence[str] = (),
     source_sha256: str = "",
     metadata: Mapping[str, str] | None = None,
+    max_memory: int | None = None,
 ) -> bytes:
     """The file of a plan whose main block and constants are given."""
     plan = ops.Plan(
         constants=[_constant(array) for array in pool.constants],
         main=block,
+        max_memory=max_memory,
         metadata=dict(metadata or {}),
         origins=[_origin(origin) for origin in (pool.origins if origins is None else origins)],
         passes=list(passes),

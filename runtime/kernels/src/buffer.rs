@@ -1,6 +1,30 @@
 //! Memory that a kernel is about to fill.
 
+use std::cell::Cell;
+
 use bytemuck::Pod;
+
+thread_local! {
+    /// The bytes that this thread may still allocate with [`try_for_overwrite`] and [`try_with_room`].
+    static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The bytes that this thread may still allocate; `usize::MAX` where nobody bounds them.
+pub fn budget() -> usize {
+    BUDGET.get()
+}
+
+/// Runs `work`, which may allocate `bytes` bytes in all on this thread.
+pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+    struct Outer(usize);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            BUDGET.set(self.0);
+        }
+    }
+    let _outer = Outer(BUDGET.replace(bytes));
+    work()
+}
 
 /// A vector of `len` elements whose contents are arbitrary: the kernel that takes it writes every element.
 ///
@@ -10,11 +34,20 @@ pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
     filled_up(Vec::with_capacity(len), len)
 }
 
-/// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory.
+/// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory, or the [`budget`] is less.
 pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
+    Some(filled_up(try_with_room(len)?, len))
+}
+
+/// An empty vector with room for `len` elements: `None` where there is not so much memory, or the [`budget`] is less.
+pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
+    let left = budget().checked_sub(len.checked_mul(size_of::<T>())?)?;
     let mut data = Vec::new();
     data.try_reserve_exact(len).ok()?;
-    Some(filled_up(data, len))
+    if budget() != usize::MAX {
+        BUDGET.set(left);
+    }
+    Some(data)
 }
 
 fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {

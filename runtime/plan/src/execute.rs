@@ -1,9 +1,11 @@
 //! Runs an executable. Everything was decided by [prepare](crate::prepare): this page only moves values.
 
+use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Place, Result};
 use crate::kernel::{Blocks, Call, Input};
+use crate::memory::Bound;
 use crate::plan::OriginId;
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
 use crate::value::Value;
@@ -25,7 +27,11 @@ impl Executable {
         observer: Option<&dyn Observer>,
     ) -> Result<Vec<Value>> {
         crate::inputs::check(self, &inputs)?;
-        Run { executable: self, threads, observer }.block(&self.main, inputs)
+        let run = Run { executable: self, threads, observer };
+        match self.plan.max_memory {
+            None => run.block(&self.main, inputs),
+            Some(bytes) => buffer::within(bytes, || run.bounded(&self.main, inputs, &[])),
+        }
     }
 }
 
@@ -49,6 +55,10 @@ struct Nested<'a> {
 impl Blocks for Nested<'_> {
     fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
         match self.blocks.get(index) {
+            Some(block) if self.run.executable.plan.max_memory.is_some() => {
+                let lent = inputs.clone();
+                self.run.bounded(block, inputs, &lent)
+            }
             Some(block) => self.run.block(block, inputs),
             None => Err(Error::op(format!("there is no block {index}"))),
         }
@@ -57,6 +67,15 @@ impl Blocks for Nested<'_> {
 
 impl Run<'_> {
     fn block(&self, block: &PreparedBlock, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        self.steps(block, inputs, None)
+    }
+
+    /// [`Run::block`] within the [budget](buffer::budget), to which values that are `lent` and constants do not count.
+    fn bounded(&self, block: &PreparedBlock, inputs: Vec<Value>, lent: &[Value]) -> Result<Vec<Value>> {
+        self.steps(block, inputs, Some(&Bound::new(self.executable.constants.iter().chain(lent))))
+    }
+
+    fn steps(&self, block: &PreparedBlock, inputs: Vec<Value>, bound: Option<&Bound>) -> Result<Vec<Value>> {
         if inputs.len() != block.inputs.len() {
             return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
         }
@@ -66,8 +85,8 @@ impl Run<'_> {
         }
         for step in &block.steps {
             match self.observer {
-                None => self.step(step, &mut slots)?,
-                Some(observer) => observer.step(step, &mut || self.step(step, &mut slots))?,
+                None => self.step(step, &mut slots, bound)?,
+                Some(observer) => observer.step(step, &mut || self.step(step, &mut slots, bound))?,
             }
         }
         let output = |operand: &Operand| match *operand {
@@ -82,7 +101,7 @@ impl Run<'_> {
             .collect()
     }
 
-    fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>]) -> Result<()> {
+    fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>], bound: Option<&Bound>) -> Result<()> {
         let mut inputs = Vec::with_capacity(step.inputs.len());
         for operand in &step.inputs {
             inputs.push(match *operand {
@@ -106,7 +125,11 @@ impl Run<'_> {
             threads: self.threads,
             blocks: &blocks,
         };
-        let outputs = step.op.kernel().run(&mut call).map_err(|error| self.place(error, step, slots))?;
+        let outputs = match bound {
+            None => step.op.kernel().run(&mut call),
+            Some(bound) => bound.run(step.op.kernel(), slots, &mut call),
+        };
+        let outputs = outputs.map_err(|error| self.place(error, step, slots))?;
         drop(inputs);
         for (slot, value) in step.outputs.iter().zip(outputs) {
             if let Some(slot) = slot {

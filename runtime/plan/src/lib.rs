@@ -11,6 +11,7 @@ pub mod execute;
 pub mod float;
 pub mod inputs;
 pub mod kernel;
+mod memory;
 pub mod movable;
 pub mod ops;
 pub mod pattern;

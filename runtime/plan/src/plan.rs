@@ -32,6 +32,8 @@ pub struct Plan {
     pub passes: Vec<String>,
     /// SHA-256 of the model file the plan was compiled from, in hexadecimal.
     pub source_sha256: String,
+    /// The most bytes that the values of a run may hold at once, beside the constants; null: as many as there are.
+    pub max_memory: Option<usize>,
     /// The model's own metadata (`metadata_props`).
     pub metadata: BTreeMap<String, String>,
 }

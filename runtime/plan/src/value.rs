@@ -261,6 +261,17 @@ impl Array {
         }
     }
 
+    /// Which storage the view lies in, and how many bytes that has.
+    pub(crate) fn storage(&self) -> (usize, usize) {
+        use candle_core::backend::BackendStorage;
+        let storage = self.tensor.storage_and_layout().0;
+        let length = match &*storage {
+            Storage::Cpu(storage) => storage_len(storage).unwrap_or(0) * storage.dtype().size_in_bytes(),
+            _ => 0,
+        };
+        (std::ptr::from_ref(&*storage) as usize, length)
+    }
+
     /// Whether both views lie in one storage.
     pub fn shares_storage_with(&self, other: &Array) -> bool {
         let (mine, theirs) = (self.tensor.storage_and_layout().0, other.tensor.storage_and_layout().0);
@@ -352,8 +363,15 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
 /// # Errors
 /// There is not so much memory.
 pub fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
-    candle_plan_kernels::buffer::try_for_overwrite(element_count(dims)?)
-        .ok_or_else(|| Error::op(format!("there is no memory for a tensor of shape {dims:?}")))
+    candle_plan_kernels::buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| no_room(dims))
+}
+
+/// Why there is no [`room`].
+pub(crate) fn no_room(dims: &[usize]) -> Error {
+    Error::op(match candle_plan_kernels::buffer::budget() {
+        usize::MAX => format!("there is no memory for a tensor of shape {dims:?}"),
+        left => format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves"),
+    })
 }
 
 fn storage_len(storage: &CpuStorage) -> Result<usize> {

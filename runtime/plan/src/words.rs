@@ -8,7 +8,7 @@ use parking_lot::RwLockReadGuard;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::value::{element_count, Array};
+use crate::value::{element_count, no_room, Array};
 
 /// An unsigned integer as wide as the elements that it stands for.
 pub trait Word: strided::Word {
@@ -128,8 +128,7 @@ pub fn read<W: Word>(array: &Array) -> Result<Words<'_, W>> {
 /// # Errors
 /// There is not so much memory.
 pub fn room<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
-    try_for_overwrite(element_count(dims)?)
-        .ok_or_else(|| Error::op(format!("there is no memory for a tensor of shape {dims:?}")))
+    try_for_overwrite(element_count(dims)?).ok_or_else(|| no_room(dims))
 }
 
 /// A tensor made of words, without a copy.

@@ -1,6 +1,5 @@
 //! Convolutions over one and two spatial axes.
 
-use candle_plan_kernels::buffer::try_for_overwrite;
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -9,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::padding::{output_size, window_extent, Padding};
 use crate::bail;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::epilogue;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+pub(super) use crate::value::room;
+use crate::value::{Array, Value};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
 ///
@@ -174,15 +174,6 @@ pub(super) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
     let mut dims = vec![shape.batch, shape.outputs];
     dims.extend(&shape.output[4 - rank.clamp(3, 4)..]);
     dims
-}
-
-/// An output to fill.
-///
-/// # Errors
-/// There is no memory for it.
-pub(super) fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
-    try_for_overwrite(element_count(dims)?)
-        .ok_or_else(|| Error::op(format!("there is no memory for a tensor of shape {dims:?}")))
 }
 
 /// A 16-bit floating-point tensor as `float32`, exactly.

@@ -1,5 +1,6 @@
 //! Tensors made from a few numbers.
 
+use candle_plan_kernels::buffer::try_with_room;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{no_room, Array, Value};
 use crate::words;
 
 /// A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of any dtype.
@@ -129,11 +130,7 @@ fn one<T: Element>(call: &Call, i: usize) -> Result<T> {
 
 /// An empty vector with room for `count` elements.
 pub(super) fn room<T>(count: usize) -> Result<Vec<T>> {
-    let mut out = Vec::new();
-    if element_count(&[count]).is_err() || out.try_reserve_exact(count).is_err() {
-        bail!("there is no memory for {count} elements");
-    }
-    Ok(out)
+    try_with_room(count).ok_or_else(|| no_room(&[count]))
 }
 
 /// Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`.

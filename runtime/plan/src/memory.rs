@@ -1,0 +1,104 @@
+//! The memory that a run may use, where its plan bounds it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use candle_plan_kernels::buffer;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Call, Input, Kernel, Types};
+use crate::types::{TensorType, Type};
+use crate::value::{element_count, Value};
+
+/// The bytes that the values of one block may hold at once.
+pub(crate) struct Bound {
+    limit: usize,
+    /// Storage that the caller holds, who counts it.
+    outside: HashSet<usize>,
+}
+
+impl Bound {
+    /// A block may use what the caller has [left](buffer::budget), beside the values that it is lent.
+    pub fn new<'a>(lent: impl Iterator<Item = &'a Value>) -> Bound {
+        let mut held = HashMap::new();
+        lent.for_each(|value| storages(value, &mut held));
+        Bound { limit: buffer::budget(), outside: held.into_keys().collect() }
+    }
+
+    /// Runs an op while `slots` hold the block's other values.
+    ///
+    /// # Errors
+    /// The op's results do not fit beside them: known before it runs where they follow from the inputs' shapes.
+    pub fn run(&self, kernel: &dyn Kernel, slots: &[Option<Value>], call: &mut Call) -> Result<Vec<Value>> {
+        let mut held = HashMap::new();
+        slots.iter().flatten().for_each(|value| storages(value, &mut held));
+        let shared = self.bytes(&held);
+        call.inputs.iter().filter_map(owned).for_each(|value| storages(value, &mut held));
+        let before = self.bytes(&held);
+        // The results may lie where inputs that die lay.
+        self.check(shared.saturating_add(expected(kernel, call)).max(before))?;
+        let outputs = buffer::within(self.limit - before, || kernel.run(call))?;
+        outputs.iter().for_each(|value| storages(value, &mut held));
+        self.check(self.bytes(&held))?;
+        Ok(outputs)
+    }
+
+    fn bytes(&self, held: &HashMap<usize, usize>) -> usize {
+        held.iter().filter(|(storage, _)| !self.outside.contains(storage)).map(|(_, bytes)| bytes).sum()
+    }
+
+    fn check(&self, needed: usize) -> Result<()> {
+        match needed <= self.limit {
+            true => Ok(()),
+            false => Err(Error::op(format!("the values need {needed} bytes, max_memory leaves {}", self.limit))),
+        }
+    }
+}
+
+fn owned<'a>(input: &'a Input) -> Option<&'a Value> {
+    match input {
+        Input::Owned(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Adds the storages that a value lies in, with their bytes.
+fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
+    match value {
+        Value::Tensor(array) => {
+            let (storage, bytes) = array.storage();
+            held.insert(storage, bytes);
+        }
+        Value::Strings(strings) => {
+            let text: usize = strings.data.iter().map(|text| text.len() + size_of::<String>()).sum();
+            held.insert(Arc::as_ptr(&strings.data).cast::<()>() as usize, text);
+        }
+        Value::Sequence(items) => items.iter().for_each(|item| storages(item, held)),
+        Value::None => {}
+    }
+}
+
+/// The bytes of the results as far as they follow from the inputs' shapes.
+fn expected(kernel: &dyn Kernel, call: &Call) -> usize {
+    let types: Option<Vec<Option<Type>>> =
+        (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
+    let Some(types) = types.filter(|_| !kernel.makes_views()) else { return 0 };
+    let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
+    let results = kernel.infer(&Types { inputs: &types, outputs: call.outputs }).unwrap_or_default();
+    results.iter().map(|kind| kind.tensor().map_or(0, bytes_of)).fold(0, usize::saturating_add)
+}
+
+/// The type of a tensor.
+fn type_of(value: &Value) -> Result<Type> {
+    let dtype = match value {
+        Value::Strings(_) => DType::String,
+        value => value.tensor()?.dtype(),
+    };
+    Ok(Type::Tensor(TensorType::sized(dtype, value.dims()?)))
+}
+
+fn bytes_of(kind: &TensorType) -> usize {
+    let count = kind.sizes().map_or(0, |sizes| element_count(&sizes).unwrap_or(usize::MAX));
+    count.saturating_mul(kind.dtype.carrier().map_or(0, |carrier| carrier.size_in_bytes()))
+}

@@ -1,0 +1,83 @@
+"""`Options.max_memory`: what a run may hold, and what it says when that is not enough."""
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import compiler
+from compiler import Options, RunError
+
+FLOATS = 4
+
+
+def session_of(graph, max_memory):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {graph}')
+    return compiler.load(compiler.compile(model, Options(max_memory=max_memory, optimize=False)), threads=2)
+
+
+CHAIN = "(float[n] x) => (float[n] y) { a = Neg(x)  b = Exp(a)  c = Sin(b)  d = Reshape(c, shape)  y = Cos(d) }"
+CHAIN = CHAIN.replace("{", "<int64[1] shape = {-1}> {", 1)
+
+
+def test_values_that_died_do_not_count():
+    x = np.ones(1000, np.float32)
+    [y] = session_of(CHAIN, 3 * 1000 * FLOATS).run({"x": x}).values()
+    [expected] = session_of(CHAIN, None).run({"x": x}).values()
+    np.testing.assert_array_equal(y, expected)
+    with pytest.raises(RunError, match="max_memory leaves 4000"):
+        session_of(CHAIN, 1000 * FLOATS).run({"x": x})
+
+
+GROWING = {
+    "Expand": "(float[n] x, int64[2] s) => (float[a, b] y) { y = Expand(x, s) }",
+    "ConstantOfShape": "(float[n] x, int64[2] s) => (float[a, b] y) { y = ConstantOfShape(s) }",
+    "Tile": "(float[n, n] x, int64[2] s) => (float[a, b] y) { y = Tile(x, s) }",
+    "RandomNormalLike": "(float[n] x, int64[2] s) => (float[a, b] y) { z = Expand(x, s) y = RandomNormalLike(z) }",
+    "Resize": '(float[n, n] x, int64[2] s) => (float[a, b] y) { y = Resize<mode="linear">(x, , , s) }',
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_sizes_that_are_computed(name):
+    rank = 2 if "n, n" in GROWING[name] else 1
+    x = np.ones((1,) * rank, np.float32)
+    session = session_of(GROWING[name], 1_000_000)
+    assert session.run({"x": x, "s": np.array([100, 100])})["y"].shape == (100, 100)
+    for side in (2_000, 1_000_000):
+        with pytest.raises(RunError, match="max_memory leaves"):
+            session.run({"x": x, "s": np.array([side, side])})
+
+
+def test_results_that_broadcast():
+    session = session_of("(float[n, 1] x) => (float[n, n] y) { t = Transpose(x)  y = Add(x, t) }", 100_000)
+    assert session.run({"x": np.ones((100, 1), np.float32)})["y"].shape == (100, 100)
+    with pytest.raises(RunError, match="max_memory leaves") as error:
+        session.run({"x": np.ones((1_000, 1), np.float32)})
+    assert error.value.op == "Binary"
+
+
+LOOP = """
+(float[n] x, int64 count, bool go) => (float[n] y, float[turns, n] all) {
+    y, all = Loop(count, go, x) <body = turn (int64 i, bool more, float[n] v) => (bool on, float[n] w, float[n] out)
+        { on = Identity(more)  w = Neg(v)  out = Exp(w) }>
+}
+"""
+
+
+def test_turns_of_a_loop():
+    feeds = {"x": np.ones(100, np.float32), "go": np.array(True)}
+    session = session_of(LOOP, 40 * 100 * FLOATS)
+    assert session.run({**feeds, "count": np.array(10)})["all"].shape == (10, 100)
+    with pytest.raises(RunError, match="max_memory leaves"):
+        session.run({**feeds, "count": np.array(1000)})
+
+
+def test_constants_do_not_count():
+    graph = "(float[1] x) => (float[4] y, float[2, 2] z) <float[4] w = {1, 2, 3, 4}, int64[2] s = {2, 2}> "
+    session = session_of(graph + "{ z = Reshape(w, s)  y = Add(x, w) }", (1 + 4) * FLOATS)
+    assert session.run({"x": np.ones(1, np.float32)})["y"].tolist() == [2, 3, 4, 5]
+
+
+def test_negative_bounds_are_refused():
+    with pytest.raises(ValueError, match="-1"):
+        Options(max_memory=-1)
