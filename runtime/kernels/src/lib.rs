@@ -25,6 +25,7 @@ pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod rewrite;
+pub mod sample;
 pub mod softmax;
 pub mod strided;
 pub mod threads;

@@ -1,13 +1,14 @@
 //! Convolutions whose window is bent by an input.
 
 use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::converted;
 use super::einsum::multiply;
-use super::grid_sample::{GridSample, Outside, Sampling, Window};
+use super::grid_sample::{GridSample, Outside, Sampling};
 use super::padding::window_extent;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -107,7 +108,9 @@ impl DeformConv {
         if !divides(self.groups, channels) || !divides(self.groups, outputs) || !divides(self.offset_groups, channels) {
             bail!("{channels} channels and {outputs} outputs do not fall into {} and {} groups", self.groups, self.offset_groups);
         }
-        element_count(&[channels, high, wide])?;
+        if element_count(&[channels, high, wide])? > 0 && high * wide >= NOWHERE as usize {
+            bail!("an image of {high} × {wide} pixels is too large");
+        }
         element_count(&[channels, taps, rows, columns])?;
         let masks = element_count(&[self.offset_groups, taps, 2])? / 2;
         let fits = |input: &Option<Array>, dims: &[usize]| input.as_ref().is_none_or(|input| input.dims() == dims);
@@ -157,26 +160,46 @@ impl DeformConv {
     /// What the window sees of one image: a row for each channel and place in the window, a column for each position.
     fn columns<R: Real + Element>(&self, inputs: &Inputs, sizes: &Sizes, image: usize, threads: &Threads) -> Result<Array> {
         let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
-        let (x, offset) = (inputs.x.read::<R>()?, inputs.offset.read::<R>()?);
-        let mask = inputs.mask.as_ref().map(Array::read::<R>).transpose()?;
+        let (x, points) = (inputs.x.read::<R>()?, self.points::<R>(inputs, sizes, image, threads)?);
         let pixels = sizes.image[0] * sizes.image[1];
-        let sampling = GridSample { mode: Sampling::Linear, outside: Outside::Zeros, align_corners: true };
         let dims = [sizes.channels * taps, positions];
         let mut columns = room::<R>(&dims)?;
         threads.for_each_chunk(&mut columns, positions, |row, out| {
             let (channel, tap) = (row / taps, row % taps);
-            let plane = &x[(image * sizes.channels + channel) * pixels..][..pixels];
             let group = channel / (sizes.channels / self.offset_groups);
-            let plane_of_mask = (image * self.offset_groups + group) * taps + tap;
-            let [down, across] = [0, 1].map(|i| &offset[(2 * plane_of_mask + i) * positions..][..positions]);
-            for (at, out) in out.iter_mut().enumerate() {
-                let y = self.place(0, at / sizes.result[1], tap / sizes.kernel[1]) + down[at].to_f64();
-                let x = self.place(1, at % sizes.result[1], tap % sizes.kernel[1]) + across[at].to_f64();
-                let value = Window::<R, 2>::new(&sampling, [y, x], sizes.image).sum(plane);
-                *out = mask.as_ref().map_or(value, |mask| value * mask[plane_of_mask * positions + at]);
-            }
+            let plane = &x[(image * sizes.channels + channel) * pixels..][..pixels];
+            sample(plane, &points[(group * taps + tap) * positions..][..positions], out);
         });
         Array::new(columns, &dims)
+    }
+
+    /// The pixels around each point of one image that the window sees, weighted by the mask: `[offset groups, taps, positions]`.
+    fn points<R: Real + Element>(
+        &self,
+        inputs: &Inputs,
+        sizes: &Sizes,
+        image: usize,
+        threads: &Threads,
+    ) -> Result<Vec<Taps<R, 4>>> {
+        let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
+        let offset = inputs.offset.read::<R>()?;
+        let mask = inputs.mask.as_ref().map(Array::read::<R>).transpose()?;
+        let linear = GridSample { mode: Sampling::Linear, outside: Outside::Zeros, align_corners: true };
+        let planes = self.offset_groups * taps;
+        let mut points = vec![Taps::NOTHING; element_count(&[planes, positions])?];
+        threads.for_each_chunk(&mut points, positions, |plane, points| {
+            let (tap, plane) = (plane % taps, image * planes + plane);
+            let [down, across] = [0, 1].map(|i| &offset[(2 * plane + i) * positions..][..positions]);
+            for (at, point) in points.iter_mut().enumerate() {
+                let y = self.place(0, at / sizes.result[1], tap / sizes.kernel[1]) + down[at].to_f64();
+                let x = self.place(1, at % sizes.result[1], tap % sizes.kernel[1]) + across[at].to_f64();
+                *point = linear.taps::<R, 2, 4>([y, x], sizes.image);
+                if let Some(mask) = &mask {
+                    point.weights = point.weights.map(|weight| weight * mask[plane * positions + at]);
+                }
+            }
+        });
+        Ok(points)
     }
 
     /// Where a place in the window lies without an offset.

@@ -1,6 +1,7 @@
 //! Images read at the points of a grid.
 
 use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,9 +54,6 @@ pub enum Outside {
     Reflection,
 }
 
-/// The place of a pixel that lies outside where that is zero: no image has it.
-const NOWHERE: usize = usize::MAX;
-
 impl Kernel for GridSample {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
@@ -88,18 +86,21 @@ impl Kernel for GridSample {
         }
         element_count(&[high, wide])?;
         element_count(&[channels, rows, columns])?;
+        if high * wide >= NOWHERE as usize {
+            bail!("an image of {high} × {wide} pixels is too large");
+        }
         if high * wide == 0 && self.outside != Outside::Zeros && batch * channels * rows * columns > 0 {
             bail!("an image of {high} × {wide} pixels cannot be sampled");
         }
         let points = self.points(grid, [high, wide], call.threads)?;
         let size = Size { dims: [batch, channels, rows, columns], image: [high, wide] };
-        let wide = self.mode != Sampling::Nearest && x.tensor()?.dtype() == DType::Float64;
-        Ok(vec![match (self.mode, wide) {
+        let is_double = self.mode != Sampling::Nearest && x.tensor()?.dtype() == DType::Float64;
+        Ok(vec![match (self.mode, is_double) {
             (Sampling::Nearest, _) => self.nearest(x, &points, &size, call.threads)?,
-            (Sampling::Linear, false) => self.weighted::<f32, 2>(x.tensor()?, &points, &size, call.threads)?,
-            (Sampling::Linear, true) => self.weighted::<f64, 2>(x.tensor()?, &points, &size, call.threads)?,
-            (Sampling::Cubic, false) => self.weighted::<f32, 4>(x.tensor()?, &points, &size, call.threads)?,
-            (Sampling::Cubic, true) => self.weighted::<f64, 4>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Linear, false) => self.weighted::<f32, 2, 4>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Linear, true) => self.weighted::<f64, 2, 4>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Cubic, false) => self.weighted::<f32, 4, 16>(x.tensor()?, &points, &size, call.threads)?,
+            (Sampling::Cubic, true) => self.weighted::<f64, 4, 16>(x.tensor()?, &points, &size, call.threads)?,
         }])
     }
 }
@@ -110,21 +111,29 @@ struct Size {
     image: [usize; 2],
 }
 
-/// Along one axis, the places around a point and their weights.
-type Taps = ([usize; 4], [f64; 4]);
+/// Points that a thread takes at once.
+const BLOCK: usize = 1 << 12;
 
 impl GridSample {
     /// The points of the grid, `[y, x]` in pixels.
     fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Vec<[f64; 2]>> {
         let [high, wide] = size;
+        let mut points = vec![[0.0; 2]; grid.len() / 2];
         if grid.dtype() == DType::Float64 {
-            let points = grid.read::<f64>()?;
-            return Ok(points.chunks_exact(2).map(|p| [self.pixel(p[1], high), self.pixel(p[0], wide)]).collect());
+            let grid = grid.read::<f64>()?;
+            for (point, p) in points.iter_mut().zip(grid.chunks_exact(2)) {
+                *point = [self.pixel(p[1], high), self.pixel(p[0], wide)];
+            }
+            return Ok(points);
         }
-        let points = converted(grid, DType::Float32, threads)?;
-        let points = points.read::<f32>()?;
-        let pixel = |at: f32, size: usize| f64::from(self.pixel(at, size));
-        Ok(points.chunks_exact(2).map(|p| [pixel(p[1], high), pixel(p[0], wide)]).collect())
+        let grid = converted(grid, DType::Float32, threads)?;
+        let grid = grid.read::<f32>()?;
+        threads.for_each_chunk(&mut points, BLOCK, |block, points| {
+            for (point, p) in points.iter_mut().zip(grid[2 * block * BLOCK..].chunks_exact(2)) {
+                *point = [f64::from(self.pixel(p[1], high)), f64::from(self.pixel(p[0], wide))];
+            }
+        });
+        Ok(points)
     }
 
     /// A coordinate from -1 to 1 in pixels.
@@ -136,13 +145,13 @@ impl GridSample {
         }
     }
 
-    /// The place of a pixel on an axis of `size` pixels.
-    fn place(&self, at: f64, size: usize) -> usize {
+    /// The place of a pixel on an axis of `size` pixels; none where it is zero.
+    fn place(&self, at: f64, size: usize) -> Option<usize> {
         let last = size as f64 - 1.0;
         match self.outside {
-            Outside::Zeros if !(0.0..=last).contains(&at) => NOWHERE,
-            Outside::Reflection => self.reflected(at, last).clamp(0.0, last.max(0.0)) as usize,
-            _ => at.clamp(0.0, last.max(0.0)) as usize,
+            Outside::Zeros if !(0.0..=last).contains(&at) => None,
+            Outside::Reflection => Some(self.reflected(at, last).clamp(0.0, last.max(0.0)) as usize),
+            _ => Some(at.clamp(0.0, last.max(0.0)) as usize),
         }
     }
 
@@ -162,57 +171,33 @@ impl GridSample {
         }
     }
 
-    fn taps(&self, at: f64, size: usize) -> Taps {
+    /// The `K · K = N` pixels around a point and their weights.
+    pub(super) fn taps<R: Real, const K: usize, const N: usize>(
+        &self,
+        [y, x]: [f64; 2],
+        [high, wide]: [usize; 2],
+    ) -> Taps<R, N> {
+        let ((rows, down), (columns, across)) = (self.line::<K>(y, high), self.line::<K>(x, wide));
+        let place = |i: usize| Some(rows[i / K]? * wide + columns[i % K]?);
+        Taps {
+            places: std::array::from_fn(|i| place(i).map_or(NOWHERE, |place| place as u32)),
+            weights: std::array::from_fn(|i| R::from_f64(down[i / K] * across[i % K])),
+        }
+    }
+
+    /// The places of the `K` pixels around a point on an axis, and their weights.
+    fn line<const K: usize>(&self, at: f64, size: usize) -> ([Option<usize>; K], [f64; K]) {
         let low = at.floor();
         let part = at - low;
-        match self.mode {
-            Sampling::Nearest => ([self.place(at.round_ties_even(), size), NOWHERE, NOWHERE, NOWHERE], [1.0, 0.0, 0.0, 0.0]),
-            Sampling::Linear => {
-                ([self.place(low, size), self.place(low + 1.0, size), NOWHERE, NOWHERE], [1.0 - part, part, 0.0, 0.0])
-            }
-            Sampling::Cubic => {
-                ([-1.0, 0.0, 1.0, 2.0].map(|step| self.place(low + step, size)), [-1.0, 0.0, 1.0, 2.0].map(|step| cubic((part - step).abs())))
-            }
-        }
-    }
-}
-
-/// The places of the `K` pixels around a point along each axis, a row's as the place of its first pixel, and their weights.
-#[derive(Clone, Copy)]
-pub(super) struct Window<R, const K: usize> {
-    rows: [usize; K],
-    columns: [usize; K],
-    down: [R; K],
-    across: [R; K],
-}
-
-impl<R: Real + Copy, const K: usize> Window<R, K> {
-    pub fn new(op: &GridSample, [y, x]: [f64; 2], [high, wide]: [usize; 2]) -> Window<R, K> {
-        let ((rows, down), (columns, across)) = (op.taps(y, high), op.taps(x, wide));
-        Window {
-            rows: std::array::from_fn(|k| rows[k].saturating_mul(wide)),
-            columns: std::array::from_fn(|k| columns[k]),
-            down: std::array::from_fn(|k| R::from_f64(down[k])),
-            across: std::array::from_fn(|k| R::from_f64(across[k])),
-        }
+        let step = |k: usize| k as f64 - (K / 2 - 1) as f64;
+        let weight = |d: f64| if K == 4 { cubic(d) } else { 1.0 - d };
+        (
+            std::array::from_fn(|k| self.place(low + step(k), size)),
+            std::array::from_fn(|k| weight((part - step(k)).abs())),
+        )
     }
 
-    /// The weighted sum of the pixels; those outside are zeros.
-    pub fn sum(&self, plane: &[R]) -> R {
-        let mut sum = R::ZERO;
-        for (row, down) in self.rows.iter().zip(self.down) {
-            let mut line = R::ZERO;
-            for (column, across) in self.columns.iter().zip(self.across) {
-                line += plane.get(row.saturating_add(*column)).map_or(R::ZERO, |&pixel| pixel * across);
-            }
-            sum += line * down;
-        }
-        sum
-    }
-}
-
-impl GridSample {
-    fn weighted<R: Real + Element, const K: usize>(
+    fn weighted<R: Real + Element, const K: usize, const N: usize>(
         &self,
         x: &Array,
         points: &[[f64; 2]],
@@ -221,47 +206,54 @@ impl GridSample {
     ) -> Result<Value> {
         let (x, dtype) = (converted(x, R::DTYPE, threads)?, x.dtype());
         let mut y = room::<R>(&size.dims)?;
-        let window = |point| Window::<R, K>::new(self, point, size.image);
-        sample(&x.read::<R>()?, &mut y, points, size, threads, window, Window::sum);
+        let taps = |point| self.taps::<R, K, N>(point, size.image);
+        planes(&x.read::<R>()?, &mut y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>);
         Ok(converted(&Array::new(y, &size.dims)?, dtype, threads)?.into())
     }
 
     fn nearest(&self, x: &Value, points: &[[f64; 2]], size: &Size, threads: &Threads) -> Result<Value> {
         let data = Movable::new(&[x])?;
         let x = &data.arrays[0];
+        let [high, wide] = size.image;
         let place = |[y, x]: [f64; 2]| {
-            let (row, column) = (self.taps(y, size.image[0]).0[0], self.taps(x, size.image[1]).0[0]);
-            row.saturating_mul(size.image[1]).saturating_add(column)
+            let (row, column) = (self.place(y.round_ties_even(), high), self.place(x.round_ties_even(), wide));
+            row.zip(column).map(|(row, column)| row * wide + column)
         };
         data.restore(by_width!(x.dtype(), W => {
             let mut y = words::room::<W>(&size.dims)?;
-            let take = |place: &usize, plane: &[W]| plane.get(*place).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);
-            sample(&words::read::<W>(x)?, &mut y, points, size, threads, place, take);
+            let take = |image: &[W], places: &[Option<usize>], out: &mut [W]| {
+                for (out, place) in out.iter_mut().zip(places) {
+                    *out = place.and_then(|place| image.get(place)).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);
+                }
+            };
+            planes(&words::read::<W>(x)?, &mut y, points, size, threads, (None, place), take);
             words::array(y, &size.dims, x.dtype())
         })?)
     }
 }
 
-/// Writes `value(window(point), plane)` for every point of every plane of `x`.
-fn sample<T: Send + Sync, W: Sync>(
+/// Calls `read(plane, places, out)` for every plane of `x`, with `place(point)` (at first `nothing`) for every point.
+fn planes<T: Send + Sync, P: Copy + Send + Sync>(
     x: &[T],
     y: &mut [T],
     points: &[[f64; 2]],
     size: &Size,
     threads: &Threads,
-    window: impl Fn([f64; 2]) -> W,
-    value: impl Fn(&W, &[T]) -> T + Sync,
+    (nothing, place): (P, impl Fn([f64; 2]) -> P + Sync),
+    read: impl Fn(&[T], &[P], &mut [T]) + Sync,
 ) {
     let [_, channels, rows, columns] = size.dims;
     let (count, pixels) = (rows * columns, size.image[0] * size.image[1]);
     if y.is_empty() {
         return;
     }
+    let mut places = vec![nothing; count];
     for (image, (points, y)) in points.chunks_exact(count).zip(y.chunks_exact_mut(channels * count)).enumerate() {
-        let windows: Vec<W> = points.iter().map(|&point| window(point)).collect();
-        threads.for_each_chunk(y, count, |channel, y| {
-            let plane = &x[(image * channels + channel) * pixels..][..pixels];
-            y.iter_mut().zip(&windows).for_each(|(y, window)| *y = value(window, plane));
+        threads.for_each_chunk(&mut places, BLOCK, |block, places| {
+            places.iter_mut().zip(&points[block * BLOCK..]).for_each(|(to, &point)| *to = place(point));
+        });
+        threads.for_each_chunk(y, count, |channel, out| {
+            read(&x[(image * channels + channel) * pixels..][..pixels], &places, out);
         });
     }
 }
