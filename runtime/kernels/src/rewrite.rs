@@ -1,5 +1,7 @@
 //! Kernels that give every element a new value: from an input to an output of the same size, or where it stands.
 
+use std::any::TypeId;
+
 use crate::lanes::{load, store};
 use crate::threads::Threads;
 
@@ -38,6 +40,21 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
     #[inline(always)]
     pub fn source(&self) -> &[R] {
         self.from.unwrap_or(self.to)
+    }
+
+    /// The elements as `f32`, if that is what they are.
+    pub(crate) fn as_f32(&mut self) -> Option<Rewrite<'_, f32>>
+    where
+        R: bytemuck::Pod,
+    {
+        let is_f32 = TypeId::of::<R>() == TypeId::of::<f32>();
+        is_f32.then(|| Rewrite { from: self.from.map(bytemuck::cast_slice), to: bytemuck::cast_slice_mut(self.to) })
+    }
+
+    /// Where the elements are read, and where they are written: the same place, or places that do not overlap.
+    pub(crate) fn pointers(&mut self) -> (*const R, *mut R) {
+        let to = self.to.as_mut_ptr();
+        (self.from.map_or(to.cast_const(), <[R]>::as_ptr), to)
     }
 
     /// Sets every element to `value`.

@@ -32,9 +32,9 @@ pub trait Kernel: Debug + Send + Sync {
         &[]
     }
 
-    /// Whether an output may share storage with an input (a view, or the input itself): then the storage lives as long as
-    /// both, and is never written in place before both are dead.
-    fn makes_views(&self) -> bool {
+    /// Whether an output may share storage with input `input` (be a view of it, or the input itself): then the storage
+    /// lives as long as both, and is never written in place before both are dead.
+    fn shares(&self, _input: usize) -> bool {
         false
     }
 

@@ -53,6 +53,7 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
         kernel.run(&mut Call { inputs: &mut owned_inputs, outputs: count, packed, threads, blocks: &NoBlocks })
     };
     let outputs = go(false, &Threads::serial(), None)?;
+    assert_sharing(kernel, inputs, &outputs);
     for other in
         [go(true, &Threads::serial(), None)?, go(false, &two, None)?, go(false, &Threads::serial(), packed.as_ref())?]
     {
@@ -76,6 +77,28 @@ fn type_of(value: &Value) -> Type {
             Type::Sequence(Box::new(Type::any(dtype)))
         }
         Value::None => Type::Optional(Box::new(Type::any(crate::dtype::DType::Float32))),
+    }
+}
+
+/// Asserts that no two outputs are in one storage, and none in an input's, unless the op [shares](Kernel::shares) it.
+fn assert_sharing(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Value]) {
+    let mut taken: Vec<_> = (0..inputs.len()).filter(|&i| !kernel.shares(i)).filter_map(|i| inputs[i].as_ref()).collect();
+    let shares_none = !(0..inputs.len()).any(|i| kernel.shares(i));
+    for output in outputs {
+        let is_shared = storages(output).iter().any(|mine| taken.iter().flat_map(|value| storages(value)).any(|it| it == *mine));
+        assert!(!is_shared, "{kernel:?} gives storage that belongs to another value");
+        if shares_none {
+            taken.push(output);
+        }
+    }
+}
+
+/// The addresses of the storages that a value holds.
+fn storages(value: &Value) -> Vec<*const candle_core::Storage> {
+    match value {
+        Value::Tensor(array) => vec![&raw const *array.candle().storage_and_layout().0],
+        Value::Sequence(items) => items.iter().flat_map(storages).collect(),
+        Value::Strings(_) | Value::None => Vec::new(),
     }
 }
 

@@ -51,6 +51,14 @@ impl Vector for F32x8 {
     }
 
     #[inline(always)]
+    unsafe fn load_padded(from: *const f32, count: usize, beyond: f32) -> Self {
+        unsafe {
+            let mask = first(count);
+            F32x8(_mm256_blendv_ps(_mm256_set1_ps(beyond), _mm256_maskload_ps(from, mask), _mm256_castsi256_ps(mask)))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         unsafe { _mm256_storeu_ps(to, self.0) }
     }
@@ -129,12 +137,35 @@ impl Vector for F32x8 {
     }
 
     #[inline(always)]
+    fn times_normal_power_of_two(self, n: Self) -> Self {
+        unsafe { self * power_of_two(_mm256_cvtps_epi32(n.0)) }
+    }
+
+    #[inline(always)]
     fn split(self) -> (Self, Self) {
         unsafe {
             let bits = _mm256_castps_si256(self.0);
             let exponent = _mm256_srai_epi32::<23>(_mm256_sub_epi32(bits, _mm256_set1_epi32(TWO_THIRDS)));
             let mantissa = _mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(exponent));
             (F32x8(_mm256_castsi256_ps(mantissa)), F32x8(_mm256_cvtepi32_ps(exponent)))
+        }
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        unsafe {
+            let x = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
+            let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
+        }
+    }
+
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        unsafe {
+            let x = _mm_max_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
+            let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)))
         }
     }
 

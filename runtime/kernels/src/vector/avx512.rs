@@ -51,6 +51,11 @@ impl Vector for F32x16 {
     }
 
     #[inline(always)]
+    unsafe fn load_padded(from: *const f32, count: usize, beyond: f32) -> Self {
+        unsafe { F32x16(_mm512_mask_loadu_ps(_mm512_set1_ps(beyond), first(count), from)) }
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         unsafe { _mm512_storeu_ps(to, self.0) }
     }
@@ -124,6 +129,11 @@ impl Vector for F32x16 {
     }
 
     #[inline(always)]
+    fn times_normal_power_of_two(self, n: Self) -> Self {
+        self.times_power_of_two(n)
+    }
+
+    #[inline(always)]
     fn split(self) -> (Self, Self) {
         unsafe {
             let bits = _mm512_castps_si512(self.0);
@@ -131,6 +141,16 @@ impl Vector for F32x16 {
             let mantissa = _mm512_sub_epi32(bits, _mm512_slli_epi32::<23>(exponent));
             (F32x16(_mm512_castsi512_ps(mantissa)), F32x16(_mm512_cvtepi32_ps(exponent)))
         }
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        unsafe { _mm512_reduce_add_ps(self.0) }
+    }
+
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        unsafe { _mm512_reduce_max_ps(self.0) }
     }
 
     #[inline(always)]

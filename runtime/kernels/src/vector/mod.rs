@@ -52,6 +52,12 @@ pub(crate) trait Vector:
     /// `count` elements can be read at `from`.
     unsafe fn load_first(from: *const f32, count: usize) -> Self;
 
+    /// The first `count` elements, `beyond` in the lanes after them.
+    ///
+    /// # Safety
+    /// `count` elements can be read at `from`.
+    unsafe fn load_padded(from: *const f32, count: usize, beyond: f32) -> Self;
+
     /// # Safety
     /// `LANES` elements can be written at `to`.
     unsafe fn store(self, to: *mut f32);
@@ -98,6 +104,9 @@ pub(crate) trait Vector:
     /// `self · 2ⁿ` rounded once, for integers `n` in -252 ..= 254.
     fn times_power_of_two(self, n: Self) -> Self;
 
+    /// As [`Vector::times_power_of_two`], for integers `n` in -126 ..= 127.
+    fn times_normal_power_of_two(self, n: Self) -> Self;
+
     /// `(m, e)` with `self = m · 2ᵉ` and `m` in `[2/3, 4/3)`, for positive normal numbers.
     fn split(self) -> (Self, Self);
 
@@ -118,6 +127,12 @@ pub(crate) trait Vector:
 
     /// Whether any lane is true.
     fn any(mask: Self::Mask) -> bool;
+
+    /// The sum of the lanes, joined pairwise.
+    fn sum(self) -> f32;
+
+    /// The largest lane, where none is NaN.
+    fn largest(self) -> f32;
 
     /// `function` of each lane, one after the other.
     #[inline(always)]

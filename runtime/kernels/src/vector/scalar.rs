@@ -28,6 +28,16 @@ impl Vector for f32 {
     }
 
     #[inline(always)]
+    unsafe fn load_padded(from: *const f32, count: usize, beyond: f32) -> f32 {
+        // SAFETY: the caller's promise.
+        if count > 0 {
+            unsafe { *from }
+        } else {
+            beyond
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: the caller's promise.
         unsafe { *to = self }
@@ -113,11 +123,26 @@ impl Vector for f32 {
     }
 
     #[inline(always)]
+    fn times_normal_power_of_two(self, n: f32) -> f32 {
+        self * f32::from_bits(((n as i32 + 127) << 23) as u32)
+    }
+
+    #[inline(always)]
     fn split(self) -> (f32, f32) {
         const TWO_THIRDS: i32 = 0x3f2a_aaab;
         let bits = self.to_bits() as i32;
         let exponent = bits.wrapping_sub(TWO_THIRDS) >> 23;
         (f32::from_bits(bits.wrapping_sub(exponent << 23) as u32), exponent as f32)
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        self
     }
 
     #[inline(always)]

@@ -53,8 +53,8 @@ impl Kernel for Cast {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

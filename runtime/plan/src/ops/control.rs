@@ -43,7 +43,7 @@ impl Kernel for If {
         then.into_iter().zip(other).map(|(then, other)| join(then, other)).collect()
     }
 
-    fn makes_views(&self) -> bool {
+    fn shares(&self, _: usize) -> bool {
         true
     }
 
@@ -102,7 +102,7 @@ impl Kernel for Loop {
         initial.chain(stacked.iter().map(|item| stacked_type(item, 0, None))).collect()
     }
 
-    fn makes_views(&self) -> bool {
+    fn shares(&self, _: usize) -> bool {
         true
     }
 
@@ -208,7 +208,7 @@ impl Kernel for Scan {
         initial.chain(stacked.map(|(item, scan)| stacked_type(item, scan.axis, length))).collect()
     }
 
-    fn makes_views(&self) -> bool {
+    fn shares(&self, _: usize) -> bool {
         true
     }
 

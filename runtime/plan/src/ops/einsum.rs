@@ -58,6 +58,10 @@ impl Kernel for Einsum {
         Ok(vec![Type::Tensor(TensorType { dtype: first.dtype, shape: Some(shape.collect::<Result<_>>()?) })])
     }
 
+    fn shares(&self, _: usize) -> bool {
+        true
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let inputs: Vec<&Array> = (0..call.len()).map(|i| call.tensor(i)).collect::<Result<_>>()?;
         let Some(dtype) = inputs.first().map(|array| array.dtype()) else { bail!("there are no inputs") };

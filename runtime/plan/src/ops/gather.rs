@@ -40,8 +40,8 @@ impl Kernel for Gather {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -22,8 +22,8 @@ impl Kernel for Identity {
         Ok(vec![inputs.get(0)?.clone()])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

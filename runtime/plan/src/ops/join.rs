@@ -88,8 +88,8 @@ impl Kernel for Split {
         Ok(equal.into_iter().map(part).collect())
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

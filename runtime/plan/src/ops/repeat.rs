@@ -33,8 +33,8 @@ impl Kernel for Expand {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

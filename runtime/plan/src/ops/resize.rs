@@ -105,8 +105,8 @@ impl Kernel for Interpolate {
         })
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 }
 

@@ -33,7 +33,7 @@ impl Kernel for SequenceConstruct {
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
     }
 
-    fn makes_views(&self) -> bool {
+    fn shares(&self, _: usize) -> bool {
         true
     }
 
@@ -84,8 +84,8 @@ impl Kernel for SequenceAt {
         Ok(vec![item_type(inputs, 0)?.clone()])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -112,8 +112,8 @@ impl Kernel for SequenceInsert {
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input < 2
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -142,8 +142,8 @@ impl Kernel for SequenceErase {
         Ok(vec![inputs.get(0)?.clone()])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -206,8 +206,8 @@ impl Kernel for SplitToSequence {
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -32,8 +32,8 @@ impl Kernel for Reshape {
         Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(0)?.dtype, shape })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -73,8 +73,8 @@ impl Kernel for Flatten {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -110,8 +110,8 @@ impl Kernel for Squeeze {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -152,8 +152,8 @@ impl Kernel for Unsqueeze {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn makes_views(&self) -> bool {
-        true
+    fn shares(&self, input: usize) -> bool {
+        input == 0
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

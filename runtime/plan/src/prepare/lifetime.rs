@@ -1,6 +1,6 @@
 //! When values die, and which storage nobody else reads.
 //!
-//! Values that may share storage (an op that [makes views](crate::kernel::Kernel::makes_views), and its inputs) form a
+//! Values that may share storage (the inputs that an op [shares](crate::kernel::Kernel::shares), and its outputs) form a
 //! group. A step may write into an input's storage when the whole group dies with the step, holds no input of the block
 //! and no constant, and no other input of the step belongs to it.
 
@@ -96,13 +96,74 @@ fn groups(block: &Block) -> Vec<u32> {
         value
     }
     let mut parent: Vec<u32> = (0..block.values.len() as u32).collect();
-    for step in block.steps.iter().filter(|step| step.op.kernel().makes_views()) {
-        let mut ids = step.inputs.iter().chain(&step.outputs).flatten();
-        let Some(first) = ids.next() else { continue };
-        for other in ids {
+    for step in &block.steps {
+        let kernel = step.op.kernel();
+        let mut shared = step.inputs.iter().enumerate().filter(|(i, _)| kernel.shares(*i)).filter_map(|(_, id)| *id);
+        let Some(first) = shared.next() else { continue };
+        for other in shared.chain(step.outputs.iter().flatten().copied()) {
             let (a, b) = (find(&mut parent, first.0), find(&mut parent, other.0));
             parent[b as usize] = a;
         }
     }
     (0..parent.len() as u32).map(|value| find(&mut parent, value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, Value};
+
+    use super::*;
+
+    /// A block of `count` values; 0 is its input, 1 a constant.
+    fn block(count: usize, steps: &Value, outputs: &[u32]) -> Block {
+        let any = json!({"name": "", "type": {"Tensor": {"dtype": "float32", "shape": null}}});
+        serde_json::from_value(json!({
+            "values": vec![any; count],
+            "inputs": [0],
+            "constants": [{"value": 1, "constant": 0}],
+            "steps": steps.as_array().expect("a list").iter().map(|step| {
+                json!({"op": step[0], "inputs": step[1], "outputs": step[2], "origin": 0})
+            }).collect::<Vec<_>>(),
+            "outputs": outputs,
+        }))
+        .expect("a block")
+    }
+
+    #[test]
+    fn storage_is_free_when_its_last_reader_comes() {
+        let relu = json!({"Unary": {"function": "Relu"}});
+        let reshape = json!({"Reshape": {"allow_zero": false}});
+        let add = json!({"Binary": {"function": "Add"}});
+        let split = json!({"Split": {"axis": 0}});
+        // Steps as [op, inputs, outputs], the block's outputs, and which (step, input) are free.
+        let cases = [
+            // A block's input and a constant are never free; what was computed is.
+            (json!([[relu, [0], [2]], [relu, [2], [3]], [relu, [1], [4]]]), vec![3, 4], vec![(1, 2)]),
+            // Through a view, whose shape is a constant.
+            (json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]]]), vec![4], vec![(1, 2), (2, 3)]),
+            // A view of the input is as little free as the input.
+            (json!([[reshape, [0, 1], [2]], [relu, [2], [3]]]), vec![3], vec![]),
+            // Not before the other view of it is dead.
+            (
+                json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]], [add, [4, 2], [5]]]),
+                vec![5],
+                vec![(3, 4), (3, 2)],
+            ),
+            (json!([[relu, [0], [2]], [split, [2], [3, 4]], [relu, [3], [5]], [add, [4, 5], [6]]]), vec![6], vec![(3, 4), (3, 5)]),
+            // Read twice by one step.
+            (json!([[relu, [0], [2]], [add, [2, 2], [3]]]), vec![3], vec![]),
+            // An output is needed to the end.
+            (json!([[relu, [0], [2]], [relu, [2], [3]]]), vec![2, 3], vec![]),
+        ];
+        for (steps, outputs, expected) in cases {
+            let block = block(8, &steps, &outputs);
+            let lifetimes = Lifetimes::of(&block);
+            let mut free = Vec::new();
+            for (index, step) in block.steps.iter().enumerate() {
+                let ids = step.inputs.iter().flatten().filter(|id| lifetimes.is_free(index, step, **id));
+                free.extend(ids.map(|id| (index, id.0)));
+            }
+            assert_eq!(free, expected, "{steps}");
+        }
+    }
 }

@@ -3,6 +3,9 @@
 //! A window is reduced along H first, into a line of partial results between START elements that stand for the padding,
 //! and then along W. Both passes are plain loops that vectorise, whatever the kernel, stride and dilation.
 
+mod indices;
+mod window;
+
 use half::{bf16, f16};
 
 use crate::isa::Isa;
@@ -10,57 +13,9 @@ use crate::lanes::{load, per_isa, store, Real};
 use crate::reduce::Number;
 use crate::threads::Threads;
 
-/// How windows lie along one axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// The input's size.
-    pub input: usize,
-    /// The number of windows.
-    pub output: usize,
-    /// The elements of a window.
-    pub kernel: usize,
-    /// The distance between windows.
-    pub stride: usize,
-    /// The distance between a window's elements.
-    pub dilation: usize,
-    /// `[before, after]` the input.
-    pub pads: [usize; 2],
-}
-
-impl Window {
-    /// One window over an axis of one element.
-    pub const POINT: Window = Window { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pads: [0, 0] };
-
-    /// `(taps, input index of the first)`: the taps of window `at` that lie inside the input.
-    fn inside(&self, at: usize) -> (usize, usize) {
-        let begin = at * self.stride;
-        let first = self.pads[0].saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
-        let end = (self.pads[0] + self.input).saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
-        let from = (begin + first * self.dilation).saturating_sub(self.pads[0]);
-        (end.saturating_sub(first), from)
-    }
-
-    /// The taps of window `at` that lie inside the padded input.
-    fn inside_padded(&self, at: usize) -> usize {
-        let end = self.pads[0] + self.input + self.pads[1];
-        end.saturating_sub(at * self.stride).div_ceil(self.dilation).min(self.kernel)
-    }
-
-    /// The length of a line in which every tap of whole blocks of windows has a place.
-    fn line(&self) -> usize {
-        let taps = self.output.next_multiple_of(BLOCK) * self.stride + (self.kernel - 1) * self.dilation;
-        taps.max(self.pads[0] + self.input)
-    }
-}
-
-/// What an average divides by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Divisor {
-    /// The elements of the window that lie inside the input.
-    Inside,
-    /// Those that lie inside the input or its padding.
-    Padded,
-}
+pub use indices::max_with_indices;
+use window::{spans, Span};
+pub use window::{Divisor, Window};
 
 /// An element type with a least value.
 pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
@@ -76,6 +31,8 @@ pub trait Averaged: Ordered {
     fn widen(self) -> Self::Sum;
     /// The nearest value.
     fn narrow(sum: Self::Sum) -> Self;
+    /// The mean of `count` values.
+    fn mean(sum: Self::Sum, count: f32) -> Self;
 }
 
 macro_rules! averaged {
@@ -92,6 +49,10 @@ macro_rules! averaged {
             #[inline(always)]
             fn narrow(sum: $sum) -> Self {
                 $narrow(sum)
+            }
+            #[inline(always)]
+            fn mean(sum: $sum, count: f32) -> Self {
+                $narrow(sum / $sum::from(count))
             }
         })*
     };
@@ -176,7 +137,7 @@ impl<T: Averaged> Rule for Average<T> {
     }
     #[inline(always)]
     fn finish(self, total: T::Sum, count: f32) -> T {
-        T::narrow(total / T::Sum::from_f64(f64::from(count)))
+        T::mean(total, count)
     }
 }
 
@@ -236,6 +197,8 @@ pub fn lp<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2
 const BLOCK: usize = 16;
 /// Elements read that make a task of their own.
 const TASK: usize = 1 << 16;
+/// Columns that are worth a line.
+const LINE: usize = 256;
 
 fn pool<R: Rule>(
     rule: R,
@@ -251,57 +214,44 @@ fn pool<R: Rule>(
         return;
     }
     assert!(y.len() % plane == 0 && x.len() == y.len() / plane * image, "input and output are as many planes");
-    let (row_spans, column_spans) = (spans(&rows, by), spans(&columns, by));
-    let counts: Vec<f32> = column_spans.iter().map(|span| span.count).collect();
+    // Narrow rows are reduced side by side, where every window is whole.
+    let is_closed = rows.is_closed() && columns.is_closed();
+    let together = if is_closed { LINE.div_ceil(columns.input) } else { 1 };
+    let row_spans = spans(&rows, by);
+    let counts: Vec<f32> = spans(&columns.repeated(together), by).iter().map(|span| span.count).collect();
     let rows_of_task = (TASK / (columns.input.max(columns.output) * rows.kernel)).max(1);
     threads.for_each_chunk(y, rows_of_task * columns.output, |task, y| {
-        pool_rows(isa, rule, x, [&rows, &columns], &row_spans, &counts, task * rows_of_task, y);
+        pool_rows(isa, rule, x, [&rows, &columns], together, &row_spans, &counts, task * rows_of_task, y);
     });
 }
 
-/// What a window covers of an axis.
-#[derive(Clone, Copy)]
-struct Span {
-    /// The input index of its first element.
-    from: usize,
-    /// Its elements inside the input.
-    taps: usize,
-    /// Its elements for an average.
-    count: f32,
-}
-
-fn spans(window: &Window, by: Divisor) -> Vec<Span> {
-    let span = |at: usize| {
-        let (taps, from) = window.inside(at);
-        let count = if by == Divisor::Inside { taps } else { window.inside_padded(at) };
-        Span { from, taps, count: count as f32 }
-    };
-    (0..window.output).map(span).collect()
-}
-
 per_isa! {
-    /// Fills rows `first ..` of all planes' outputs.
+    /// Fills rows `first ..` of all planes' outputs, `together` at a time.
     fn pool_rows<R: Rule>(
         rule: R,
         x: &[R::Element],
         windows: [&Window; 2],
+        together: usize,
         spans: &[Span],
         counts: &[f32],
         first: usize,
         y: &mut [R::Element],
     ) where FMA {
         let [rows, columns] = windows;
-        let mut line = vec![R::START; columns.line()];
-        let (mut plane, mut row) = (first / rows.output, first % rows.output);
-        for y in y.chunks_exact_mut(columns.output) {
-            let x = &x[plane * rows.input * columns.input..][..rows.input * columns.input];
-            let span = spans[row];
-            reduce_row(rule, x, [span.taps, span.from, rows.dilation], &mut line[columns.pads[0]..][..columns.input]);
-            reduce_line(rule, &line, columns, span.count, counts, y);
-            row += 1;
-            if row == rows.output {
-                (plane, row) = (plane + 1, 0);
+        let wide = columns.repeated(together);
+        let mut line = vec![R::START; wide.line()];
+        let mut row = first;
+        for y in y.chunks_mut(wide.output) {
+            let mut count = 1.0;
+            for k in 0..y.len() / columns.output {
+                let line = &mut line[columns.pads[0] + k * columns.input..][..columns.input];
+                let x = &x[row / rows.output * rows.input * columns.input..][..rows.input * columns.input];
+                let span = spans[row % rows.output];
+                reduce_row(rule, x, [span.taps, span.from, rows.dilation], line);
+                count = span.count;
+                row += 1;
             }
+            reduce_line(rule, &line, &wide, count, counts, y);
         }
     }
 }
@@ -398,56 +348,6 @@ fn reduce_distant_windows<R: Rule>(line: &[R::Partial], columns: &Window) -> [R:
     totals
 }
 
-/// As [`max`], and in `indices` where in its plane the largest element stands: the first of equals in row-major order;
-/// without any element that is larger than [`Ordered::LEAST`], the window's first. `columns_first` numbers a plane's
-/// elements column by column. A plane's numbers begin with the plane's first element's in `x`.
-///
-/// # Panics
-/// The lengths do not fit the windows.
-pub fn max_with_indices<T: Ordered>(
-    threads: &Threads,
-    x: &[T],
-    [rows, columns]: [Window; 2],
-    columns_first: bool,
-    y: &mut [T],
-    indices: &mut [i64],
-) {
-    let [plane, image] = [rows.output * columns.output, rows.input * columns.input];
-    assert_eq!(y.len(), indices.len(), "every output has its index");
-    assert!(plane == 0 || x.len() == y.len() / plane * image, "input and output are as many planes");
-    let number = |row: usize, column: usize| {
-        if columns_first {
-            column * rows.input + row
-        } else {
-            row * columns.input + column
-        }
-    };
-    let of_window = |x: &[T], at: usize| {
-        let (row_taps, row) = rows.inside(at / columns.output);
-        let (column_taps, column) = columns.inside(at % columns.output);
-        let mut best = (T::LEAST, number(row, column));
-        for row in (row..).step_by(rows.dilation).take(row_taps) {
-            for column in (column..).step_by(columns.dilation).take(column_taps) {
-                let value = x[row * columns.input + column];
-                if value > best.0 {
-                    best = (value, number(row, column));
-                }
-            }
-        }
-        best
-    };
-    let tasks = y.chunks_mut(plane.max(1)).zip(indices.chunks_mut(plane.max(1))).enumerate();
-    let mut tasks: Vec<_> = tasks.collect();
-    threads.for_each_chunk(&mut tasks, (TASK / (plane * rows.kernel * columns.kernel).max(1)).max(1), |_, tasks| {
-        for (p, (y, indices)) in tasks {
-            for (at, (y, index)) in y.iter_mut().zip(indices.iter_mut()).enumerate() {
-                let (value, number) = of_window(&x[*p * image..][..image], at);
-                (*y, *index) = (value, (*p * image + number) as i64);
-            }
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,6 +362,8 @@ mod tests {
         let ceil = Window { output: 3, ..window(6, 3, 2, 1, [0, 0]) };
         vec![
             square(8, 2, 2, 1, [0, 0]),
+            [window(14, 2, 2, 1, [0, 0]); 2],
+            [window(300, 3, 3, 1, [0, 0]), window(9, 2, 3, 1, [0, 0])],
             square(45, 3, 2, 1, [1, 1]),
             square(37, 3, 1, 1, [1, 0]),
             square(20, 2, 1, 1, [0, 1]),

@@ -3,6 +3,8 @@
 //! The largest element is subtracted first, so that no finite input overflows. A row that holds a NaN, +∞ or nothing but
 //! −∞ gives NaN, as in onnxruntime.
 
+mod rows;
+
 use crate::isa::Isa;
 use crate::lanes::{fold, load, per_isa, Real, LANES};
 use crate::rewrite::Rewrite;
@@ -31,7 +33,10 @@ pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, 
         return;
     }
     if inner == 1 {
-        x.for_each_chunk(threads, TASK.div_ceil(n) * n, |_, rows| softmax_rows(isa, form, n, rows));
+        x.for_each_chunk(threads, TASK.div_ceil(n) * n, |_, mut rows| match rows.as_f32() {
+            Some(rows) => rows::softmax(isa, form, n, rows),
+            None => softmax_rows(isa, form, n, rows),
+        });
     } else if n * inner > TASK {
         let mut x = x;
         for block in 0..outer {

@@ -1,0 +1,56 @@
+//! Where the largest element of a window stands.
+
+use super::{Ordered, Window, TASK};
+use crate::threads::Threads;
+
+/// As [`max`](super::max), and in `indices` where in its plane the largest element stands: the first of equals in row-major
+/// order; without any element that is larger than [`Ordered::LEAST`], the window's first. `columns_first` numbers a plane's
+/// elements column by column. A plane's numbers begin with the plane's first element's in `x`.
+///
+/// # Panics
+/// The lengths do not fit the windows.
+pub fn max_with_indices<T: Ordered>(
+    threads: &Threads,
+    x: &[T],
+    windows: [Window; 2],
+    columns_first: bool,
+    y: &mut [T],
+    indices: &mut [i64],
+) {
+    let [rows, columns] = windows;
+    let [plane, image] = [rows.output * columns.output, rows.input * columns.input];
+    assert_eq!(y.len(), indices.len(), "every output has its index");
+    assert!(plane == 0 || x.len() == y.len() / plane * image, "input and output are as many planes");
+    let planes = y.chunks_mut(plane.max(1)).zip(indices.chunks_mut(plane.max(1))).enumerate();
+    let mut planes: Vec<_> = planes.collect();
+    let together = (TASK / (plane * rows.kernel * columns.kernel).max(1)).max(1);
+    threads.for_each_chunk(&mut planes, together, |_, planes| {
+        for (p, (y, indices)) in planes {
+            let x = &x[*p * image..][..image];
+            for (at, (y, index)) in y.iter_mut().zip(indices.iter_mut()).enumerate() {
+                let (value, number) = largest(x, windows, columns_first, at);
+                (*y, *index) = (value, (*p * image + number) as i64);
+            }
+        }
+    });
+}
+
+/// The largest element of window `at` of a plane, and its number.
+fn largest<T: Ordered>(x: &[T], [rows, columns]: [Window; 2], columns_first: bool, at: usize) -> (T, usize) {
+    let number = |row: usize, column: usize| match columns_first {
+        true => column * rows.input + row,
+        false => row * columns.input + column,
+    };
+    let (row_taps, first_row) = rows.inside(at / columns.output);
+    let (column_taps, first_column) = columns.inside(at % columns.output);
+    let mut best = (T::LEAST, number(first_row, first_column));
+    for row in (first_row..).step_by(rows.dilation).take(row_taps) {
+        for column in (first_column..).step_by(columns.dilation).take(column_taps) {
+            let value = x[row * columns.input + column];
+            if value > best.0 {
+                best = (value, number(row, column));
+            }
+        }
+    }
+    best
+}

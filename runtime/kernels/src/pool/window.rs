@@ -1,0 +1,88 @@
+//! How the windows of a pooling lie.
+
+use super::BLOCK;
+
+/// How windows lie along one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The input's size.
+    pub input: usize,
+    /// The number of windows.
+    pub output: usize,
+    /// The elements of a window.
+    pub kernel: usize,
+    /// The distance between windows.
+    pub stride: usize,
+    /// The distance between a window's elements.
+    pub dilation: usize,
+    /// `[before, after]` the input.
+    pub pads: [usize; 2],
+}
+
+impl Window {
+    /// One window over an axis of one element.
+    pub const POINT: Window = Window { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pads: [0, 0] };
+
+    /// `(taps, input index of the first)`: the taps of window `at` that lie inside the input.
+    pub(super) fn inside(&self, at: usize) -> (usize, usize) {
+        let begin = at * self.stride;
+        let first = self.pads[0].saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
+        let end = (self.pads[0] + self.input).saturating_sub(begin).div_ceil(self.dilation).min(self.kernel);
+        let from = (begin + first * self.dilation).saturating_sub(self.pads[0]);
+        (end.saturating_sub(first), from)
+    }
+
+    /// The taps of window `at` that lie inside the padded input.
+    fn inside_padded(&self, at: usize) -> usize {
+        let end = self.pads[0] + self.input + self.pads[1];
+        end.saturating_sub(at * self.stride).div_ceil(self.dilation).min(self.kernel)
+    }
+
+    /// Whether windows lie in an axis without padding and without going on into what comes after it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.input == self.output * self.stride
+            && self.pads == [0, 0]
+            && (self.kernel - 1) * self.dilation < self.stride
+    }
+
+    /// As many such axes, one after the other.
+    pub(super) fn repeated(&self, count: usize) -> Window {
+        Window { input: self.input * count, output: self.output * count, ..*self }
+    }
+
+    /// The length of a line in which every tap of whole blocks of windows has a place.
+    pub(super) fn line(&self) -> usize {
+        let taps = self.output.next_multiple_of(BLOCK) * self.stride + (self.kernel - 1) * self.dilation;
+        taps.max(self.pads[0] + self.input)
+    }
+}
+
+/// What an average divides by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Divisor {
+    /// The elements of the window that lie inside the input.
+    Inside,
+    /// Those that lie inside the input or its padding.
+    Padded,
+}
+
+/// What a window covers of an axis.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// The input index of its first element.
+    pub from: usize,
+    /// Its elements inside the input.
+    pub taps: usize,
+    /// Its elements for an average.
+    pub count: f32,
+}
+
+/// What each window covers.
+pub(super) fn spans(window: &Window, by: Divisor) -> Vec<Span> {
+    let span = |at: usize| {
+        let (taps, from) = window.inside(at);
+        let count = if by == Divisor::Inside { taps } else { window.inside_padded(at) };
+        Span { from, taps, count: count as f32 }
+    };
+    (0..window.output).map(span).collect()
+}

@@ -1,0 +1,156 @@
+//! Softmax of rows of `f32`, vector by vector.
+
+use super::{Form, BLOCK};
+use crate::isa::Isa;
+use crate::rewrite::Rewrite;
+use crate::vector::{dispatch_isa, math, Vector};
+
+/// The most rows that are treated together, and how many elements these have at most.
+const MOST: usize = 16;
+const TOGETHER: usize = 4096;
+
+/// Softmax or its logarithm of every `n` elements, `n > 0`.
+pub(super) fn softmax(isa: Isa, form: Form, n: usize, rows: Rewrite<f32>) {
+    assert_eq!(rows.len() % n, 0, "whole rows");
+    dispatch_isa!(isa, (form: Form = form, n: usize = n, rows: Rewrite<f32> = rows), V => all_rows::<V>(form, n, rows));
+}
+
+#[inline(always)]
+fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
+    let together = (TOGETHER / n).clamp(1, MOST);
+    let count = rows.len() / n;
+    let (x, y) = rows.pointers();
+    for row in (0..count).step_by(together) {
+        // SAFETY: the rows lie one after the other.
+        unsafe { some_rows::<V>(form, x.add(row * n), y.add(row * n), n, together.min(count - row)) };
+    }
+}
+
+/// Rows go through each stage one after the other, so that they do not wait for each other's sums. What follows a row's
+/// whole vectors is read first and written last: a masked access waits for others that are near it.
+///
+/// # Safety
+/// `rows · n` elements can be read at `x` and written at `y`, which are equal or do not overlap; `rows ≤ MOST`.
+#[inline(always)]
+unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, rows: usize) {
+    let rest = n % V::LANES;
+    let whole = n - rest;
+    let mut tails = [V::splat(f32::NEG_INFINITY); MOST];
+    let (mut largest, mut terms) = ([0.0; MOST], [0.0; MOST]);
+    // SAFETY: row by row, the caller's promise.
+    unsafe {
+        if rest > 0 {
+            for (row, tail) in tails[..rows].iter_mut().enumerate() {
+                *tail = V::load_padded(x.add(row * n + whole), rest, f32::NEG_INFINITY);
+            }
+        }
+        for row in 0..rows {
+            largest[row] = largest_of::<V>(x.add(row * n), whole, tails[row]);
+        }
+        for row in 0..rows {
+            let (x, y) = (x.add(row * n), y.add(row * n));
+            let max = V::splat(largest[row]);
+            let tail = if rest > 0 { math::exp_of_nonpositive(tails[row] - max) } else { V::splat(0.0) };
+            terms[row] = match form {
+                Form::Softmax => {
+                    tails[row] = tail;
+                    1.0 / exponentials::<V, true>(x, y, whole, max, tail)
+                }
+                Form::LogSoftmax => exponentials::<V, false>(x, y, whole, max, tail).ln(),
+            };
+        }
+        for row in 0..rows {
+            let (x, y) = (x.add(row * n), y.add(row * n));
+            let (max, term, tail) = (V::splat(largest[row]), V::splat(terms[row]), &mut tails[row]);
+            match form {
+                Form::Softmax => rewrite::<V>(y, y, whole, tail, |e| e * term),
+                Form::LogSoftmax => rewrite::<V>(x, y, whole, tail, |x| x - max - term),
+            }
+        }
+        if rest > 0 {
+            for (row, tail) in tails[..rows].iter().enumerate() {
+                tail.store_first(y.add(row * n + whole), rest);
+            }
+        }
+    }
+}
+
+/// The largest element of `n` and a tail; NaN counts for nothing.
+///
+/// # Safety
+/// `n` elements, whole vectors, can be read at `x`.
+#[inline(always)]
+unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
+    let mut most = [tail.greater(V::splat(f32::NEG_INFINITY)); 4];
+    for i in (0..n).step_by(4 * V::LANES) {
+        for (k, most) in most.iter_mut().enumerate() {
+            // The last vector again where there are less than four.
+            let at = (i + k * V::LANES).min(n - V::LANES);
+            // SAFETY: the load lies below `n`.
+            *most = unsafe { V::load(x.add(at)) }.greater(*most);
+        }
+    }
+    let [a, b, c, d] = most;
+    a.greater(b).greater(c.greater(d)).largest()
+}
+
+/// The sum of `eˣ⁻ᵐᵃˣ` and the elements of `tail`. The exponentials of `n` elements are written to `y` where `KEEP`.
+///
+/// # Safety
+/// `n` elements, whole vectors, can be read at `x` and written at `y`.
+#[inline(always)]
+unsafe fn exponentials<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
+    let zero = V::splat(0.0);
+    let mut sums = [tail, zero, zero, zero];
+    let mut total = 0.0;
+    let mut i = 0;
+    loop {
+        let end = n.min(i + BLOCK);
+        // SAFETY: the caller's promise.
+        unsafe {
+            while i + 4 * V::LANES <= end {
+                for (k, sum) in sums.iter_mut().enumerate() {
+                    *sum = *sum + exponential::<V, KEEP>(x.add(i + k * V::LANES), y.add(i + k * V::LANES), max);
+                }
+                i += 4 * V::LANES;
+            }
+            while i < end {
+                sums[0] = sums[0] + exponential::<V, KEEP>(x.add(i), y.add(i), max);
+                i += V::LANES;
+            }
+        }
+        let [a, b, c, d] = sums;
+        total += f64::from(((a + b) + (c + d)).sum());
+        if i >= n {
+            return total as f32;
+        }
+        sums = [zero; 4];
+    }
+}
+
+/// # Safety
+/// A vector can be read at `x` and written at `y`.
+#[inline(always)]
+unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, max: V) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let e = math::exp_of_nonpositive(V::load(x) - max);
+        if KEEP {
+            e.store(y);
+        }
+        e
+    }
+}
+
+/// `y[i] = function(x[i])` of `n` elements and a tail.
+///
+/// # Safety
+/// `n` elements, whole vectors, can be read at `x` and written at `y`, which are equal or do not overlap.
+#[inline(always)]
+unsafe fn rewrite<V: Vector>(x: *const f32, y: *mut f32, n: usize, tail: &mut V, function: impl Fn(V) -> V) {
+    *tail = function(*tail);
+    for i in (0..n).step_by(V::LANES) {
+        // SAFETY: the caller's promise.
+        unsafe { function(V::load(x.add(i))).store(y.add(i)) };
+    }
+}
