@@ -83,7 +83,7 @@ fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
 fn expected(kernel: &dyn Kernel, call: &Call) -> usize {
     let types: Option<Vec<Option<Type>>> =
         (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
-    let Some(types) = types.filter(|_| !kernel.makes_views()) else { return 0 };
+    let Some(types) = types.filter(|_| !(0..call.len()).any(|i| kernel.shares(i))) else { return 0 };
     let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
     let results = kernel.infer(&Types { inputs: &types, outputs: call.outputs }).unwrap_or_default();
     results.iter().map(|kind| kind.tensor().map_or(0, bytes_of)).fold(0, usize::saturating_add)

@@ -82,10 +82,12 @@ fn type_of(value: &Value) -> Type {
 
 /// Asserts that no two outputs are in one storage, and none in an input's, unless the op [shares](Kernel::shares) it.
 fn assert_sharing(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Value]) {
-    let mut taken: Vec<_> = (0..inputs.len()).filter(|&i| !kernel.shares(i)).filter_map(|i| inputs[i].as_ref()).collect();
+    let mut taken: Vec<_> =
+        (0..inputs.len()).filter(|&i| !kernel.shares(i)).filter_map(|i| inputs[i].as_ref()).collect();
     let shares_none = !(0..inputs.len()).any(|i| kernel.shares(i));
     for output in outputs {
-        let is_shared = storages(output).iter().any(|mine| taken.iter().flat_map(|value| storages(value)).any(|it| it == *mine));
+        let is_shared =
+            storages(output).iter().any(|mine| taken.iter().flat_map(|value| storages(value)).any(|it| it == *mine));
         assert!(!is_shared, "{kernel:?} gives storage that belongs to another value");
         if shares_none {
             taken.push(output);
@@ -94,9 +96,9 @@ fn assert_sharing(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Valu
 }
 
 /// The addresses of the storages that a value holds.
-fn storages(value: &Value) -> Vec<*const candle_core::Storage> {
+fn storages(value: &Value) -> Vec<usize> {
     match value {
-        Value::Tensor(array) => vec![&raw const *array.candle().storage_and_layout().0],
+        Value::Tensor(array) => vec![array.storage().0],
         Value::Sequence(items) => items.iter().flat_map(storages).collect(),
         Value::Strings(_) | Value::None => Vec::new(),
     }
