@@ -39,38 +39,55 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
     let (mut largest, mut terms) = ([0.0; MOST], [0.0; MOST]);
     // SAFETY: row by row, the caller's promise.
     unsafe {
-        if rest > 0 {
-            for (row, tail) in tails[..rows].iter_mut().enumerate() {
-                *tail = V::load_padded(x.add(row * n + whole), rest, f32::NEG_INFINITY);
-            }
+        for (row, tail) in tails[..rows].iter_mut().enumerate().filter(|_| rest > 0) {
+            *tail = V::load_padded(x.add(row * n + whole), rest, f32::NEG_INFINITY);
         }
         for row in 0..rows {
             largest[row] = largest_of::<V>(x.add(row * n), whole, tails[row]);
         }
         for row in 0..rows {
-            let (x, y) = (x.add(row * n), y.add(row * n));
             let max = V::splat(largest[row]);
             let tail = if rest > 0 { math::exp_of_nonpositive(tails[row] - max) } else { V::splat(0.0) };
-            terms[row] = match form {
-                Form::Softmax => {
-                    tails[row] = tail;
-                    1.0 / exponentials::<V, true>(x, y, whole, max, tail)
-                }
-                Form::LogSoftmax => exponentials::<V, false>(x, y, whole, max, tail).ln(),
-            };
+            terms[row] = term_of::<V>(form, x.add(row * n), y.add(row * n), whole, max, tail);
+            tails[row] = if form == Form::Softmax { tail } else { tails[row] };
         }
-        for row in 0..rows {
-            let (x, y) = (x.add(row * n), y.add(row * n));
-            let (max, term, tail) = (V::splat(largest[row]), V::splat(terms[row]), &mut tails[row]);
-            match form {
-                Form::Softmax => rewrite::<V>(y, y, whole, tail, |e| e * term),
-                Form::LogSoftmax => rewrite::<V>(x, y, whole, tail, |x| x - max - term),
-            }
+        for (row, tail) in tails[..rows].iter_mut().enumerate() {
+            let (max, term) = (V::splat(largest[row]), V::splat(terms[row]));
+            finish::<V>(form, x.add(row * n), y.add(row * n), whole, tail, max, term);
         }
-        if rest > 0 {
-            for (row, tail) in tails[..rows].iter().enumerate() {
-                tail.store_first(y.add(row * n + whole), rest);
-            }
+        for (row, tail) in tails[..rows].iter().enumerate().filter(|_| rest > 0) {
+            tail.store_first(y.add(row * n + whole), rest);
+        }
+    }
+}
+
+/// What the exponentials of a row are multiplied by, or what is subtracted beside the largest element; given the
+/// exponentials of the tail. For softmax, those of `n` elements are in `y` then.
+///
+/// # Safety
+/// As [`exponentials`].
+#[inline(always)]
+unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match form {
+            Form::Softmax => 1.0 / exponentials::<V, true>(x, y, n, max, tail),
+            Form::LogSoftmax => exponentials::<V, false>(x, y, n, max, tail).ln(),
+        }
+    }
+}
+
+/// The results of `n` elements, in `y`, and of the tail.
+///
+/// # Safety
+/// As [`rewrite`].
+#[inline(always)]
+unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, tail: &mut V, max: V, term: V) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match form {
+            Form::Softmax => rewrite::<V>(y, y, n, tail, |e| e * term),
+            Form::LogSoftmax => rewrite::<V>(x, y, n, tail, |x| x - max - term),
         }
     }
 }
