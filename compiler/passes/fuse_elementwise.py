@@ -13,7 +13,7 @@ import onnx_ir as ir
 from compiler import origin
 from compiler.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
 from compiler.passes.body import body_of, is_number
-from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.rule import Rewriter, hand_over, insert
 
 __all__ = ["fuse_elementwise"]
@@ -68,18 +68,25 @@ class _Region:
 
     def next(self) -> ir.Node | None:
         """The node that comes last in the graph's order of those that can join."""
-        above = {node for value in self.inputs() if (node := value.producer()) is not None and node in self.order}
-        joining = [node for node in above if self.can_join(node)]
+        joining = [node for node in self.above() if self.why_not(node) is None]
         return max(joining, key=self.order.__getitem__, default=None)
 
-    def can_join(self, node: ir.Node) -> bool:
-        if not self.is_elementwise(node) or not _computes_floats(node):
-            return False
+    def above(self) -> list[ir.Node]:
+        """The elementwise nodes whose results the region reads, in order."""
+        nodes = {node for value in self.inputs() if (node := value.producer()) is not None and node in self.order}
+        return sorted((node for node in nodes if self.is_elementwise(node)), key=self.order.__getitem__)
+
+    def why_not(self, node: ir.Node) -> str | None:
+        """Why the node cannot join; `None` if it can."""
         value = node.outputs[0]
-        readers = {use.node for use in value.uses()}
-        is_hidden = not value.is_graph_output() and readers <= self.nodes
+        if not _computes_floats(node):
+            return f"{value.name!r} is not computed from float32"
+        if value.is_graph_output() or any(use.node not in self.nodes for use in value.uses()):
+            return f"{value.name!r} is needed elsewhere too"
         # A smaller result would be computed again for each element that it broadcasts to.
-        return is_hidden and (same_shape(value, self.last.outputs[0]) or _is_unknown(value))
+        if not same_shape(value, self.last.outputs[0]) and not _is_unknown(value):
+            return f"{value.name!r} is smaller than the result"
+        return None
 
     def inputs(self) -> list[ir.Value]:
         """The values from outside, but for numbers."""
@@ -118,6 +125,9 @@ def _is_unknown(value: ir.Value) -> bool:
 
 def _fuse(region: _Region, report: Report) -> None:
     nodes = region.grow()
+    for node in region.above():
+        if reason := region.why_not(node):
+            report.missed.append(Missed("fuse", origin.of(node), reason))
     last = region.last
     if not nodes or last.graph is None:
         return

@@ -42,7 +42,10 @@ def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
 
 def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question, report: Report) -> None:
     result = root.outputs[0]
-    if result.dtype != ir.DataType.FLOAT or not any(is_elementwise(node) for node in _readers(result)):
+    if not any(is_elementwise(node) for node in _readers(result)):
+        return
+    if result.dtype != ir.DataType.FLOAT:
+        report.missed.append(Missed("fuse", origin.of(root), f"the type is {result.dtype}, not float32"))
         return
     if result.shape is None:
         report.missed.append(Missed("fuse", origin.of(root), "the result's rank is not known"))
@@ -76,6 +79,9 @@ class _Region:
             self.inner[node.outputs[0]] = None
             if self.is_closed():
                 closed = len(self.nodes)
+        if closed < len(self.nodes) and not self.reason:
+            escaping = next(value for value in self.inner if self.escapes(value))
+            self.reason = f"{escaping.name!r} is needed elsewhere too"
         return self.nodes[:closed]
 
     def next(self) -> ir.Node | None:
@@ -108,10 +114,13 @@ class _Region:
     def is_closed(self) -> bool:
         """Whether only the last value is read outside, and only there."""
         *inside, last = self.inner
-        fused = set(self.nodes)
-        return all(
-            not value.is_graph_output() and all(node in fused for node in _readers(value)) for value in inside
-        ) and not any(node in fused for node in _readers(last))
+        return not any(self.escapes(value) for value in inside) and not any(
+            node in self.nodes for node in _readers(last)
+        )
+
+    def escapes(self, value: ir.Value) -> bool:
+        """Whether the value is read outside."""
+        return value.is_graph_output() or any(node not in self.nodes for node in _readers(value))
 
 
 def _is_known(dim: int | ir.SymbolicDim) -> bool:

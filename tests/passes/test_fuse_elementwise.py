@@ -72,6 +72,23 @@ def test_a_value_that_is_needed_elsewhere_stays(check_pass):
     assert run(check_pass, "t = Relu(x)  y = Exp(t)", outputs="y t") == []
 
 
+@pytest.mark.parametrize(
+    ("nodes", "outputs", "reason"),
+    [
+        ("t = Relu(x)  y = Exp(t)", "y t", "'t' is needed elsewhere too"),
+        ("t = Exp(b)  y = Add(x, t)", "y", "'t' is smaller than the result"),
+        (
+            "y",
+            "'t' is not computed from float32",
+        ),
+    ],
+)
+def test_why_not(check_pass, nodes, outputs, reason):
+    results = ", ".join(f"float[N, C] {name}" for name in outputs.split())
+    report = check_pass(fuse, f"agraph {HEAD} => ({results}) {{ {nodes} }}", same_results=None)
+    assert [missed.reason for missed in report.missed] == [reason]
+
+
 def test_long_chains_become_several(check_pass):
     chain = "  ".join(f"t{i + 1} = Relu(t{i})" for i in range(20))
     assert len(run(check_pass, f"t0 = Exp(x)  {chain}  y = Neg(t20)")) == 2
