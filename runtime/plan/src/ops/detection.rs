@@ -255,7 +255,7 @@ fn corners(y: f64, x: f64, high: usize, wide: usize) -> Sample {
 /// without pixels.
 ///
 /// Inputs: `X: [N, C, H, W]` and `rois: [rois, 5]` of an image's number and `x1, y1, x2, y2`. Corners are rounded to whole
-/// pixels, halves away from zero, and belong to the region; bins that share a pixel both have it.
+/// pixels, halves away from zero, and belong to the region; bins that share a pixel both have it. Computed in float32.
 ///
 /// Source: [ONNX MaxRoiPool](https://onnx.ai/onnx/operators/onnx__MaxRoiPool.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -299,20 +299,34 @@ impl Kernel for MaxRoiPool {
         let mut out = room::<f64>(&dims)?;
         let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
         let values = element_count(&[channels, bins])?;
-        for (region, out) in boxes.chunks_exact(5).zip(out.chunks_exact_mut(values.max(1))) {
-            if region[0] < 0.0 || region[0].fract() != 0.0 || region[0] >= batch as f64 || region.iter().any(|c| !c.is_finite()) {
-                bail!("{region:?} is not a region of one of {batch} images");
-            }
+        let lies_outside = |r: &&[f64]| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
+        if let Some(region) = boxes.chunks_exact(5).find(lies_outside) {
+            bail!("{region:?} is not a region of one of {batch} images");
+        }
+        call.threads.for_each_chunk(&mut out, values, |i, out| {
+            let region = &boxes[5 * i..][..5];
             let (rows, columns) = (self.bins(region, 2, self.height, high), self.bins(region, 1, self.width, wide));
             for (i, out) in out.iter_mut().enumerate() {
                 let plane = &data[(region[0] as usize * channels + i / bins) * planes..][..planes];
-                let (rows, columns) = (rows[i % bins / self.width].clone(), columns[i % self.width].clone());
-                let pixels = rows.flat_map(|row| &plane[row * wide + columns.start..row * wide + columns.end]);
-                *out = pixels.copied().reduce(f64::max).unwrap_or(0.0);
+                *out = greatest(plane, wide, &rows[i % bins / self.width], &columns[i % self.width]);
             }
-        }
+        });
         Ok(vec![converted(&Array::new(out, &dims)?, x.dtype(), call.threads)?.into()])
     }
+}
+
+/// The greatest pixel of a rectangle, 0 where it has none.
+fn greatest(plane: &[f64], wide: usize, rows: &Range<usize>, columns: &Range<usize>) -> f64 {
+    if rows.is_empty() || columns.is_empty() {
+        return 0.0;
+    }
+    let mut greatest = f64::NEG_INFINITY;
+    for row in rows.clone() {
+        for &pixel in &plane[row * wide + columns.start..row * wide + columns.end] {
+            greatest = if pixel > greatest { pixel } else { greatest };
+        }
+    }
+    greatest
 }
 
 impl MaxRoiPool {
@@ -352,5 +366,16 @@ mod tests {
         let mean = run(&op, &[Some(x.clone()), Some(roi.clone()), Some(tensor(&[0i64], &[1]))]).expect("a region");
         assert_eq!(*mean.tensor().and_then(|mean| mean.read::<f32>()).expect("f32"), [2.5]);
         assert!(run(&op, &[Some(x), Some(roi), Some(tensor(&[1i64], &[1]))]).is_err());
+    }
+    #[test]
+    fn regions_lie_in_an_image() {
+        let x = tensor(&[1f32, 2., 3., 4.], &[1, 1, 2, 2]);
+        let op = MaxRoiPool { height: 1, width: 2, scale: 1.0 };
+        let pooled = |region: [f32; 5]| run(&op, &[Some(x.clone()), Some(tensor(&region, &[1, 5]))]);
+        let y = pooled([0., 0., 0., 1., 0.]).expect("a region");
+        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), [1., 2.]);
+        let y = pooled([0., 5., 5., f32::NAN, f32::INFINITY]).expect("a region beside the image");
+        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), [0., 0.]);
+        assert!([1.0, -1.0, 0.5, f32::NAN].iter().all(|&image| pooled([image, 0., 0., 1., 1.]).is_err()));
     }
 }
