@@ -48,6 +48,15 @@ def test_sizes_that_are_computed(name):
             session.run({"x": x, "s": np.array([side, side])})
 
 
+def test_weights_of_more_bins_than_there_is_memory():
+    graph = "(int64 bins, float low, float high) => (float[a, b] y) <int64 n = {16}, int64 rate = {8000}> "
+    session = session_of(graph + "{ y = MelWeightMatrix(bins, n, rate, low, high) }", 1_000_000)
+    feeds = {"low": np.array(0, np.float32), "high": np.array(4000, np.float32)}
+    assert session.run({"bins": np.array(4), **feeds})["y"].shape == (9, 4)
+    with pytest.raises(RunError, match="max_memory leaves"):
+        session.run({"bins": np.array(2**40), **feeds})
+
+
 def test_results_that_broadcast():
     session = session_of("(float[n, 1] x) => (float[n, n] y) { t = Transpose(x)  y = Add(x, t) }", 100_000)
     assert session.run({"x": np.ones((100, 1), np.float32)})["y"].shape == (100, 100)

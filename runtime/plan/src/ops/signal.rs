@@ -257,11 +257,11 @@ impl Kernel for MelWeightMatrix {
         let (lower, upper) = (frequency(call.tensor(3)?)?, frequency(call.tensor(4)?)?);
         let dims = [length / 2 + 1, bins];
         element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
+        let mut out = room::<f64>(&dims)?; // before the corners, of which there are as many as bins
         let corners = mel_corners(bins, length, rate, lower, upper);
         if rate == 0 || corners.iter().any(|&corner| corner >= dims[0]) {
             bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");
         }
-        let mut out = room::<f64>(&dims)?;
         out.fill(0.0);
         for (bin, corners) in corners.windows(3).enumerate() {
             triangle([corners[0], corners[1], corners[2]], |place, value| out[place * bins + bin] = value);
