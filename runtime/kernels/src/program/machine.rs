@@ -150,95 +150,100 @@ impl Machine<'_> {
     #[inline(always)]
     unsafe fn block<V: Vector, R: Registers<V>>(&mut self, at: usize, count: usize) {
         // SAFETY: the caller's promise, here and for every access below.
-        let load = |from: *const f32, i: usize| unsafe {
-            if size_of::<R>() == size_of::<V>() {
-                V::load_first(from, count)
-            } else {
-                V::load(from.wrapping_add(i * V::LANES))
+        unsafe {
+            let out = self.out.add(at);
+            let mut acc = R::build(
+                #[inline(always)]
+                |i| load::<V, R>(out, i, count),
+            );
+            for &step in self.steps {
+                acc = self.step::<V, R>(step, acc, at, count);
             }
-        };
-        let mut acc = R::build(|i| load(self.out.wrapping_add(at), i));
-        for &step in self.steps {
-            acc = unsafe { self.step::<V, R>(step, acc, at, count, load) };
+            acc.for_each(
+                #[inline(always)]
+                |i, v| {
+                    if size_of::<R>() == size_of::<V>() {
+                        v.store_first(out, count);
+                    } else {
+                        v.store(out.add(i * V::LANES));
+                    }
+                },
+            );
         }
-        acc.for_each(|i, v| unsafe {
-            if size_of::<R>() == size_of::<V>() {
-                v.store_first(self.out.add(at), count);
-            } else {
-                v.store(self.out.add(at + i * V::LANES));
-            }
-        });
     }
 
     /// # Safety
     /// As [`Machine::block`].
     #[inline(always)]
-    unsafe fn step<V: Vector, R: Registers<V>>(
-        &mut self,
-        step: Step,
-        acc: R,
-        at: usize,
-        count: usize,
-        load: impl Fn(*const f32, usize) -> V + Copy,
-    ) -> R {
+    unsafe fn step<V: Vector, R: Registers<V>>(&mut self, step: Step, acc: R, at: usize, count: usize) -> R {
         match step {
             Step::Save(slot) => {
                 let to = self.slots.0[slot].as_mut_ptr().cast::<f32>();
                 // SAFETY: a block has at most as many elements as a slot.
-                acc.for_each(|i, v| unsafe { v.store(to.add(i * V::LANES)) });
+                acc.for_each(
+                    #[inline(always)]
+                    |i, v| unsafe { v.store(to.add(i * V::LANES)) },
+                );
                 acc
             }
             Step::Unary(function) => self.unary::<V, R>(function, acc),
             Step::Select(yes, no) => {
                 let (yes, no) = (self.source(yes, at), self.source(no, at));
-                acc.map(|i, x| V::select(x.equal(V::splat(0.0)), no.lane(i, load), yes.lane(i, load)))
+                acc.map(
+                    #[inline(always)]
+                    |i, x: V| V::select(x.equal(V::splat(0.0)), no.lane::<V, R>(i, count), yes.lane::<V, R>(i, count)),
+                )
             }
-            Step::Lanes(function, y) => self.lanes(acc, self.source(y, at), count, load, function),
-            Step::LanesReversed(function, y) => self.lanes(acc, self.source(y, at), count, load, |x, y| function(y, x)),
-            Step::Join(join, y) => self.join(join, acc, self.source(y, at), load),
+            Step::Lanes(function, y) => self.lanes(acc, self.source(y, at), count, function),
+            Step::LanesReversed(function, y) => self.lanes(acc, self.source(y, at), count, |x, y| function(y, x)),
+            Step::Join(join, y) => self.join(join, acc, self.source(y, at), count),
         }
     }
 
     /// `acc = function(acc, y)`
     #[inline(always)]
-    fn join<V: Vector, R: Registers<V>>(
-        &self,
-        function: Join,
-        acc: R,
-        y: Source,
-        load: impl Fn(*const f32, usize) -> V + Copy,
-    ) -> R {
+    fn join<V: Vector, R: Registers<V>>(&self, function: Join, acc: R, y: Source, count: usize) -> R {
         macro_rules! each {
-            ($function:expr) => {
+            (|$x:ident, $y:ident| $function:expr) => {
                 match y {
-                    Source::Lanes(from) => acc.map(|i, x| $function(x, load(from, i))),
+                    // SAFETY: an operand that advances has the block's elements.
+                    Source::Lanes(from) => acc.map(
+                        #[inline(always)]
+                        |i, $x: V| {
+                            let $y = unsafe { load::<V, R>(from, i, count) };
+                            $function
+                        },
+                    ),
                     Source::One(from) => {
                         // SAFETY: an operand that repeats has one element.
-                        let y = V::splat(unsafe { *from });
-                        acc.map(|_, x| $function(x, y))
+                        let $y = V::splat(unsafe { *from });
+                        acc.map(
+                            #[inline(always)]
+                            |_, $x: V| $function,
+                        )
                     }
                 }
             };
         }
         match function {
-            Join::Load => each!(|_, y| y),
+            Join::Load => each!(|_x, y| y),
             Join::Add => each!(|x, y| x + y),
             Join::Sub => each!(|x, y| x - y),
             Join::SubFrom => each!(|x, y| y - x),
             Join::Mul => each!(|x, y| x * y),
             Join::Div => each!(|x, y| x / y),
             Join::DivInto => each!(|x, y| y / x),
-            Join::Min => each!(min),
-            Join::Max => each!(max),
-            Join::PRelu => each!(|x: V, y| V::select(x.less(V::splat(0.0)), x * y, x)),
-            Join::Equal => each!(|x: V, y| truth::<V>(x.equal(y))),
-            Join::Less => each!(|x: V, y| truth::<V>(x.less(y))),
-            Join::LessOrEqual => each!(|x: V, y| truth::<V>(x.less_or_equal(y))),
-            Join::Greater => each!(|x, y: V| truth::<V>(y.less(x))),
-            Join::GreaterOrEqual => each!(|x, y: V| truth::<V>(y.less_or_equal(x))),
+            Join::Min => each!(|x, y| min(x, y)),
+            Join::Max => each!(|x, y| max(x, y)),
+            Join::PRelu => each!(|x, y| V::select(x.less(V::splat(0.0)), x * y, x)),
+            Join::Equal => each!(|x, y| truth::<V>(x.equal(y))),
+            Join::Less => each!(|x, y| truth::<V>(x.less(y))),
+            Join::LessOrEqual => each!(|x, y| truth::<V>(x.less_or_equal(y))),
+            Join::Greater => each!(|x, y| truth::<V>(y.less(x))),
+            Join::GreaterOrEqual => each!(|x, y| truth::<V>(y.less_or_equal(x))),
             Join::And => each!(|x, y| logic(x, y, |x, y| x * y)),
             Join::Or => each!(|x, y| logic(x, y, V::greater)),
-            Join::Xor => each!(|x, y| logic(x, y, |x: V, y| (x - y).abs())),
+            Join::Xor => each!(|x, y| logic(x, y, |x, y| (x - y).abs())),
         }
     }
 
@@ -254,23 +259,32 @@ impl Machine<'_> {
     /// The functions that are short or frequent in registers, the others through memory.
     #[inline(always)]
     fn unary<V: Vector, R: Registers<V>>(&self, function: Unary, acc: R) -> R {
+        // A closure has the instruction set's features only where it is inlined.
+        macro_rules! each {
+            (|$x:ident| $function:expr) => {
+                acc.map(
+                    #[inline(always)]
+                    |_, $x: V| $function,
+                )
+            };
+        }
         match function {
-            Unary::Abs => acc.map(|_, x| x.abs()),
-            Unary::Neg => acc.map(|_, x| x.neg()),
-            Unary::Sqrt => acc.map(|_, x| x.sqrt()),
-            Unary::Reciprocal => acc.map(|_, x| V::splat(1.0) / x),
-            Unary::Square => acc.map(|_, x| x * x),
-            Unary::Relu => acc.map(|_, x| relu(x)),
-            Unary::LeakyRelu { alpha } => acc.map(|_, x| leaky_relu(x, alpha)),
-            Unary::Clip { min, max } => acc.map(|_, x| clip(x, min, max)),
-            Unary::HardSwish => acc.map(|_, x| math::hard_swish(x)),
-            Unary::HardSigmoid { alpha, beta } => acc.map(|_, x| math::hard_sigmoid(x, alpha, beta)),
-            Unary::Exp => acc.map(|_, x| math::exp(x)),
-            Unary::Sigmoid => acc.map(|_, x| math::sigmoid(x)),
-            Unary::Tanh => acc.map(|_, x| math::tanh(x)),
-            Unary::Erf => acc.map(|_, x| math::erf(x)),
-            Unary::Gelu => acc.map(|_, x| math::gelu(x)),
-            Unary::Swish { alpha: 1.0 } => acc.map(|_, x| x * math::sigmoid(x)),
+            Unary::Abs => each!(|x| x.abs()),
+            Unary::Neg => each!(|x| x.neg()),
+            Unary::Sqrt => each!(|x| x.sqrt()),
+            Unary::Reciprocal => each!(|x| V::splat(1.0) / x),
+            Unary::Square => each!(|x| x * x),
+            Unary::Relu => each!(|x| relu(x)),
+            Unary::LeakyRelu { alpha } => each!(|x| leaky_relu(x, alpha)),
+            Unary::Clip { min, max } => each!(|x| clip(x, min, max)),
+            Unary::HardSwish => each!(|x| math::hard_swish(x)),
+            Unary::HardSigmoid { alpha, beta } => each!(|x| math::hard_sigmoid(x, alpha, beta)),
+            Unary::Exp => each!(|x| math::exp(x)),
+            Unary::Sigmoid => each!(|x| math::sigmoid(x)),
+            Unary::Tanh => each!(|x| math::tanh(x)),
+            Unary::Erf => each!(|x| math::erf(x)),
+            Unary::Gelu => each!(|x| math::gelu(x)),
+            Unary::Swish { alpha: 1.0 } => each!(|x| x * math::sigmoid(x)),
             _ => self.through_memory(acc, |values| unary_in_place(self.isa, function, values)),
         }
     }
@@ -280,10 +294,16 @@ impl Machine<'_> {
         let mut values = [0.0; BLOCK];
         let at = |i: usize| i * V::LANES;
         // SAFETY: a block has at most `BLOCK` elements.
-        acc.for_each(|i, v| unsafe { v.store(values.as_mut_ptr().add(at(i))) });
+        acc.for_each(
+            #[inline(always)]
+            |i, v| unsafe { v.store(values.as_mut_ptr().add(at(i))) },
+        );
         rewrite(&mut values[..size_of::<R>() / size_of::<f32>()]);
         // SAFETY: as above.
-        R::build(|i| unsafe { V::load(values.as_ptr().add(at(i))) })
+        R::build(
+            #[inline(always)]
+            |i| unsafe { V::load(values.as_ptr().add(at(i))) },
+        )
     }
 
     #[inline(always)]
@@ -292,13 +312,18 @@ impl Machine<'_> {
         acc: R,
         y: Source,
         count: usize,
-        load: impl Fn(*const f32, usize) -> V + Copy,
         function: impl Fn(f32, f32) -> f32,
     ) -> R {
-        let operand = R::build(|i| y.lane(i, load));
+        let operand = R::build(
+            #[inline(always)]
+            |i| y.lane::<V, R>(i, count),
+        );
         let mut other = [0.0; BLOCK];
         // SAFETY: a block has at most `BLOCK` elements.
-        operand.for_each(|i, v| unsafe { v.store(other.as_mut_ptr().add(i * V::LANES)) });
+        operand.for_each(
+            #[inline(always)]
+            |i, v| unsafe { v.store(other.as_mut_ptr().add(i * V::LANES)) },
+        );
         self.through_memory(acc, |values| {
             values.iter_mut().zip(&other).take(count).for_each(|(x, &y)| *x = function(*x, y));
         })
@@ -313,11 +338,29 @@ enum Source {
 
 impl Source {
     #[inline(always)]
-    fn lane<V: Vector>(self, i: usize, load: impl Fn(*const f32, usize) -> V) -> V {
-        match self {
-            Source::Lanes(from) => load(from, i),
-            // SAFETY: an operand that repeats has one element.
-            Source::One(from) => V::splat(unsafe { *from }),
+    fn lane<V: Vector, R: Registers<V>>(self, i: usize, count: usize) -> V {
+        // SAFETY: an operand that advances has the block's elements, one that repeats has one.
+        unsafe {
+            match self {
+                Source::Lanes(from) => load::<V, R>(from, i, count),
+                Source::One(from) => V::splat(*from),
+            }
+        }
+    }
+}
+
+/// Vector `i` of a block of `count` elements.
+///
+/// # Safety
+/// `count` elements can be read at `from`.
+#[inline(always)]
+unsafe fn load<V: Vector, R: Registers<V>>(from: *const f32, i: usize, count: usize) -> V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if size_of::<R>() == size_of::<V>() {
+            V::load_first(from, count)
+        } else {
+            V::load(from.wrapping_add(i * V::LANES))
         }
     }
 }

@@ -24,8 +24,10 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
 }
 
 /// Makes `apply` from a table: functions of vectors, and methods of `f64` that are called lane by lane.
+///
+/// A closure has the instruction set's features only where it is inlined.
 macro_rules! functions {
-    (vectors { $($vectors:pat => $function:expr;)* } lanes { $($lanes:pat => $method:ident;)* }) => {
+    (vectors { $($vectors:pat => |$x:ident| $function:expr;)* } lanes { $($lanes:pat => $method:ident;)* }) => {
         /// # Safety
         /// As [`map`].
         #[inline(always)]
@@ -33,7 +35,7 @@ macro_rules! functions {
             // SAFETY: the caller's promise.
             unsafe {
                 match function {
-                    $($vectors => map::<V>(len, x, out, $function),)*
+                    $($vectors => map::<V>(len, x, out, #[inline(always)] |$x: V| $function),)*
                     $($lanes => map::<f32>(len, x, out, |x| f64::from(x).$method() as f32),)*
                 }
             }
@@ -43,42 +45,42 @@ macro_rules! functions {
 
 functions! {
     vectors {
-        Unary::Abs => |x: V| x.abs();
-        Unary::Neg => |x: V| x.neg();
-        Unary::Sign => sign::<V>;
-        Unary::Ceil => |x: V| x.ceil();
-        Unary::Floor => |x: V| x.floor();
-        Unary::Round => |x: V| x.round();
-        Unary::Sqrt => |x: V| x.sqrt();
-        Unary::Reciprocal => |x: V| V::splat(1.0) / x;
-        Unary::Square => |x: V| x * x;
-        Unary::Exp => math::exp::<V>;
-        Unary::Log => math::log::<V>;
-        Unary::Sin => math::sin::<V>;
-        Unary::Cos => math::cos::<V>;
-        Unary::Tanh => math::tanh::<V>;
-        Unary::Erf => math::erf::<V>;
-        Unary::Sigmoid => math::sigmoid::<V>;
-        Unary::Relu => relu::<V>;
-        Unary::Softplus => math::softplus::<V>;
-        Unary::Softsign => |x: V| x / (V::splat(1.0) + x.abs());
-        Unary::HardSwish => math::hard_swish::<V>;
-        Unary::Mish => math::mish::<V>;
-        Unary::Gelu => math::gelu::<V>;
-        Unary::GeluTanh => math::gelu_tanh::<V>;
-        Unary::Swish { alpha } => |x: V| math::swish(x, alpha);
-        Unary::LeakyRelu { alpha } => |x: V| leaky_relu(x, alpha);
-        Unary::Elu { alpha } => |x: V| math::elu(x, alpha);
-        Unary::Selu { alpha, gamma } => |x: V| math::elu(x, alpha) * V::splat(gamma);
-        Unary::Celu { alpha } => |x: V| celu(x, alpha);
-        Unary::HardSigmoid { alpha, beta } => |x: V| math::hard_sigmoid(x, alpha, beta);
-        Unary::ThresholdedRelu { alpha } => |x: V| V::select(V::splat(alpha).less(x), x, V::splat(0.0));
-        Unary::Shrink { bias, lambd } => |x: V| shrink(x, bias, lambd);
-        Unary::Clip { min, max } => |x: V| clip(x, min, max);
-        Unary::IsNaN => |x: V| truth::<V>(x.is_nan());
-        Unary::IsInf { negative, positive } => |x: V| V::select(x.less(V::splat(0.0)), infinite(x, negative), infinite(x, positive));
-        Unary::Not => |x: V| truth::<V>(x.equal(V::splat(0.0)));
-        Unary::BitwiseNot => |x: V| V::splat(-1.0) - x;
+        Unary::Abs => |x| x.abs();
+        Unary::Neg => |x| x.neg();
+        Unary::Sign => |x| sign(x);
+        Unary::Ceil => |x| x.ceil();
+        Unary::Floor => |x| x.floor();
+        Unary::Round => |x| x.round();
+        Unary::Sqrt => |x| x.sqrt();
+        Unary::Reciprocal => |x| V::splat(1.0) / x;
+        Unary::Square => |x| x * x;
+        Unary::Exp => |x| math::exp(x);
+        Unary::Log => |x| math::log(x);
+        Unary::Sin => |x| math::sin(x);
+        Unary::Cos => |x| math::cos(x);
+        Unary::Tanh => |x| math::tanh(x);
+        Unary::Erf => |x| math::erf(x);
+        Unary::Sigmoid => |x| math::sigmoid(x);
+        Unary::Relu => |x| relu(x);
+        Unary::Softplus => |x| math::softplus(x);
+        Unary::Softsign => |x| x / (V::splat(1.0) + x.abs());
+        Unary::HardSwish => |x| math::hard_swish(x);
+        Unary::Mish => |x| math::mish(x);
+        Unary::Gelu => |x| math::gelu(x);
+        Unary::GeluTanh => |x| math::gelu_tanh(x);
+        Unary::Swish { alpha } => |x| math::swish(x, alpha);
+        Unary::LeakyRelu { alpha } => |x| leaky_relu(x, alpha);
+        Unary::Elu { alpha } => |x| math::elu(x, alpha);
+        Unary::Selu { alpha, gamma } => |x| math::elu(x, alpha) * V::splat(gamma);
+        Unary::Celu { alpha } => |x| celu(x, alpha);
+        Unary::HardSigmoid { alpha, beta } => |x| math::hard_sigmoid(x, alpha, beta);
+        Unary::ThresholdedRelu { alpha } => |x| V::select(V::splat(alpha).less(x), x, V::splat(0.0));
+        Unary::Shrink { bias, lambd } => |x| shrink(x, bias, lambd);
+        Unary::Clip { min, max } => |x| clip(x, min, max);
+        Unary::IsNaN => |x| truth::<V>(x.is_nan());
+        Unary::IsInf { negative, positive } => |x| V::select(x.less(V::splat(0.0)), infinite(x, negative), infinite(x, positive));
+        Unary::Not => |x| truth::<V>(x.equal(V::splat(0.0)));
+        Unary::BitwiseNot => |x| V::splat(-1.0) - x;
     }
     lanes {
         Unary::Tan => tan;
