@@ -142,6 +142,31 @@ impl<V: Copy> Registers<V> for [V; 1] {
     }
 }
 
+/// `$acc` with `$function` of every vector and that of the operand `$source`. A closure has the instruction set's features
+/// only where it is inlined.
+macro_rules! each_pair {
+    ($acc:ident, $source:ident, $count:ident, |$x:ident, $y:ident| $function:expr) => {
+        match $source {
+            // SAFETY: an operand that advances has the block's elements.
+            Source::Lanes(from) => $acc.map(
+                #[inline(always)]
+                |i, $x: V| {
+                    let $y = unsafe { load::<V, R>(from, i, $count) };
+                    $function
+                },
+            ),
+            Source::One(from) => {
+                // SAFETY: an operand that repeats has one element.
+                let $y = V::splat(unsafe { *from });
+                $acc.map(
+                    #[inline(always)]
+                    |_, $x: V| $function,
+                )
+            }
+        }
+    };
+}
+
 impl Machine<'_> {
     /// Runs the program on elements `at .. at + count`: a full block of registers, or up to one vector.
     ///
@@ -202,48 +227,26 @@ impl Machine<'_> {
 
     /// `acc = function(acc, y)`
     #[inline(always)]
-    fn join<V: Vector, R: Registers<V>>(&self, function: Join, acc: R, y: Source, count: usize) -> R {
-        macro_rules! each {
-            (|$x:ident, $y:ident| $function:expr) => {
-                match y {
-                    // SAFETY: an operand that advances has the block's elements.
-                    Source::Lanes(from) => acc.map(
-                        #[inline(always)]
-                        |i, $x: V| {
-                            let $y = unsafe { load::<V, R>(from, i, count) };
-                            $function
-                        },
-                    ),
-                    Source::One(from) => {
-                        // SAFETY: an operand that repeats has one element.
-                        let $y = V::splat(unsafe { *from });
-                        acc.map(
-                            #[inline(always)]
-                            |_, $x: V| $function,
-                        )
-                    }
-                }
-            };
-        }
+    fn join<V: Vector, R: Registers<V>>(&self, function: Join, acc: R, source: Source, count: usize) -> R {
         match function {
-            Join::Load => each!(|_x, y| y),
-            Join::Add => each!(|x, y| x + y),
-            Join::Sub => each!(|x, y| x - y),
-            Join::SubFrom => each!(|x, y| y - x),
-            Join::Mul => each!(|x, y| x * y),
-            Join::Div => each!(|x, y| x / y),
-            Join::DivInto => each!(|x, y| y / x),
-            Join::Min => each!(|x, y| min(x, y)),
-            Join::Max => each!(|x, y| max(x, y)),
-            Join::PRelu => each!(|x, y| V::select(x.less(V::splat(0.0)), x * y, x)),
-            Join::Equal => each!(|x, y| truth::<V>(x.equal(y))),
-            Join::Less => each!(|x, y| truth::<V>(x.less(y))),
-            Join::LessOrEqual => each!(|x, y| truth::<V>(x.less_or_equal(y))),
-            Join::Greater => each!(|x, y| truth::<V>(y.less(x))),
-            Join::GreaterOrEqual => each!(|x, y| truth::<V>(y.less_or_equal(x))),
-            Join::And => each!(|x, y| logic(x, y, |x, y| x * y)),
-            Join::Or => each!(|x, y| logic(x, y, V::greater)),
-            Join::Xor => each!(|x, y| logic(x, y, |x, y| (x - y).abs())),
+            Join::Load => each_pair!(acc, source, count, |_x, y| y),
+            Join::Add => each_pair!(acc, source, count, |x, y| x + y),
+            Join::Sub => each_pair!(acc, source, count, |x, y| x - y),
+            Join::SubFrom => each_pair!(acc, source, count, |x, y| y - x),
+            Join::Mul => each_pair!(acc, source, count, |x, y| x * y),
+            Join::Div => each_pair!(acc, source, count, |x, y| x / y),
+            Join::DivInto => each_pair!(acc, source, count, |x, y| y / x),
+            Join::Min => each_pair!(acc, source, count, |x, y| min(x, y)),
+            Join::Max => each_pair!(acc, source, count, |x, y| max(x, y)),
+            Join::PRelu => each_pair!(acc, source, count, |x, y| V::select(x.less(V::splat(0.0)), x * y, x)),
+            Join::Equal => each_pair!(acc, source, count, |x, y| truth::<V>(x.equal(y))),
+            Join::Less => each_pair!(acc, source, count, |x, y| truth::<V>(x.less(y))),
+            Join::LessOrEqual => each_pair!(acc, source, count, |x, y| truth::<V>(x.less_or_equal(y))),
+            Join::Greater => each_pair!(acc, source, count, |x, y| truth::<V>(y.less(x))),
+            Join::GreaterOrEqual => each_pair!(acc, source, count, |x, y| truth::<V>(y.less_or_equal(x))),
+            Join::And => each_pair!(acc, source, count, |x, y| logic(x, y, |x, y| x * y)),
+            Join::Or => each_pair!(acc, source, count, |x, y| logic(x, y, V::greater)),
+            Join::Xor => each_pair!(acc, source, count, |x, y| logic(x, y, |x, y| (x - y).abs())),
         }
     }
 
