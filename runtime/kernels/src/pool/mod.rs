@@ -80,12 +80,16 @@ trait Rule: Copy + Sync {
     const START: Self::Partial;
     fn lift(self, x: Self::Element) -> Self::Partial;
     fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
-    /// The result of a window with `count` elements.
-    fn finish(self, total: Self::Partial, count: f32) -> Self::Element;
+    /// The factor of the weight that stands for `count` rows or columns.
+    fn weight(self, count: f32) -> f32 {
+        count
+    }
+    /// The result of a window, whose weight is that of its rows times that of its columns.
+    fn finish(self, total: Self::Partial, weight: f32) -> Self::Element;
 }
 
 struct Max<T>(std::marker::PhantomData<T>);
-struct Average<T>(std::marker::PhantomData<T>);
+struct Average<T>(bool, std::marker::PhantomData<T>);
 struct Norm<T>(f64, std::marker::PhantomData<T>);
 
 macro_rules! copy {
@@ -135,9 +139,22 @@ impl<T: Averaged> Rule for Average<T> {
     fn join(a: T::Sum, b: T::Sum) -> T::Sum {
         a + b
     }
+    /// The reciprocal where it is exact: a product takes less time than a quotient.
     #[inline(always)]
-    fn finish(self, total: T::Sum, count: f32) -> T {
-        T::mean(total, count)
+    fn weight(self, count: f32) -> f32 {
+        if self.0 {
+            1.0 / count
+        } else {
+            count
+        }
+    }
+    #[inline(always)]
+    fn finish(self, total: T::Sum, weight: f32) -> T {
+        if self.0 {
+            T::narrow(total * T::Sum::from_f64(f64::from(weight)))
+        } else {
+            T::mean(total, weight)
+        }
     }
 }
 
@@ -182,7 +199,8 @@ pub fn max<T: Ordered>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2
 /// # Panics
 /// The lengths do not fit the windows.
 pub fn average<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], by: Divisor, y: &mut [T]) {
-    pool(Average(std::marker::PhantomData), isa, threads, x, windows, by, y);
+    let is_power = windows.iter().all(|window| window.is_closed() && window.kernel.is_power_of_two());
+    pool(Average(is_power, std::marker::PhantomData), isa, threads, x, windows, by, y);
 }
 
 /// `(Σ |x|ᵖ)^(1/p)` of every window of `x [P, H, W]`, in `y`.
@@ -218,7 +236,7 @@ fn pool<R: Rule>(
     let is_closed = rows.is_closed() && columns.is_closed();
     let together = if is_closed { LINE.div_ceil(columns.input) } else { 1 };
     let row_spans = spans(&rows, by);
-    let counts: Vec<f32> = spans(&columns.repeated(together), by).iter().map(|span| span.count).collect();
+    let counts: Vec<f32> = spans(&columns.repeated(together), by).iter().map(|span| rule.weight(span.count)).collect();
     let rows_of_task = (TASK / (columns.input.max(columns.output) * rows.kernel)).max(1);
     threads.for_each_chunk(y, rows_of_task * columns.output, |task, y| {
         pool_rows(isa, rule, x, [&rows, &columns], together, &row_spans, &counts, task * rows_of_task, y);
@@ -248,7 +266,7 @@ per_isa! {
                 let x = &x[row / rows.output * rows.input * columns.input..][..rows.input * columns.input];
                 let span = spans[row % rows.output];
                 reduce_row(rule, x, [span.taps, span.from, rows.dilation], line);
-                count = span.count;
+                count = rule.weight(span.count);
                 row += 1;
             }
             reduce_line(rule, &line, &wide, count, counts, y);
