@@ -1,6 +1,7 @@
 """ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
 
 from compiler.lower import (  # noqa: F401  (a family registers its lowerings when it is imported)
+    attention,
     binary,
     cast,
     col2im,

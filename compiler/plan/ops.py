@@ -35,6 +35,52 @@ ArgReduction: TypeAlias = Literal["ArgMax", "ArgMin"]
 
 
 @dataclass(frozen=True)
+class Attention(Op):
+    """`Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike
+    with kv_heads heads, each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads,
+    L, S]`, added, or chosen where bool; its last dimension may be shorter than S: later keys are not seen; past
+    key and past value (optional) `[N, kv_heads, P, D]` come before K and V; nonpad (optional) int64 `[N]`, the
+    number of keys that are seen. Y as Q; present key and value (optional) `[N, kv_heads, S, D]`; scores
+    (optional) `[N, heads, L, S]`.
+    """
+
+    guard: AttentionGuard
+    """Which weights are 0 though softmax does not say so."""
+
+    is_causal: bool
+    """Whether a query sees no key after its position."""
+
+    scores: AttentionScores
+    """What the output of scores holds."""
+
+    heads: int | None = None
+    """The heads of Q; null where Q has a dimension for them."""
+
+    kv_heads: int | None = None
+    """The heads of K and V; null where they have a dimension for them."""
+
+    left_window: int | None = None
+    """How many keys before its position a query sees; null for all."""
+
+    right_window: int | None = None
+    """How many keys after its position a query sees; null for all."""
+
+    scale: float | None = None
+    """The factor of the products; null for `1 / √D`."""
+
+    softcap: float | None = None
+    """`c · tanh(score / c)` for a cap c; null for none."""
+
+
+AttentionGuard: TypeAlias = Literal["Unseeing", "Nothing", "Undefined"]
+"""Which weights of [`Attention`] are 0 though softmax does not say so."""
+
+
+AttentionScores: TypeAlias = Literal["Product", "Capped", "Masked", "Softmax"]
+"""Which scores the fourth output of [`Attention`] holds."""
+
+
+@dataclass(frozen=True)
 class AveragePool(Op):
     """The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of
     the sizes.
@@ -1203,6 +1249,22 @@ class RoiAlign(Op):
 
     width: int
     """The width of the result."""
+
+
+@dataclass(frozen=True)
+class RotaryEmbedding(Op):
+    """Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`, `y₂
+    = sin · x₁ + cos · x₂`.
+    """
+
+    interleaved: bool
+    """Whether a pair is two neighbours, and not elements i and i + R / 2."""
+
+    heads: int | None = None
+    """The heads; null where X has a dimension for them."""
+
+    rotary_dim: int | None = None
+    """R; null for all of a vector."""
 
 
 Round: TypeAlias = Literal["Up", "Down", "Nearest"]

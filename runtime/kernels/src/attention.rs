@@ -67,8 +67,19 @@ pub enum Stage {
     Softmax,
 }
 
+/// Which weights are 0 though softmax does not say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Those of a query to which the masks leave no key.
+    Unseeing,
+    /// None: a query that sees no key gives NaN.
+    Nothing,
+    /// All that would be NaN.
+    Undefined,
+}
+
 /// An attention.
-pub struct Attention<'a, R> {
+pub struct Problem<'a, R> {
     /// The sizes.
     pub dims: Dims,
     /// Queries of `depth` elements.
@@ -85,6 +96,8 @@ pub struct Attention<'a, R> {
     pub mask: Mask<'a, R>,
     /// The keys that query `i` of batch `b` sees; the mask holds an element for each of them.
     pub visible: &'a (dyn Fn(usize, usize) -> Range<usize> + Sync),
+    /// Which weights are 0 though softmax does not say so.
+    pub guard: Guard,
 }
 
 /// Types that attention is computed in.
@@ -131,14 +144,14 @@ const FEW: usize = 4;
 const TILE: usize = 1 << 15;
 
 /// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` where they are
-/// wanted. A query that sees no key gives 0.
+/// wanted.
 ///
 /// # Panics
 /// The slices are too short for the sizes.
 pub fn attention<R: Attends>(
     isa: Isa,
     threads: &Threads,
-    problem: &Attention<R>,
+    problem: &Problem<R>,
     out: &mut [R],
     scores: Option<(Stage, &mut [R])>,
 ) {
@@ -173,7 +186,7 @@ struct Packed {
     values: PackedB,
 }
 
-impl<R: Attends> Attention<'_, R> {
+impl<R: Attends> Problem<'_, R> {
     /// The keys and values of every batch and head, packed; nothing where that does not pay.
     fn pack(&self, isa: Isa, threads: &Threads) -> Vec<Packed> {
         let Dims { batch, kv_heads, heads, queries, keys, depth, width } = self.dims;
@@ -201,7 +214,7 @@ impl<'a, R: Copy> Vectors<'a, R> {
 
 /// One head of one batch.
 struct Head<'a, R> {
-    problem: &'a Attention<'a, R>,
+    problem: &'a Problem<'a, R>,
     isa: Isa,
     batch: usize,
     head: usize,
@@ -277,16 +290,24 @@ impl<R: Attends> Head<'_, R> {
         row[seen.end..].fill(R::NEG_INFINITY);
         let counts = self.mask_row(i, &seen, row);
         show(Stage::Masked, row);
-        row[..seen.start].fill(R::ZERO);
-        row[seen.end..].fill(R::ZERO);
-        let row_seen = &mut row[seen];
-        if counts {
-            let n = row_seen.len();
-            softmax(Form::Softmax, self.isa, &Threads::serial(), Rewrite::in_place(row_seen), [1, n, 1]);
-        } else {
-            row_seen.fill(R::ZERO);
-        }
+        self.weigh(counts, row, seen);
         show(Stage::Softmax, row);
+    }
+
+    /// Softmax of the scores that are seen, and what the guard makes of it.
+    fn weigh(&self, counts: bool, scores: &mut [R], seen: Range<usize>) {
+        let guard = self.problem.guard;
+        if !counts {
+            return scores.fill(if guard == Guard::Nothing { R::from_f64(f64::NAN) } else { R::ZERO });
+        }
+        scores[..seen.start].fill(R::ZERO);
+        scores[seen.end..].fill(R::ZERO);
+        let (scores, n) = (&mut scores[seen.clone()], seen.len());
+        softmax(Form::Softmax, self.isa, &Threads::serial(), Rewrite::in_place(scores), [1, n, 1]);
+        // One NaN among the scores makes every weight NaN.
+        if guard == Guard::Undefined && scores.first().is_some_and(|weight| weight.to_f64().is_nan()) {
+            scores.fill(R::ZERO);
+        }
     }
 
     /// The keys that query `i` sees, inside `0 .. keys`.
@@ -312,7 +333,7 @@ impl<R: Attends> Head<'_, R> {
             Mask::Chosen(mask) => {
                 let chosen = &mask.of(self.batch, self.head)[i * mask.row..][seen.clone()];
                 for (score, _) in row[seen.clone()].iter_mut().zip(chosen).filter(|(_, &chosen)| chosen == 0) {
-                    *score = R::NEG_INFINITY;
+                    *score += R::NEG_INFINITY;
                 }
                 chosen.iter().any(|&chosen| chosen != 0)
             }
@@ -410,7 +431,7 @@ mod tests {
             let mask = values(queries * keys, 7);
             for offset in [None, Some(0), Some(2)] {
                 let expected = plain(dims, [&q, &k, &v, &mask], offset);
-                let problem = Attention {
+                let problem = Problem {
                     dims,
                     q: along(&q, heads, queries, depth),
                     k: along(&k, kv_heads, keys, depth),
@@ -419,6 +440,7 @@ mod tests {
                     softcap: None,
                     mask: Mask::Added(Vectors { data: &mask, batch: 0, head: 0, row: keys }),
                     visible: &|_, i| 0..offset.map_or(keys, |offset| i + offset + 1),
+                    guard: Guard::Unseeing,
                 };
                 for isa in Isa::available() {
                     let mut y = vec![f32::NAN; expected.len()];
@@ -431,6 +453,34 @@ mod tests {
                     assert_eq!(serial, y, "{dims:?} {isa:?}: threads change a bit");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_guard_says_what_becomes_of_a_query_that_sees_no_key() {
+        let inf = f32::INFINITY;
+        let dims = Dims { batch: 1, heads: 1, kv_heads: 1, queries: 2, keys: 2, depth: 1, width: 1 };
+        // The first query is masked; a score of the second is infinite.
+        let (mask, queries) = ([-inf, -inf, 0.0, 0.0], [1.0, inf]);
+        for (guard, expected) in [
+            (Guard::Unseeing, [Some(0.0), None]),
+            (Guard::Nothing, [None, None]),
+            (Guard::Undefined, [Some(0.0), Some(0.0)]),
+        ] {
+            let problem = Problem {
+                dims,
+                q: along(&queries, 1, 2, 1),
+                k: along(&[1.0, 2.0], 1, 2, 1),
+                v: along(&[3.0, 4.0], 1, 2, 1),
+                scale: 1.0,
+                softcap: None,
+                mask: Mask::Added(Vectors { data: &mask, batch: 0, head: 0, row: 2 }),
+                visible: &|_, _| 0..2,
+                guard,
+            };
+            let mut y = [1.0; 2];
+            attention(Isa::get(), &Threads::serial(), &problem, &mut y, None);
+            assert_eq!(y.map(|y| Some(y).filter(|y| !y.is_nan())), expected, "{guard:?}");
         }
     }
 }

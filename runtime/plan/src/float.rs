@@ -92,6 +92,19 @@ pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     })
 }
 
+/// The elements in type `W`, from any dtype of numbers.
+///
+/// # Errors
+/// The tensor is not of numbers.
+pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
+    if array.dtype().is_float() {
+        return read_wide(array);
+    }
+    crate::dispatch!("a numeric input", array.dtype(), [i8, i16, i32, i64, u8, u16, u32, u64], T => {
+        Ok(array.read::<T>()?.iter().map(|v| W::from_f64(v.to_f64())).collect())
+    })
+}
+
 /// Input `i` with every element rewritten: where it stands when it dies here, else in a new tensor of its shape.
 ///
 /// # Errors

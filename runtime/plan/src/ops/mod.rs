@@ -45,6 +45,7 @@ macro_rules! ops {
 
 ops! {
     binary: Binary;
+    attention: Attention;
     cast: BitCast Cast;
     col2im: Col2Im;
     conditional: Clip Where;
@@ -77,6 +78,7 @@ ops! {
     reduce: Reduce;
     repeat: Expand Tile;
     resize: Interpolate;
+    rotary: RotaryEmbedding;
     scatter: ScatterElements ScatterNd TensorScatter;
     select: Compress NonZero Trilu Unique;
     sequence: ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence;

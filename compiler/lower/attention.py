@@ -1,0 +1,71 @@
+"""Attention, RotaryEmbedding."""
+
+from __future__ import annotations
+
+from compiler.graph import PLAN_DOMAIN
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+_SCORES: tuple[ops.AttentionScores, ...] = ("Product", "Capped", "Masked", "Softmax")
+_GUARDS: dict[str, ops.AttentionGuard] = {"nothing": "Nothing", "undefined": "Undefined"}
+
+
+@lowers("Attention", newest=25)
+@lowers("Attention", newest=1, domain=PLAN_DOMAIN)
+def attention(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`Attention`. All is computed in float32 or wider, whatever `softmax_precision` asks for.
+
+    That of `candle.plan` has an attribute more: `guard`, see `ops.AttentionGuard`.
+    """
+    node.dtype_attr("softmax_precision", None)
+    mode = node.int("qk_matmul_output_mode", 0)
+    if not 0 <= mode < len(_SCORES):
+        node.refuse("CC0202", f"Attention has no qk_matmul_output_mode {mode}")
+    heads, kv_heads = _heads(node)
+    softcap = node.float("softcap", 0.0)
+    op = ops.Attention(
+        is_causal=bool(node.int("is_causal", 0)),
+        scores=_SCORES[mode],
+        heads=heads,
+        kv_heads=kv_heads,
+        left_window=_window(node, "left_window_size"),
+        right_window=_window(node, "right_window_size"),
+        scale=node.float("scale", None),
+        softcap=softcap if softcap else None,
+        guard=_GUARDS[node.string("guard")] if node.domain else "Unseeing",
+    )
+    wanted = max((index + 1 for index in range(4) if node.uses_output(index)), default=1)
+    return build(op, node.input(0), node.input(1), node.input(2), *map(node.optional, range(3, 7)), outputs=wanted)
+
+
+def _heads(node: Node) -> tuple[int | None, int | None]:
+    """The attributes, which only inputs without a dimension of heads need."""
+    heads, kv_heads = node.int("q_num_heads", 0), node.int("kv_num_heads", 0)
+    rank = node.input(0).rank
+    if rank == 4 or (rank is None and not heads):
+        return None, None
+    if heads < 1 or kv_heads < 1:
+        node.refuse("CC0202", "Attention on inputs of three dimensions needs q_num_heads and kv_num_heads")
+    return heads, kv_heads
+
+
+def _window(node: Node, name: str) -> int | None:
+    size = node.int(name, -1) if node.version >= 25 else -1
+    if size < -1:
+        node.refuse("CC0202", f"{name} {size} is neither a size nor -1")
+    return None if size == -1 else size
+
+
+@lowers("RotaryEmbedding", newest=23)
+def rotary_embedding(node: Node, build: PlanBuilder) -> Value:
+    """`RotaryEmbedding`."""
+    x, heads = node.input(0), node.int("num_heads", 0)
+    folded = x.rank == 3 or (x.rank is None and heads > 0)
+    if folded and heads < 1:
+        node.refuse("CC0202", "RotaryEmbedding on an input of three dimensions needs num_heads")
+    op = ops.RotaryEmbedding(
+        interleaved=bool(node.int("interleaved", 0)),
+        heads=heads if folded else None,
+        rotary_dim=node.int("rotary_embedding_dim", 0) or None,
+    )
+    return build(op, x, node.input(1), node.input(2), node.optional(3))

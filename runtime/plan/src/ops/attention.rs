@@ -1,0 +1,512 @@
+//! Scaled dot-product attention.
+
+use std::ops::Range;
+
+use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Mask, Problem, Stage, Vectors};
+use candle_plan_kernels::buffer;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::reduce::Number;
+use half::{bf16, f16};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::float::{read_number, require_dtype, Float, FLOATS, NUMBERS};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{element_count, Array, Elements, Value};
+use crate::{bail, dispatch};
+
+/// Which scores the fourth output of [`Attention`] holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AttentionScores {
+    /// `Q · Kᵀ · scale`
+    Product,
+    /// After the soft cap.
+    Capped,
+    /// After the masks.
+    Masked,
+    /// After softmax.
+    Softmax,
+}
+
+/// Which weights of [`Attention`] are 0 though softmax does not say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AttentionGuard {
+    /// Those of a query to which the masks leave no key, as ONNX has it.
+    Unseeing,
+    /// None: a query that sees no key gives NaN.
+    Nothing,
+    /// All that would be NaN.
+    Undefined,
+}
+
+/// `Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike with kv_heads heads,
+/// each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads, L, S]`, added, or chosen where bool; its last
+/// dimension may be shorter than S: later keys are not seen; past key and past value (optional) `[N, kv_heads, P, D]` come before K
+/// and V; nonpad (optional) int64 `[N]`, the number of keys that are seen. Y as Q; present key and value (optional)
+/// `[N, kv_heads, S, D]`; scores (optional) `[N, heads, L, S]`.
+///
+/// Query i stands at position i + P, or, with nonpad, i + nonpad − L. All but the output is computed in `f32`, in `f64` for
+/// `f64`. Source: [ONNX Attention](https://onnx.ai/onnx/operators/onnx__Attention.html).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attention {
+    /// The heads of Q; null where Q has a dimension for them.
+    pub heads: Option<usize>,
+    /// The heads of K and V; null where they have a dimension for them.
+    pub kv_heads: Option<usize>,
+    /// The factor of the products; null for `1 / √D`.
+    pub scale: Option<f64>,
+    /// `c · tanh(score / c)` for a cap c; null for none.
+    pub softcap: Option<f64>,
+    /// Whether a query sees no key after its position.
+    pub is_causal: bool,
+    /// How many keys before its position a query sees; null for all.
+    pub left_window: Option<usize>,
+    /// How many keys after its position a query sees; null for all.
+    pub right_window: Option<usize>,
+    /// Which weights are 0 though softmax does not say so.
+    pub guard: AttentionGuard,
+    /// What the output of scores holds.
+    pub scores: AttentionScores,
+}
+
+impl Kernel for Attention {
+    fn arity(&self) -> Arity {
+        Arity { inputs: 3..=7, outputs: 1..=4 }
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let [q, k, v] = [inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?];
+        for (name, tensor, heads) in [("Q", q, self.heads), ("K", k, self.kv_heads), ("V", v, self.kv_heads)] {
+            let expected = if heads.is_some() { 3 } else { 4 };
+            if tensor.rank().is_some_and(|rank| rank != expected) {
+                bail!("{name} must have {expected} dimensions, found {}", Type::Tensor(tensor.clone()));
+            }
+        }
+        check_dtypes(inputs)?;
+        if inputs.optional(4).is_some() != inputs.optional(5).is_some() {
+            bail!("past key and past value are given together");
+        }
+        if inputs.optional(4).is_some() && inputs.optional(6).is_some() {
+            bail!("a past and nonpad_kv_seqlen do not go together");
+        }
+        let present = [k, v].map(|new| Type::ranked(new.dtype, 4));
+        let outputs = [self.output_type(q, v)].into_iter().chain(present).chain([Type::ranked(q.dtype, 4)]);
+        Ok(outputs.take(inputs.outputs).collect())
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let layout = self.layout(call)?;
+        dispatch!("Attention", call.tensor(0)?.dtype(), [f32, f64, f16, bf16], T => self.attend::<T>(call, &layout))
+    }
+}
+
+fn check_dtypes(inputs: &Types) -> Result<()> {
+    let [q, k, v] = [inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?].map(|tensor| tensor.dtype);
+    require_dtype("Q", q, &FLOATS)?;
+    require_dtype("K", k, &[q])?;
+    require_dtype("V", v, &FLOATS)?;
+    let masks = [&NUMBERS[..], &[DType::Bool]].concat();
+    let optional: [(usize, &str, &[DType]); 4] = [
+        (3, "the mask", &masks),
+        (4, "the past key", &[k]),
+        (5, "the past value", &[v]),
+        (6, "nonpad_kv_seqlen", &[DType::Int64]),
+    ];
+    for (i, name, allowed) in optional {
+        if let Some(given) = inputs.optional_tensor(i)? {
+            require_dtype(name, given.dtype, allowed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The distances from one batch, head and position to the next.
+type Strides = [usize; 3];
+
+/// The sizes of one run, and where the vectors stand.
+struct Layout {
+    dims: Dims,
+    q: Strides,
+    k: Strides,
+    v: Strides,
+    past: usize,
+}
+
+impl Attention {
+    fn output_type(&self, q: &TensorType, v: &TensorType) -> Type {
+        let width = v.rank().and_then(|rank| v.size(rank - 1));
+        let last = match (self.heads, self.kv_heads) {
+            (Some(heads), Some(kv_heads)) => width.and_then(|width| width.checked_div(kv_heads)?.checked_mul(heads)),
+            _ => width,
+        };
+        let shape = q.shape.clone().map(|mut shape| {
+            shape.pop();
+            shape.push(last.map(Dim::Size));
+            shape
+        });
+        Type::Tensor(TensorType { dtype: q.dtype, shape })
+    }
+
+    fn layout(&self, call: &Call) -> Result<Layout> {
+        let [q, k, v] = [call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.tensor(2)?.dims()];
+        let ([batch, heads, queries, depth], q_strides) = split(q, self.heads)?;
+        let ([k_batch, kv_heads, new, k_depth], k_strides) = split(k, self.kv_heads)?;
+        let ([v_batch, v_heads, values, width], v_strides) = split(v, self.kv_heads)?;
+        let fits = [k_batch, v_batch] == [batch, batch] && v_heads == kv_heads && values == new && k_depth == depth;
+        if !fits || heads.checked_rem(kv_heads).is_some_and(|rest| rest != 0) || (kv_heads == 0 && heads != 0) {
+            bail!("Q {q:?}, K {k:?} and V {v:?} do not fit one another");
+        }
+        let mut past = 0;
+        if let (Some(key), Some(value)) = (call.optional_tensor(4)?, call.optional_tensor(5)?) {
+            past = key.dims().get(2).copied().unwrap_or(0);
+            if key.dims() != [batch, kv_heads, past, depth] || value.dims() != [batch, kv_heads, past, width] {
+                bail!("a past of {:?} and {:?} does not fit K {k:?} and V {v:?}", key.dims(), value.dims());
+            }
+        }
+        let Some(keys) = new.checked_add(past) else { bail!("{new} and {past} keys are too many") };
+        let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
+        Ok(Layout { dims, q: q_strides, k: k_strides, v: v_strides, past })
+    }
+
+    fn attend<T: Float>(&self, call: &Call, layout: &Layout) -> Result<Vec<Value>>
+    where
+        T::Wide: Attends,
+    {
+        let (dims, joined) = (layout.dims, joined(call, layout)?);
+        let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
+        let (k, v, k_strides, v_strides) = match &joined {
+            Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
+            None => (call.tensor(1)?, call.tensor(2)?, layout.k, layout.v),
+        };
+        let [q, k, v] = [wide::<T::Wide>(call.tensor(0)?)?, wide::<T::Wide>(k)?, wide::<T::Wide>(v)?];
+        let [q, k, v]: [Elements<T::Wide>; 3] = [q.read()?, k.read()?, v.read()?];
+        let mask = call.optional_tensor(3)?.map(mask_elements::<T::Wide>).transpose()?;
+        let mask = MaskInput::new(mask.as_ref(), dims)?;
+        let nonpad = nonpad(call, dims.batch)?;
+        let problem = Problem {
+            dims,
+            q: vectors(&q, layout.q),
+            k: vectors(&k, k_strides),
+            v: vectors(&v, v_strides),
+            scale: Number::from_f64(self.scale.unwrap_or_else(|| 1.0 / (dims.depth as f64).sqrt())),
+            softcap: self.softcap.map(Number::from_f64),
+            mask: mask.as_kernel_mask(),
+            visible: &|batch, query| {
+                let seen = self.visible(layout, nonpad.as_ref().map(|nonpad| nonpad[batch]), query);
+                seen.start..seen.end.min(mask.keys)
+            },
+            guard: self.guard(),
+        };
+        let (y, scores) = self.compute(call, &problem)?;
+        let mut outputs = vec![self.fold_heads(T::narrow(y), dims)?.into()];
+        outputs.extend(joined.into_iter().flatten().map(Value::from));
+        if let Some(scores) = scores {
+            outputs.push(Array::new(T::narrow(scores), &[dims.batch, dims.heads, dims.queries, dims.keys])?.into());
+        }
+        Ok(outputs)
+    }
+
+    /// Y `[N, heads, L, D]`, and the scores where they are wanted.
+    fn compute<R: Attends>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
+        let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
+        let mut y = buffer::for_overwrite(element_count(&[batch, heads, queries, width])?);
+        let mut scores = None;
+        if call.outputs > 3 {
+            scores = Some(buffer::for_overwrite(element_count(&[batch, heads, queries, keys])?));
+        }
+        let stage = match self.scores {
+            AttentionScores::Product => Stage::Product,
+            AttentionScores::Capped => Stage::Capped,
+            AttentionScores::Masked => Stage::Masked,
+            AttentionScores::Softmax => Stage::Softmax,
+        };
+        let kept = scores.as_mut().map(|scores: &mut Vec<R>| (stage, &mut scores[..]));
+        attention(Isa::get(), call.threads, problem, &mut y, kept);
+        Ok((y, scores))
+    }
+
+    fn guard(&self) -> Guard {
+        match self.guard {
+            AttentionGuard::Unseeing => Guard::Unseeing,
+            AttentionGuard::Nothing => Guard::Nothing,
+            AttentionGuard::Undefined => Guard::Undefined,
+        }
+    }
+
+    /// The keys that a query sees, but for the mask.
+    fn visible(&self, layout: &Layout, nonpad: Option<i64>, query: usize) -> Range<usize> {
+        let Dims { queries, keys, .. } = layout.dims;
+        let offset = nonpad.map_or(layout.past as i128, |nonpad| i128::from(nonpad) - queries as i128);
+        let position = query as i128 + offset;
+        let after = self.is_causal.then_some(0).into_iter().chain(self.right_window).min();
+        let ends = [after.map(|after| position + after as i128 + 1), nonpad.map(i128::from)];
+        let end = ends.into_iter().flatten().fold(keys as i128, i128::min);
+        let start = self.left_window.map_or(0, |left| position - left as i128);
+        let inside = |at: i128| usize::try_from(at.max(0)).map_or(keys, |at| at.min(keys));
+        inside(start)..inside(end)
+    }
+
+    /// Y from `[N, heads, L, D]`: as it is, or as `[N, L, heads · D]`.
+    fn fold_heads<T: Element>(&self, y: Vec<T>, dims: Dims) -> Result<Array> {
+        let Dims { batch, heads, queries, width, .. } = dims;
+        if self.heads.is_none() {
+            return Array::new(y, &[batch, heads, queries, width]);
+        }
+        let mut folded = Vec::with_capacity(y.len());
+        for (b, l) in (0..batch).flat_map(|b| (0..queries).map(move |l| (b, l))) {
+            for h in 0..heads {
+                folded.extend_from_slice(&y[((b * heads + h) * queries + l) * width..][..width]);
+            }
+        }
+        Array::new(folded, &[batch, queries, heads * width])
+    }
+}
+
+/// `[batches, heads, positions, size of a vector]` of Q, K or V, and where the vectors stand.
+fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
+    match (dims, heads) {
+        (&[batch, heads, rows, size], None) => Ok(([batch, heads, rows, size], [heads * rows * size, rows * size, size])),
+        (&[batch, rows, hidden], Some(heads)) if hidden.checked_rem(heads) == Some(0) => {
+            let size = hidden / heads;
+            Ok(([batch, heads, rows, size], [rows * hidden, size, hidden]))
+        }
+        (_, None) => bail!("a tensor of 4 dimensions is expected, found {dims:?}"),
+        (_, Some(heads)) => bail!("{dims:?} does not hold {heads} heads"),
+    }
+}
+
+fn vectors<R>(data: &[R], [batch, head, row]: Strides) -> Vectors<'_, R> {
+    Vectors { data, batch, head, row }
+}
+
+/// The tensor in the type to compute in: itself, if it is of that type.
+fn wide<R: Real + Element>(array: &Array) -> Result<Array> {
+    if array.dtype() == R::DTYPE {
+        return Ok(array.clone());
+    }
+    Array::new(read_number::<R>(array)?, array.dims())
+}
+
+/// The mask in the type to compute in; one of booleans as it is.
+fn mask_elements<R: Real + Element>(mask: &Array) -> Result<Array> {
+    if mask.dtype() == DType::Bool {
+        return Ok(mask.clone());
+    }
+    wide::<R>(mask)
+}
+
+/// The number of keys that each batch sees.
+fn nonpad(call: &Call, batches: usize) -> Result<Option<Vec<i64>>> {
+    let Some(nonpad) = call.optional_tensor(6)? else { return Ok(None) };
+    if nonpad.dims() != [batches] {
+        bail!("nonpad_kv_seqlen has a number for each of {batches} batches, found {:?}", nonpad.dims());
+    }
+    Ok(Some(nonpad.to_i64()?))
+}
+
+/// All keys and all values, `[N, kv_heads, S, D]`, where there is a past, or where they are an output.
+fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
+    if call.optional(4).is_none() && call.outputs < 2 {
+        return Ok(None);
+    }
+    let Dims { batch, kv_heads, keys, depth, width, .. } = layout.dims;
+    let join = |past: usize, new: usize, strides: Strides, size: usize| {
+        let (past, new) = (call.optional_tensor(past)?, call.tensor(new)?);
+        dispatch!("Attention", new.dtype(), [f32, f64, f16, bf16], T => {
+            join::<T>(past, layout.past, new, strides, [batch, kv_heads, keys, size])
+        })
+    };
+    Ok(Some([join(4, 1, layout.k, depth)?, join(5, 2, layout.v, width)?]))
+}
+
+/// `old` vectors of the past of each head, then the new ones.
+fn join<T: Element>(past: Option<&Array>, old: usize, new: &Array, strides: Strides, dims: [usize; 4]) -> Result<Array> {
+    let [batch, heads, rows, size] = dims;
+    let mut joined = Vec::with_capacity(element_count(&dims)?);
+    let new = new.read::<T>()?;
+    let past = past.map(Array::read::<T>).transpose()?;
+    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
+        if let Some(past) = &past {
+            joined.extend_from_slice(&past[(b * heads + h) * old * size..][..old * size]);
+        }
+        for row in 0..rows - old {
+            joined.extend_from_slice(&new[b * strides[0] + h * strides[1] + row * strides[2]..][..size]);
+        }
+    }
+    Array::new(joined, &dims)
+}
+
+/// The mask, read.
+struct MaskInput<'a, R> {
+    elements: MaskElements<'a, R>,
+    strides: Strides,
+    /// The keys that the mask has an element for.
+    keys: usize,
+}
+
+enum MaskElements<'a, R> {
+    None,
+    Added(Elements<'a, R>),
+    Chosen(Elements<'a, u8>),
+}
+
+impl<'a, R: Attends + Element> MaskInput<'a, R> {
+    /// A mask of booleans, or in the type to compute in.
+    fn new(mask: Option<&'a Array>, dims: Dims) -> Result<MaskInput<'a, R>> {
+        let Some(mask) = mask else {
+            return Ok(MaskInput { elements: MaskElements::None, strides: [0; 3], keys: dims.keys });
+        };
+        let to = [dims.batch, dims.heads, dims.queries];
+        let refused = || format!("a mask of {:?} does not broadcast to {to:?} and {} keys", mask.dims(), dims.keys);
+        let Some((&keys, outer)) = mask.dims().split_last().filter(|(&keys, rest)| keys <= dims.keys && rest.len() <= 3)
+        else {
+            bail!("{}", refused());
+        };
+        let (mut strides, mut stride) = ([0; 3], keys);
+        for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
+            if dim != to[i] && dim != 1 {
+                bail!("{}", refused());
+            }
+            strides[i] = if dim == 1 { 0 } else { stride };
+            stride *= dim;
+        }
+        let elements = match mask.dtype() {
+            DType::Bool => MaskElements::Chosen(mask.bits()?),
+            _ => MaskElements::Added(mask.read()?),
+        };
+        Ok(MaskInput { elements, strides, keys })
+    }
+
+    fn as_kernel_mask(&self) -> Mask<'_, R> {
+        match &self.elements {
+            MaskElements::None => Mask::None,
+            MaskElements::Added(added) => Mask::Added(vectors(added, self.strides)),
+            MaskElements::Chosen(chosen) => Mask::Chosen(vectors(chosen, self.strides)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Bool;
+    use crate::float::read_wide;
+    use crate::testing::{run, run_outputs, tensor};
+
+    const PLAIN: Attention = Attention {
+        heads: None,
+        kv_heads: None,
+        scale: None,
+        softcap: None,
+        is_causal: false,
+        left_window: None,
+        right_window: None,
+        guard: AttentionGuard::Unseeing,
+        scores: AttentionScores::Product,
+    };
+
+    fn values(len: usize) -> Vec<f32> {
+        (0..len).map(|i| (i * 7919 % 101) as f32 / 50.0 - 1.0).collect()
+    }
+
+    fn floats(dims: &[usize]) -> Option<Value> {
+        Some(tensor(&values(dims.iter().product()), dims))
+    }
+
+    fn found(value: &Value) -> Vec<f32> {
+        value.tensor().and_then(read_wide).expect("floats")
+    }
+
+    #[test]
+    fn heads_may_be_folded_into_vectors() {
+        let folded = Attention { heads: Some(4), kv_heads: Some(2), ..PLAIN };
+        let (q, k) = (values(2 * 3 * 4 * 8), values(2 * 5 * 2 * 8));
+        // [N, L, heads, D] → [N, heads, L, D]
+        let unfold = |x: &[f32], rows: usize, heads: usize| -> Vec<f32> {
+            let at = |i: usize| {
+                let (n, h, l, d) = (i / (heads * rows * 8), i / (rows * 8) % heads, i / 8 % rows, i % 8);
+                x[((n * rows + l) * heads + h) * 8 + d]
+            };
+            (0..x.len()).map(at).collect()
+        };
+        let y = run(&folded, &[Some(tensor(&q, &[2, 3, 32])), Some(tensor(&k, &[2, 5, 16])), Some(tensor(&k, &[2, 5, 16]))]);
+        let q4 = Some(tensor(&unfold(&q, 3, 4), &[2, 4, 3, 8]));
+        let k4 = Some(tensor(&unfold(&k, 5, 2), &[2, 2, 5, 8]));
+        let y4 = run(&PLAIN, &[q4, k4.clone(), k4]);
+        assert_eq!(unfold(&found(&y.expect("runs")), 3, 4), found(&y4.expect("runs")));
+    }
+
+    #[test]
+    fn a_past_is_the_beginning_of_the_keys() {
+        let op = Attention { is_causal: true, ..PLAIN };
+        let all = values(2 * 5 * 4);
+        let part = |from: usize, to: usize| -> Vec<f32> {
+            (0..2).flat_map(|h| all[(h * 5 + from) * 4..(h * 5 + to) * 4].to_vec()).collect()
+        };
+        let (old, new) = (part(0, 3), part(3, 5));
+        let (old, new) = (Some(tensor(&old, &[1, 2, 3, 4])), Some(tensor(&new, &[1, 2, 2, 4])));
+        let inputs = [floats(&[1, 2, 2, 4]), new.clone(), new, None, old.clone(), old];
+        let with_past = run_outputs(&op, &inputs, 3).expect("runs");
+        assert_eq!(found(&with_past[1]), all);
+        assert_eq!(found(&with_past[2]), all);
+        let all = Some(tensor(&all, &[1, 2, 5, 4]));
+        let five = Some(tensor(&[5i64], &[1]));
+        let without = run(&op, &[floats(&[1, 2, 2, 4]), all.clone(), all, None, None, None, five]).expect("runs");
+        assert_eq!(found(&with_past[0]), found(&without));
+    }
+
+    #[test]
+    fn what_is_not_seen_does_not_count() {
+        let inf = f32::NEG_INFINITY;
+        let (t, f) = (Bool::from(true), Bool::from(false));
+        let added = Some(tensor(&[0.0, inf, 0.0, inf, inf, inf], &[2, 3]));
+        let chosen = Some(tensor(&[t, f, t, f, f, f], &[2, 3]));
+        let short = Some(tensor(&[0.0f32, 0.0], &[1, 2]));
+        let causal = Attention { is_causal: true, ..PLAIN };
+        let window = Attention { left_window: Some(0), right_window: Some(1), ..PLAIN };
+        let two = || Some(tensor(&[2i64], &[1]));
+        let one = || Some(tensor(&[1i64], &[1]));
+        for (op, mask, nonpad, seen) in [
+            (&PLAIN, None, None, [&[0, 1, 2][..], &[0, 1, 2]]),
+            (&PLAIN, added, None, [&[0, 2], &[]]),
+            (&PLAIN, chosen, None, [&[0, 2], &[]]),
+            (&PLAIN, short, None, [&[0, 1], &[0, 1]]),
+            (&PLAIN, None, two(), [&[0, 1], &[0, 1]]),
+            (&causal, None, None, [&[0], &[0, 1]]),
+            (&causal, None, one(), [&[], &[0]]),
+            (&window, None, None, [&[0, 1], &[1, 2]]),
+            (&window, None, two(), [&[0, 1], &[1]]),
+        ] {
+            let value = |key: usize| [1.0, 10.0, 100.0][key];
+            let v = Some(tensor(&[1.0f32, 10.0, 100.0], &[1, 1, 3, 1]));
+            // Equal keys: every key that is seen has the same weight.
+            let k = Some(tensor(&[1.0f32; 6], &[1, 1, 3, 2]));
+            let y = run(op, &[floats(&[1, 1, 2, 2]), k, v, mask, None, None, nonpad]).expect("runs");
+            let mean = |keys: &[usize]| keys.iter().map(|&k| value(k)).sum::<f32>() / keys.len().max(1) as f32;
+            for (found, expected) in found(&y).iter().zip(seen.map(mean)) {
+                assert!((found - expected).abs() < 1e-4, "{op:?} {seen:?}: {found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let q = || floats(&[1, 2, 3, 4]);
+        let cases: [(&[usize], &[usize], Option<Value>); 5] = [
+            (&[1, 2, 5, 3], &[1, 2, 5, 4], None),
+            (&[1, 2, 5, 4], &[1, 2, 6, 4], None),
+            (&[2, 2, 5, 4], &[2, 2, 5, 4], None),
+            (&[1, 3, 5, 4], &[1, 3, 5, 4], None),
+            (&[1, 2, 5, 4], &[1, 2, 5, 4], floats(&[2, 5])),
+        ];
+        for (k, v, mask) in cases {
+            assert!(run(&PLAIN, &[q(), floats(k), floats(v), mask]).is_err(), "{k:?} {v:?}");
+        }
+        assert!(run(&PLAIN, &[floats(&[1, 3, 8]), floats(&[1, 3, 8]), floats(&[1, 3, 8])]).is_err());
+    }
+}
