@@ -23,6 +23,7 @@ from compiler.passes.fuse_epilogues import fuse_epilogues
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
+from compiler.passes.join_slices import join_slices
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
@@ -67,6 +68,7 @@ def passes(options: Options) -> list[Pass]:
         split_sequences,
         merge_duplicates,
         drop_noops,
+        join_slices,
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
         recognize_softmax,
