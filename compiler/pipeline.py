@@ -30,6 +30,7 @@ from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.recognize_activations import recognize_activations
+from compiler.passes.recognize_attention import recognize_attention
 from compiler.passes.recognize_gelu import recognize_gelu
 from compiler.passes.recognize_layer_norm import recognize_layer_norm
 from compiler.passes.recognize_rms_norm import recognize_rms_norm
@@ -72,6 +73,7 @@ def passes(options: Options) -> list[Pass]:
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
         recognize_softmax,
+        recognize_attention,
         recognize_gelu,
         recognize_activations,
         cancel_transposes,

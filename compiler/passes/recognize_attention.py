@@ -1,0 +1,231 @@
+"""Scaled dot-product attention written out.
+
+What comes of it is ONNX's own operator, or, where its weights differ for a query that sees no key, that of
+`candle.plan`, whose attribute `guard` says how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import PLAN_DOMAIN, constant_of, rank, same_shape
+from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
+from compiler.passes.permutation import permutation_of
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_attention"]
+
+_FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+_PRODUCT = Op("MatMul", Var("q"), Var("k"), name="product")
+_SCALED = AnyOf(Op(("Mul", "Div"), _PRODUCT, Const("factor"), name="scaled"), _PRODUCT)
+_SCORES = AnyOf(Op("Add", _SCALED, Var("mask"), name="masked"), _SCALED)
+_WEIGHTS = Op("Softmax", _SCORES, name="weights")
+_GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="guarded")
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Keys in the order `perm` of their axes, and the factor that they were multiplied with."""
+
+    value: ir.Value
+    scale: float
+    perm: tuple[int, ...] | None = None
+
+
+class RecognizeAttention(Rule):
+    """`softmax(q · kᵀ · scale + mask) · v` → `Attention(q, k, v, mask)`; heads of k and v are not repeated first."""
+
+    pattern = Op("MatMul", AnyOf(_GUARDED, _WEIGHTS), Var("v"))
+
+    def check(self, match: Match) -> str | None:
+        """Heads and batches do not broadcast, softmax is along the keys, and the mask is as wide as the keys."""
+        size = rank(match["v"])
+        if size not in (3, 4) or match["v"].dtype not in _FLOATS:
+            return "the values are not floating-point vectors of every batch and head"
+        if _axis(match.node("weights")) not in (-1, size - 1):
+            return "softmax is not along the last axis"
+        if _keys(match["k"]) is None:
+            return "the keys are not transposed"
+        if (scale := _scale(match)) is None or not scale > 0:
+            return "the scale is not one positive constant"
+        if not all(_leads_alike(match[name], match["v"]) for name in ("q", "k")):
+            return "the batches and heads of queries, keys and values are not known to be the same"
+        return _why_not_mask(match)
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node; where there is no axis of batches, between nodes that add and take one."""
+        keys, scale = _keys(match["k"]), _scale(match)
+        if keys is None or scale is None:
+            raise ValueError("check comes first")
+        q, _ = _unscaled(match["q"])
+        k, v = keys.value, match["v"]
+        if keys.perm is not None:
+            k = new.op("Transpose", k, perm=list(keys.perm))
+        elif (few_k := _before_repeat(k)) is not None and (few_v := _before_repeat(v)) is not None:
+            k, v = (few_k, few_v) if _leads_alike(few_k, few_v) else (k, v)
+        if rank(match["v"]) == 4:
+            return _attention(match, new, q, k, v, scale)
+        axis = new.constant(np.array([0], np.int64), "axis")
+        q, k, v = (new.op("Unsqueeze", value, axis, version=13) for value in (q, k, v))
+        return new.op("Squeeze", _attention(match, new, q, k, v, scale), axis, version=13)
+
+
+def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Value, scale: float) -> ir.Value:
+    inputs = [q, k, v, *([_chosen(match["mask"]) or match["mask"]] if match.has("mask") else [])]
+    if "guarded" in match.named_nodes:
+        return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="undefined")
+    if match.has("mask") and not _leaves_a_key(match["mask"]):
+        return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="nothing")
+    return new.op("Attention", *inputs, version=23, scale=scale)
+
+
+def _axis(softmax: ir.Node) -> int | None:
+    """The axis of a Softmax; `None` where it is left to a default, which depends on the version."""
+    return softmax.attributes["axis"].as_int() if "axis" in softmax.attributes else None
+
+
+def _scale(match: Match) -> float | None:
+    """The factor of the products of queries and keys as they were before they were scaled."""
+    keys, (_, scale) = _keys(match["k"]), _unscaled(match["q"])
+    if keys is None:
+        return None
+    scale *= keys.scale
+    if match.has("factor"):
+        factor = match.constant("factor")
+        if factor.size != 1 or not same_shape(match["scaled"], match["product"]) or not factor.item():
+            return None
+        scale = scale / float(factor.item()) if match.node("scaled").op_type == "Div" else scale * float(factor.item())
+    return scale
+
+
+def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
+    """The value before a constant multiplied or divided all of it, and the factor."""
+    node = value.producer()
+    if node is None or node.domain or node.op_type not in ("Mul", "Div"):
+        return value, 1.0
+    for given, other in (node.inputs, reversed(node.inputs)):
+        factor = constant_of(other)
+        if given is not None and factor is not None and factor.size == 1 and same_shape(given, value) and factor.item():
+            number = float(factor.item())
+            return given, 1 / number if node.op_type == "Div" else number
+        if node.op_type == "Div":
+            break
+    return value, 1.0
+
+
+def _keys(value: ir.Value) -> _Keys | None:
+    """The keys, a row each, of what holds them as columns."""
+    columns, outer = _unscaled(value)
+    node = columns.producer()
+    if node is None or node.domain or node.inputs[0] is None:
+        return None
+    if node.op_type == "Reshape" and (given := _transposed_by_reshapes(node)) is not None:
+        rows, inner = _unscaled(given)
+        return _Keys(rows, outer * inner)
+    perm = permutation_of(node) if node.op_type == "Transpose" else None
+    if perm is None:
+        return None
+    rows, inner = _unscaled(node.inputs[0])
+    *leading, depth, row = perm
+    order = (*leading, row, depth)
+    return _Keys(rows, outer * inner, None if order == tuple(range(len(order))) else order)
+
+
+def _transposed_by_reshapes(last: ir.Node) -> ir.Value | None:
+    """`x` of `Reshape(Transpose(Reshape(x)))` that swaps its last two axes, those before them being one meanwhile."""
+    middle = last.inputs[0].producer() if last.inputs[0] else None
+    if middle is None or middle.op_identifier() != ("", "Transpose", "") or permutation_of(middle) != (0, 2, 1):
+        return None
+    first = middle.inputs[0].producer() if middle.inputs[0] else None
+    if first is None or first.op_identifier() != ("", "Reshape", ""):
+        return None
+    given, folded, result = _dims(first.inputs[0]), _dims(middle.inputs[0]), _dims(last.outputs[0])
+    if given is None or folded is None or result is None or len(given) != len(result) or None in given[-2:]:
+        return None
+    swapped = [*given[:-2], given[-1], given[-2]]
+    return first.inputs[0] if folded[-2:] == given[-2:] and result == swapped and None not in result else None
+
+
+def _before_repeat(value: ir.Value) -> ir.Value | None:
+    """`x [N, few, S, D]` of `Reshape(Expand(Unsqueeze(x)))` that repeats each head: `[N, few · times, S, D]`."""
+    chain, at = [], value
+    for op_type in ("Reshape", "Expand", "Unsqueeze"):
+        node = at.producer()
+        if node is None or node.op_identifier() != ("", op_type, "") or node.inputs[0] is None:
+            return None
+        chain.append(_dims(at))
+        at = node.inputs[0]
+    few, (repeated, expanded, apart) = _dims(at), chain
+    if (
+        few is None
+        or repeated is None
+        or expanded is None
+        or apart is None
+        or len(few) != 4
+        or None in (*few, *expanded)
+    ):
+        return None
+    n, heads, *vector = few
+    times = expanded[2] if len(expanded) == 5 else None
+    is_repeat = apart == [n, heads, 1, *vector] and expanded == [n, heads, times, *vector]
+    if not is_repeat or not isinstance(heads, int) or not isinstance(times, int):
+        return None
+    return at if repeated == [n, heads * times, *vector] else None
+
+
+def _dims(value: ir.Value | None) -> list[int | str | None] | None:
+    if value is None or value.shape is None:
+        return None
+    return [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
+
+
+def _leads_alike(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both are known to have the same axes but for the last two."""
+    first, second = _dims(one), _dims(other)
+    if first is None or second is None or len(first) != len(second) or None in first[:-2]:
+        return False
+    return first[:-2] == second[:-2]
+
+
+def _why_not_mask(match: Match) -> str | None:
+    if not match.has("mask"):
+        return None
+    mask, scores = _dims(match["mask"]), _dims(match["product"])
+    if mask is None or scores is None or not mask or None in scores or mask[-1] != scores[-1]:
+        return "the mask is not known to have an element for each key"
+    if len(mask) > len(scores) or any(dim not in (1, of) for dim, of in zip(mask[::-1], scores[::-1], strict=False)):
+        return "the mask is larger than the scores"
+    return None
+
+
+def _chosen(mask: ir.Value) -> ir.Value | None:
+    """`c` of a mask `Where(c, 0, -∞)`."""
+    where = _where(mask)
+    if where is None or not where[1] or where[2] != -np.inf or _dims(where[0]) != _dims(mask):
+        return None
+    return where[0]
+
+
+def _where(mask: ir.Value) -> tuple[ir.Value, bool, float] | None:
+    """The condition of a mask that is one of two numbers, whether the first is 0, and the other."""
+    node = mask.producer()
+    if node is None or node.op_identifier() != ("", "Where", "") or node.inputs[0] is None:
+        return None
+    one, other = constant_of(node.inputs[1]), constant_of(node.inputs[2])
+    if one is None or other is None or one.size != 1 or other.size != 1:
+        return None
+    return node.inputs[0], float(one.item()) == 0, float(other.item())
+
+
+def _leaves_a_key(mask: ir.Value) -> bool:
+    """Whether every query is certain to see a key: no row of the mask is −∞ all along."""
+    array, where = constant_of(mask), _where(mask)
+    if array is not None:
+        return not bool(np.isneginf(array.astype(np.float64)).all(axis=-1).any())
+    return where is not None and where[1] and np.isfinite(where[2])
+
+
+recognize_attention = rules_pass("recognize_attention", [RecognizeAttention()], requires=frozenset({"shapes"}))
