@@ -30,6 +30,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     pool,
     quantize,
     random,
+    recurrent,
     reduce,
     repeat,
     resize,

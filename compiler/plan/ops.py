@@ -13,6 +13,61 @@ Accumulation: TypeAlias = Literal["Sum", "Prod"]
 """What [`Cumulative`] accumulates."""
 
 
+class Activation:
+    """A function of one gate or of the state."""
+
+    @dataclass(frozen=True)
+    class Affine(Variant):
+        """`α·x + β`"""
+
+        first: float
+        second: float
+
+    @dataclass(frozen=True)
+    class Elu(Variant):
+        """`x` where positive, else `α·(eˣ − 1)`"""
+
+        value: float
+
+    @dataclass(frozen=True)
+    class HardSigmoid(Variant):
+        """`max(0, min(1, α·x + β))`"""
+
+        first: float
+        second: float
+
+    @dataclass(frozen=True)
+    class LeakyRelu(Variant):
+        """`x` where not negative, else `α·x`"""
+
+        value: float
+
+    @dataclass(frozen=True)
+    class ScaledTanh(Variant):
+        """`α·tanh(β·x)`"""
+
+        first: float
+        second: float
+
+    @dataclass(frozen=True)
+    class ThresholdedRelu(Variant):
+        """`x` where `x > α`, else 0"""
+
+        value: float
+
+
+AnyActivation: TypeAlias = (
+    Activation.Affine
+    | Activation.Elu
+    | Activation.HardSigmoid
+    | Activation.LeakyRelu
+    | Activation.ScaledTanh
+    | Activation.ThresholdedRelu
+    | Literal["Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"]
+)
+"""Any `Activation`."""
+
+
 @dataclass(frozen=True)
 class ArgReduce(Op):
     """`Y = index along axis of the extremum of X`. X `[D0, …]`; Y int64, of size 1 in the axis, or without it."""
@@ -491,6 +546,17 @@ Dim: TypeAlias = int | str
 
 
 @dataclass(frozen=True)
+class Direction(Struct):
+    """A direction in which a layer reads its sequences."""
+
+    activations: list[AnyActivation]
+    """The functions f, g and h, as many as the cell has."""
+
+    reversed: bool
+    """Whether each sequence is read from its end."""
+
+
+@dataclass(frozen=True)
 class DynamicQuantizeLinear(Op):
     """`X: float32` as `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every element
     is in range.
@@ -627,6 +693,28 @@ class GroupNorm(Op):
 
     groups: int
     """The number of groups, which divides C."""
+
+
+@dataclass(frozen=True)
+class Gru(Op):
+    """`z, r = f(X·Wᵀ + H·Rᵀ + b)`, `n = g(X·Wᵀ + (r ∘ H)·Rᵀ + b)`, `H = (1 − z) ∘ n + z ∘ H`, step by step, in D
+    directions.
+    """
+
+    batch_first: bool
+    """Whether the batch is the first axis."""
+
+    directions: list[Direction]
+    """One or two directions, each of two functions."""
+
+    hidden: int
+    """H, the size of the state."""
+
+    linear_before_reset: bool
+    """Whether `n = g(X·Wᵀ + r ∘ (H·Rᵀ + b) + b)`."""
+
+    clip: float | None = None
+    """What the sums of the gates are clipped to, on both sides."""
 
 
 @dataclass(frozen=True)
@@ -822,6 +910,28 @@ class Lrn(Op):
 
     size: int
     """The number of channels summed over, not 0."""
+
+
+@dataclass(frozen=True)
+class Lstm(Op):
+    """`i, f = f(X·Wᵀ + H·Rᵀ + b + P ∘ C)`, `C = f ∘ C + i ∘ g(X·Wᵀ + H·Rᵀ + b)`, `o = f(X·Wᵀ + H·Rᵀ + b + P ∘ C)`,
+    `H = o ∘ h(C)`, step by step, in D directions.
+    """
+
+    batch_first: bool
+    """Whether the batch is the first axis."""
+
+    directions: list[Direction]
+    """One or two directions, each of three functions."""
+
+    hidden: int
+    """H, the size of the state."""
+
+    input_forget: bool
+    """Whether `f = 1 − i`."""
+
+    clip: float | None = None
+    """What the sums of the gates are clipped to, on both sides."""
 
 
 @dataclass(frozen=True)
@@ -1226,6 +1336,23 @@ class RmsNorm(Op):
 
     epsilon: float
     """ε"""
+
+
+@dataclass(frozen=True)
+class Rnn(Op):
+    """`H = f(X·Wᵀ + H·Rᵀ + b)`, step by step, in D directions."""
+
+    batch_first: bool
+    """Whether the batch is the first axis."""
+
+    directions: list[Direction]
+    """One or two directions, each of one function."""
+
+    hidden: int
+    """H, the size of the state."""
+
+    clip: float | None = None
+    """What the sum is clipped to, on both sides."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ ops! {
     pool: AveragePool LpPool MaxPool MaxUnpool;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     random: Multinomial RandomNormal RandomUniform;
+    recurrent: Gru Lstm Rnn;
     reduce: Reduce;
     repeat: Expand Tile;
     resize: Interpolate;

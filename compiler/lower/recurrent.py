@@ -1,0 +1,122 @@
+"""LSTM, GRU and RNN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from compiler.lower.node import Node, lowers
+from compiler.plan import PlanBuilder, Value, ops
+
+_PARAMETERS: dict[str, tuple[float, ...]] = {
+    "Affine": (1.0, 0.0),
+    "Elu": (1.0,),
+    "HardSigmoid": (0.2, 0.5),
+    "LeakyRelu": (0.01,),
+    "Relu": (),
+    "ScaledTanh": (1.0, 1.0),
+    "Sigmoid": (),
+    "Softplus": (),
+    "Softsign": (),
+    "Tanh": (),
+    "ThresholdedRelu": (1.0,),
+}
+"""The functions, and what α and β are where the node does not say."""
+
+_REVERSED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+
+
+@lowers("LSTM", newest=22)
+def lstm(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`LSTM`."""
+    op = ops.Lstm(
+        hidden=_hidden(node),
+        directions=_directions(node, ["Sigmoid", "Tanh", "Tanh"]),
+        clip=node.float("clip", None),
+        input_forget=bool(node.int("input_forget", 0)),
+        batch_first=_batch_first(node),
+    )
+    return _step(node, build, op)
+
+
+@lowers("GRU", newest=22)
+def gru(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`GRU`."""
+    op = ops.Gru(
+        hidden=_hidden(node),
+        directions=_directions(node, ["Sigmoid", "Tanh"]),
+        clip=node.float("clip", None),
+        linear_before_reset=bool(node.int("linear_before_reset", 0)),
+        batch_first=_batch_first(node),
+    )
+    return _step(node, build, op)
+
+
+@lowers("RNN", newest=22)
+def rnn(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`RNN`."""
+    op = ops.Rnn(
+        hidden=_hidden(node),
+        directions=_directions(node, ["Tanh"]),
+        clip=node.float("clip", None),
+        batch_first=_batch_first(node),
+    )
+    return _step(node, build, op)
+
+
+def _step(node: Node, build: PlanBuilder, op: ops.Lstm | ops.Gru | ops.Rnn) -> tuple[Value, ...]:
+    """Version 1 says by `output_sequence` whether it gives Y, which the node's outputs say too."""
+    node.int("output_sequence", 0)
+    return build(op, *node.inputs, outputs=node.outputs)
+
+
+def _hidden(node: Node) -> int:
+    shape = node.input(2).shape
+    known = shape[-1] if shape else None
+    hidden = node.int("hidden_size", known if isinstance(known, int) else None)
+    if hidden is None or hidden < 1:
+        node.refuse("CC0202", f"{node.op_type} needs a positive attribute hidden_size, found {hidden}")
+    return hidden
+
+
+def _batch_first(node: Node) -> bool:
+    layout = node.int("layout", 0)
+    if layout not in (0, 1):
+        node.refuse("CC0202", f"{node.op_type} has layout 0 or 1, not {layout}")
+    return layout == 1
+
+
+def _directions(node: Node, defaults: list[str]) -> list[ops.Direction]:
+    direction = node.string("direction", "forward")
+    if direction not in _REVERSED:
+        node.refuse("CC0202", f"{node.op_type} has no direction {direction!r}", help=f"one of {', '.join(_REVERSED)}")
+    ways, count = _REVERSED[direction], len(defaults)
+    names = node.strings("activations", None) or defaults * len(ways)
+    if node.op_type == "RNN" and names == ["Tanh", "Tanh"]:
+        names = names[: len(ways)]  # what the standard names as the default, whatever the direction
+    if len(names) != count * len(ways):
+        expected = count * len(ways)
+        node.refuse("CC0202", f"{node.op_type} needs {expected} activations for {direction}, found {len(names)}")
+    functions = _activations(node, names)
+    return [
+        ops.Direction(reversed=way, activations=functions[i * count : (i + 1) * count]) for i, way in enumerate(ways)
+    ]
+
+
+def _activations(node: Node, names: list[str]) -> list[ops.AnyActivation]:
+    """The functions; each takes the next α and β if it has them."""
+    alphas, betas = iter(node.floats("activation_alpha", [])), iter(node.floats("activation_beta", []))
+    written = {name.lower(): name for name in _PARAMETERS}
+    functions: list[ops.AnyActivation] = []
+    for given in names:
+        name = written.get(given.lower())
+        if name is None:
+            node.refuse(
+                "CC0202", f"{node.op_type} has no activation {given!r}", help=f"one of {', '.join(_PARAMETERS)}"
+            )
+        values = [next(source, default) for source, default in zip((alphas, betas), _PARAMETERS[name], strict=False)]
+        if not all(map(math.isfinite, values)):
+            node.refuse("CC0202", f"activation {name} has the parameters {values}, which are not finite")
+        function: Any = getattr(ops.Activation, name)(*values) if values else name
+        functions.append(function)
+    return functions
