@@ -13,6 +13,7 @@ from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.drop_noops import drop_noops
+from compiler.passes.expand_batch_norm import expand_batch_norm
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
@@ -80,6 +81,7 @@ def passes(options: Options) -> list[Pass]:
         merge_reshapes,
         fold_pads,
         fold_batch_norm,
+        expand_batch_norm,
         drop_dead_nodes,  # whose readings would stand against fusing
         infer_shapes,  # of what the passes made: what is fused has to fit for certain
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),

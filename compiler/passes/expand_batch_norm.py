@@ -1,0 +1,46 @@
+"""Batch normalisations that no weights took in, as a product and a sum, which a fused step can take in."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import rank
+from compiler.passes.fold_batch_norm import scale_and_shift
+from compiler.passes.pattern import Const, Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["expand_batch_norm"]
+
+
+class ExpandBatchNorm(Rule):
+    """`BatchNormalization(x)` → `x · scale + shift`, of shape `[C, 1, …]`; computed in float64 and rounded once."""
+
+    pattern = Op("BatchNormalization", Var("x"), Const("scale"), Const("bias"), Const("mean"), Const("var"))
+
+    def check(self, match: Match) -> str | None:
+        """The parameters are constants, of float32 as the input is, and the rank is known."""
+        found = scale_and_shift(match.root)
+        if isinstance(found, str):
+            return found
+        if any(match[name].dtype != ir.DataType.FLOAT for name in ("x", "scale", "bias", "mean", "var")):
+            return "only float32 is fused"
+        if (rank(match["x"]) or 0) < 2:
+            return "the rank is not known"
+        with np.errstate(over="ignore"):
+            is_finite = all(np.isfinite(each.astype(np.float32)).all() for each in found)
+        return None if is_finite else "the scale or the shift is not finite"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """A product and a sum."""
+        found, name = scale_and_shift(match.root), match.root.outputs[0].name
+        if isinstance(found, str):
+            raise ValueError(found)
+        ones = (1,) * ((rank(match["x"]) or 2) - 2)
+        scale, shift = (each.astype(np.float32).reshape(-1, *ones) for each in found)
+        product = new.op("Mul", match["x"], new.constant(scale, f"{name}.scale"))
+        product.type, product.shape = match["x"].type, match["x"].shape
+        return new.op("Add", product, new.constant(shift, f"{name}.shift"))
+
+
+expand_batch_norm = rules_pass("expand_batch_norm", [ExpandBatchNorm()], requires=frozenset({"shapes"}))
