@@ -12,8 +12,9 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.graph import PLAN_DOMAIN, constant_of, rank, same_shape
+from compiler.passes.merge_reshapes import reshape_target
 from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
-from compiler.passes.permutation import permutation_of
+from compiler.passes.permutation import permutation_of, reordered_shape, typed
 from compiler.passes.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_attention"]
@@ -28,11 +29,12 @@ _GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="
 
 @dataclass(frozen=True)
 class _Keys:
-    """Keys in the order `perm` of their axes, and the factor that they were multiplied with."""
+    """What becomes the keys by ordering its axes, or by a reshape, and the factor that they were multiplied with."""
 
     value: ir.Value
     scale: float
     perm: tuple[int, ...] | None = None
+    shape: ir.Shape | None = None
 
 
 class RecognizeAttention(Rule):
@@ -62,10 +64,13 @@ class RecognizeAttention(Rule):
             raise ValueError("check comes first")
         q, _ = _unscaled(match["q"])
         k, v = keys.value, match["v"]
+        few_k, few_v = _before_repeat(k, keys.shape or k.shape), _before_repeat(v, v.shape)
         if keys.perm is not None:
             k = new.op("Transpose", k, perm=list(keys.perm))
-        elif (few_k := _before_repeat(k)) is not None and (few_v := _before_repeat(v)) is not None:
-            k, v = (few_k, few_v) if _leads_alike(few_k, few_v) else (k, v)
+        elif few_k is not None and few_v is not None and _leads_alike(few_k, few_v):
+            k, v = few_k, few_v
+        elif keys.shape is not None:
+            k = _reshaped(k, keys.shape, new)
         if rank(match["v"]) == 4:
             return _attention(match, new, q, k, v, scale)
         axis = new.constant(np.array([0], np.int64), "axis")
@@ -122,9 +127,8 @@ def _keys(value: ir.Value) -> _Keys | None:
     node = columns.producer()
     if node is None or node.domain or node.inputs[0] is None:
         return None
-    if node.op_type == "Reshape" and (given := _transposed_by_reshapes(node)) is not None:
-        rows, inner = _unscaled(given)
-        return _Keys(rows, outer * inner)
+    if node.op_type == "Reshape":
+        return _keys_by_reshapes(node, outer)
     perm = permutation_of(node) if node.op_type == "Transpose" else None
     if perm is None:
         return None
@@ -134,52 +138,55 @@ def _keys(value: ir.Value) -> _Keys | None:
     return _Keys(rows, outer * inner, None if order == tuple(range(len(order))) else order)
 
 
-def _transposed_by_reshapes(last: ir.Node) -> ir.Value | None:
-    """`x` of `Reshape(Transpose(Reshape(x)))` that swaps its last two axes, those before them being one meanwhile."""
+def _keys_by_reshapes(last: ir.Node, scale: float) -> _Keys | None:
+    """The keys of `Reshape(Transpose(x))` that swaps the last two axes, those before them being one meanwhile."""
     middle = last.inputs[0].producer() if last.inputs[0] else None
     if middle is None or middle.op_identifier() != ("", "Transpose", "") or permutation_of(middle) != (0, 2, 1):
         return None
-    first = middle.inputs[0].producer() if middle.inputs[0] else None
-    if first is None or first.op_identifier() != ("", "Reshape", ""):
+    if middle.inputs[0] is None or (result := last.outputs[0].shape) is None:
         return None
-    given, folded, result = _dims(first.inputs[0]), _dims(middle.inputs[0]), _dims(last.outputs[0])
-    if given is None or folded is None or result is None or len(given) != len(result) or None in given[-2:]:
+    rows, inner = _unscaled(middle.inputs[0])
+    folded, shape = _dims(rows), reordered_shape(result, (*range(len(result) - 2), len(result) - 1, len(result) - 2))
+    if folded is None or shape is None or rows.shape is None or None in folded or folded[-2:] != _listed(shape)[-2:]:
         return None
-    swapped = [*given[:-2], given[-1], given[-2]]
-    return first.inputs[0] if folded[-2:] == given[-2:] and result == swapped and None not in result else None
+    first = rows.producer()
+    given = first.inputs[0] if first is not None and first.op_identifier() == ("", "Reshape", "") else None
+    if given is not None and None not in _listed(shape) and _dims(given) == _listed(shape):
+        return _Keys(given, scale * inner)
+    can_reshape = reshape_target(rows.shape.dims, shape.dims) is not None
+    return _Keys(rows, scale * inner, shape=shape) if can_reshape else None
 
 
-def _before_repeat(value: ir.Value) -> ir.Value | None:
-    """`x [N, few, S, D]` of `Reshape(Expand(Unsqueeze(x)))` that repeats each head: `[N, few · times, S, D]`."""
-    chain, at = [], value
+def _reshaped(value: ir.Value, shape: ir.Shape, new: Rewriter) -> ir.Value:
+    target = None if value.shape is None else reshape_target(value.shape.dims, shape.dims)
+    return typed(new.op("Reshape", value, new.constant(np.array(target, np.int64), "shape")), value.type, shape)
+
+
+def _before_repeat(value: ir.Value, repeated: ir.Shape | None) -> ir.Value | None:
+    """`x [N, few, S, D]` of `Reshape(Expand(Unsqueeze(x)))` that is each head repeated, as `[N, few · times, S, D]`."""
+    at, chain = value, []
     for op_type in ("Reshape", "Expand", "Unsqueeze"):
         node = at.producer()
         if node is None or node.op_identifier() != ("", op_type, "") or node.inputs[0] is None:
             return None
-        chain.append(_dims(at))
         at = node.inputs[0]
-    few, (repeated, expanded, apart) = _dims(at), chain
-    if (
-        few is None
-        or repeated is None
-        or expanded is None
-        or apart is None
-        or len(few) != 4
-        or None in (*few, *expanded)
-    ):
+        chain.append(_dims(at))
+    expanded, apart, few = chain
+    if few is None or expanded is None or repeated is None or len(few) != 4 or len(expanded) != 5 or None in few:
         return None
-    n, heads, *vector = few
-    times = expanded[2] if len(expanded) == 5 else None
+    (n, heads, *vector), times = few, expanded[2]
+    if not isinstance(heads, int) or not isinstance(times, int):
+        return None
     is_repeat = apart == [n, heads, 1, *vector] and expanded == [n, heads, times, *vector]
-    if not is_repeat or not isinstance(heads, int) or not isinstance(times, int):
-        return None
-    return at if repeated == [n, heads * times, *vector] else None
+    return at if is_repeat and _listed(repeated) == [n, heads * times, *vector] else None
 
 
 def _dims(value: ir.Value | None) -> list[int | str | None] | None:
-    if value is None or value.shape is None:
-        return None
-    return [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims]
+    return None if value is None or value.shape is None else _listed(value.shape)
+
+
+def _listed(shape: ir.Shape) -> list[int | str | None]:
+    return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
 def _leads_alike(one: ir.Value, other: ir.Value) -> bool:

@@ -1,6 +1,8 @@
 import numpy as np
+import onnxruntime
 import pytest
 
+import compiler
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.recognize_attention import recognize_attention
 
@@ -60,6 +62,23 @@ PLAIN = {
 }
 
 
+EXPORTED = """
+    agraph (float[3,8,8] q3, float[6,8,8] k3, float[2,4,6,5] v) => (float[2,4,3,5] y)
+    <float root = {0.5}, int64[4] queries = {2, 4, 3, 8}, int64[4] apart = {2, 4, 8, 6}> {
+        qt = Transpose<perm = [1, 0, 2]>(q3)
+        q = Reshape(qt, queries)
+        k = Transpose<perm = [1, 0, 2]>(k3)
+        t = Transpose<perm = [0, 2, 1]>(k)
+        kt = Reshape(t, apart)
+        qs = Mul(q, root)
+        ks = Mul(kt, root)
+        s = MatMul(qs, ks)
+        w = Softmax<axis = -1>(s)
+        y = MatMul(w, v)
+    }
+"""
+
+
 def graph(body, signature=SIGNATURE):
     return f"agraph ({signature}) => (float[2,4,3,5] y) {body.strip()}"
 
@@ -82,6 +101,13 @@ def test_forms(check_pass, parse, form):
     report = check_pass(recognize_attention, model, same_results=CLOSE)
     assert report.fired and operators(model) == [("", "Attention")]
     assert model.graph[0].attributes["scale"].as_float() == 0.25
+
+
+def test_keys_of_all_batches_and_heads_in_one_axis(check_pass, parse):
+    model = parse(EXPORTED, opset=23)
+    check_pass(recognize_attention, model, same_results=CLOSE)
+    kinds = [kind for _, kind in operators(model)]
+    assert kinds == ["Transpose", "Reshape", "Transpose", "Reshape", "Attention"]
 
 
 def attention(scores, guard="w", *, mask=None, constants=""):
@@ -202,3 +228,65 @@ def test_scores_that_are_needed_stay(check_pass):
     text = graph(PLAIN["scaled after"]).replace("float[2,4,3,5] y", "float[2,4,3,5] y, float[2,4,3,6] w")
     report = check_pass(recognize_attention, text)
     assert not report.fired and "needed elsewhere" in report.missed[0].reason
+
+
+def dot_product(**options):
+    torch = pytest.importorskip("torch")
+
+    class DotProduct(torch.nn.Module):
+        def forward(self, q, k, v, mask=None):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, **options)
+
+    return DotProduct()
+
+
+def self_attention():
+    torch = pytest.importorskip("torch")
+
+    class SelfAttention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+
+        def forward(self, x):
+            return self.attention(x, x, x, need_weights=False)[0]
+
+    return SelfAttention()
+
+
+def encoder():
+    return pytest.importorskip("torch").nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+
+
+X = np.random.default_rng(0).normal(size=(2, 4, 6, 8)).astype("float32")
+SEEN = np.tri(6, dtype=bool)[None, None] & (np.arange(6) != 2)[:, None]
+MODULES = {
+    "plain": (dot_product, [X, X, X]),
+    "mask of booleans": (dot_product, [X, X, X, SEEN]),
+    "added mask": (dot_product, [X, X, X, X[0, 0, :, :6]]),
+    "causal": (lambda: dot_product(is_causal=True), [X, X, X]),
+    "few heads": (lambda: dot_product(enable_gqa=True), [X, X[:, :2], X[:, 2:]]),
+    "self-attention": (self_attention, [X[0, :, :, :4].reshape(2, 3, 16)]),
+    "encoder": (encoder, [X[0, :, :, :4].reshape(2, 3, 16)]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("dynamo", "opset"), [(True, 18), (True, 20), (False, 17)])
+@pytest.mark.parametrize("name", MODULES)
+def test_exported_from_torch(tmp_path, name, dynamo, opset):
+    torch = pytest.importorskip("torch")
+    if not dynamo and name in ("few heads", "encoder"):
+        pytest.skip("the TorchScript exporter cannot write it")
+    make, arrays = MODULES[name]
+    torch.manual_seed(0)
+    path, arguments = tmp_path / "m.onnx", tuple(map(torch.from_numpy, arrays))
+    torch.onnx.export(make().eval(), arguments, path, dynamo=dynamo, opset_version=opset, verbose=False)
+    reports = []
+    plan = compiler.compile(path, compiler.Options(on_pass=reports.append))
+    assert any(report.fired for report in reports if report.name == "recognize_attention")
+    session = compiler.load(plan, threads=1)
+    feeds = {info.name: array for info, array in zip(session.inputs, arrays, strict=True)}
+    (expected,) = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)
+    (found,) = session.run(feeds).values()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
