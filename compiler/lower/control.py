@@ -36,9 +36,9 @@ def loop(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 @lowers("Scan", newest=25)
 def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """Version 8 scans along axis 1 of a batch, and is refused."""
+    """Version 8 scans each sequence of a batch."""
     if node.version < 9:
-        node.refuse("CC0204", "Scan-8 has a batch axis and is not supported", help="export with opset 9 or newer")
+        return _scan_batch(node, build)
     graph, count = node.graph("body"), node.int("num_scan_inputs")
     values = [node.input(index) for index in range(len(node.inputs))]
     states, scanned = values[: len(values) - count], values[len(values) - count :]
@@ -48,6 +48,38 @@ def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     body = _stable(node, graph, build, [], states, slices, first_output=0)
     step = ops.Scan(body=body.block(), inputs=inputs, outputs=outputs, states=len(states))
     return build(step, *values, *body.captures, outputs=node.outputs)
+
+
+def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """A scan over the batch, of which each step scans the sequences' axis and keeps nothing for the next one."""
+    if node.has_input(0):
+        node.refuse(
+            "CC0204", "Scan-8 with lengths of its sequences is not supported", help="export with opset 9 or newer"
+        )
+    graph, count = node.graph("body"), node.int("num_scan_inputs")
+    values = [node.input(index) for index in range(1, len(node.inputs))]
+    ways = node.ints("directions", None) or [0] * count
+    if len(ways) != count:
+        node.refuse("CC0202", f"Scan has {count} of scan_input and {len(ways)} directions")
+    one = build.inner()
+    own = [one.input(value.name, _slice_type(value, 0)) for value in values]
+    states, scanned = own[: len(own) - count], own[len(own) - count :]
+    slices = [_slice_type(value, 0) for value in scanned]
+    body = _stable(node, graph, one, [], states, slices, first_output=0)
+    step = ops.Scan(
+        body=body.block(),
+        inputs=[ops.Scanned(axis=0, reverse=bool(way)) for way in ways],
+        outputs=_forward(len(graph.outputs) - len(states)),
+        states=len(states),
+    )
+    results = one(step, *own, *body.captures, outputs=len(graph.outputs))
+    batch = Nested(one, list(results))
+    whole = ops.Scan(body=batch.block(), inputs=_forward(len(values)), outputs=_forward(len(results)), states=0)
+    return build(whole, *values, *batch.captures, outputs=node.outputs)
+
+
+def _forward(count: int) -> list[ops.Scanned]:
+    return [ops.Scanned(axis=0, reverse=False)] * count
 
 
 def _scanned(node: Node, name: str, count: int) -> list[ops.Scanned]:

@@ -160,10 +160,15 @@ class PlanBuilder:
         outer = self._parent.value_of(value)
         return None if outer is None else self._own(outer)
 
-    def nested(self, graph: ir.Graph, inputs: Sequence[ops.AnyType]) -> Nested:
-        """A nested graph, lowered with inputs of the given types."""
+    def inner(self) -> PlanBuilder:
+        """A builder of a block inside this one."""
         builder = PlanBuilder(self._lower_graph, self)
         builder.origin = self.origin
+        return builder
+
+    def nested(self, graph: ir.Graph, inputs: Sequence[ops.AnyType]) -> Nested:
+        """A nested graph, lowered with inputs of the given types."""
+        builder = self.inner()
         for value, kind in zip(graph.inputs, inputs, strict=True):
             builder.values[value] = builder.input(value.name or "", kind)
         return Nested(builder, [builder._own(value) for value in self._lower_graph(graph, builder)])

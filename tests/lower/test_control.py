@@ -42,12 +42,32 @@ m (float[1, 2] first, float[2, 3] x) => (float[1, 2] last, float[2, 3] y) {
   }>(first, x)
 }"""
 
+BATCH = """
+<ir_version: 8, opset_import: ["" : 8]>
+m (float[2, 2] first, float[2, 3, 2] x, float[2, 3, 2] z, float[2] bias) =>
+  (float[2, 2] last, float[2, 3, 2] y, float[2, 3, 2] w) {
+  twice = Add(bias, bias)
+  last, y, w = Scan<num_scan_inputs=2, directions=[0, 1],
+    body = b (float[2] s, float[2] a, float[2] c) => (float[2] t, float[2] v, float[2] u) {
+    sum = Add(s, a)
+    t = Add(sum, twice)
+    v = Mul(t, c)
+    u = Identity(c)
+  }>("", first, x, z)
+}"""
+
+SEQUENCES = np.linspace(-1, 2, 12, dtype=np.float32).reshape(2, 3, 2)
+
 CASES = {
     "then": (BRANCHES, {"x": X, "c": np.array(True)}),
     "else": (BRANCHES, {"x": X, "c": np.array(False)}),
     "three times": (GROWING, {"x": X, "count": np.array(3), "c": np.array(True)}),
     "never": (GROWING, {"x": X, "count": np.array(0), "c": np.array(True)}),
     "not even once": (GROWING, {"x": X, "count": np.array(5), "c": np.array(False)}),
+    "every sequence of a batch": (
+        BATCH,
+        {"first": X[:, :2].copy(), "x": SEQUENCES, "z": SEQUENCES[::-1].copy(), "bias": np.float32([1, -2])},
+    ),
     "backwards": (SCANNED, {"first": np.ones((1, 2), np.float32), "x": X}),
 }
 
@@ -68,4 +88,12 @@ def test_body_that_changes_a_dtype_is_refused() -> None:
         "float[t, 3] new", "int64[2] new"
     )
     with pytest.raises(compiler.CompileError, match="carried"):
+        compiler.compile(parser.parse_model(text))
+
+
+def test_lengths_of_the_sequences_of_a_batch_are_refused() -> None:
+    text = BATCH.replace("float[2] bias)", "float[2] bias, int64[2] lengths)").replace(
+        '>("", first', ">(lengths, first"
+    )
+    with pytest.raises(compiler.CompileError, match="lengths of its sequences"):
         compiler.compile(parser.parse_model(text))
