@@ -160,21 +160,27 @@ pub fn attention<R: Attends>(
     if dims.batch * dims.heads * dims.queries == 0 {
         return;
     }
-    let packed = problem.pack(isa, threads);
-    let run = |head: usize, out: &mut [R], scores: Option<(Stage, &mut [R])>| {
-        let group = dims.heads / dims.kv_heads;
-        let kv = head / dims.heads * dims.kv_heads + head % dims.heads / group;
-        Head { problem, isa, batch: head / dims.heads, head: head % dims.heads, packed: packed.get(kv) }
-            .run(out, scores);
+    let (group, rows) = (dims.heads / dims.kv_heads, [dims.queries * dims.width, dims.queries * dims.keys]);
+    let run = |head: usize, packed: Option<&Packed>, out: &mut [R], scores: Option<(Stage, &mut [R])>| {
+        Head { problem, isa, batch: head / dims.heads, head: head % dims.heads, packed }.run(out, scores);
     };
     match scores {
-        None => threads.for_each_chunk(out, dims.queries * dims.width, |head, out| run(head, out, None)),
+        None => {
+            // Heads that share keys go together, which packs them once, unless that leaves a thread without work.
+            let together = if dims.batch * dims.kv_heads >= threads.count() { group } else { 1 };
+            threads.for_each_chunk(out, together * rows[0], |i, out| {
+                let packed = problem.pack(isa, i * together / group);
+                for (j, out) in out.chunks_mut(rows[0].max(1)).enumerate() {
+                    run(i * together + j, packed.as_ref(), out, None);
+                }
+            });
+        }
         Some((stage, scores)) => {
-            assert_eq!(scores.len(), dims.batch * dims.heads * dims.queries * dims.keys, "the scores fill their shape");
+            assert_eq!(scores.len(), dims.batch * dims.heads * rows[1], "the scores fill their shape");
             for head in 0..dims.batch * dims.heads {
-                let scores = &mut scores[head * dims.queries * dims.keys..][..dims.queries * dims.keys];
-                let out = &mut out[head * dims.queries * dims.width..][..dims.queries * dims.width];
-                run(head, out, Some((stage, scores)));
+                let [out, scores] =
+                    [(&mut *out, rows[0]), (&mut *scores, rows[1])].map(|(all, size)| &mut all[head * size..][..size]);
+                run(head, problem.pack(isa, head / group).as_ref(), out, Some((stage, scores)));
             }
         }
     }
@@ -187,21 +193,17 @@ struct Packed {
 }
 
 impl<R: Attends> Problem<'_, R> {
-    /// The keys and values of every batch and head, packed; nothing where that does not pay.
-    fn pack(&self, isa: Isa, threads: &Threads) -> Vec<Packed> {
-        let Dims { batch, kv_heads, heads, queries, keys, depth, width } = self.dims;
-        if queries * heads / kv_heads.max(1) <= FEW || keys == 0 {
-            return Vec::new();
+    /// The keys and values of one batch and head, packed; nothing where that does not pay.
+    fn pack(&self, isa: Isa, kv: usize) -> Option<Packed> {
+        let Dims { kv_heads, heads, queries, keys, depth, width, .. } = self.dims;
+        if queries * heads / kv_heads <= FEW || keys == 0 {
+            return None;
         }
-        let mut packed: Vec<Option<Packed>> = (0..batch * kv_heads).map(|_| None).collect();
-        threads.for_each_chunk(&mut packed, 1, |i, packed| {
-            let (k, v) = (self.k.of(i / kv_heads, i % kv_heads), self.v.of(i / kv_heads, i % kv_heads));
-            let keys_t = Strided { data: k, row: 1, column: self.k.row };
-            let values = Strided { data: v, row: self.v.row, column: 1 };
-            let pair = R::pack(isa, depth, keys, &keys_t).zip(R::pack(isa, keys, width, &values));
-            packed[0] = pair.map(|(keys, values)| Packed { keys, values });
-        });
-        packed.into_iter().flatten().collect()
+        let [k, v] = [self.k, self.v].map(|vectors| vectors.of(kv / kv_heads, kv % kv_heads));
+        let keys_t = Strided { data: k, row: 1, column: self.k.row };
+        let values = Strided { data: v, row: self.v.row, column: 1 };
+        let (keys, values) = R::pack(isa, depth, keys, &keys_t).zip(R::pack(isa, keys, width, &values))?;
+        Some(Packed { keys, values })
     }
 }
 
