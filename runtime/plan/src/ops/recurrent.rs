@@ -391,3 +391,112 @@ impl Recurrence<'_> {
 fn functions(given: &[Activation]) -> [Activation; 3] {
     std::array::from_fn(|i| given.get(i).copied().unwrap_or(Activation::Tanh))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run_outputs, tensor};
+
+    fn data(dims: &[usize], seed: usize) -> Vec<f64> {
+        (0..dims.iter().product()).map(|i: usize| ((i + seed) * 7919 % 101) as f64 / 64.0 - 0.75).collect()
+    }
+
+    fn floats<T: Float>(dims: &[usize], seed: usize) -> Option<Value> {
+        let wide = data(dims, seed).into_iter().map(T::Wide::from_f64).collect();
+        Some(tensor(&T::narrow(wide), dims))
+    }
+
+    fn directions(count: usize, functions: usize) -> Vec<Direction> {
+        let activations = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh][3 - functions..].to_vec();
+        (0..count).map(|d| Direction { reversed: d == 1, activations: activations.clone() }).collect()
+    }
+
+    /// The three ops in two directions, with a hidden size of 5.
+    fn ops(batch_first: bool) -> [Box<dyn Kernel>; 3] {
+        let (hidden, clip) = (5, Some(1.5));
+        [
+            Box::new(Lstm { hidden, directions: directions(2, 3), clip, input_forget: false, batch_first }),
+            Box::new(Gru { hidden, directions: directions(2, 2), clip, linear_before_reset: false, batch_first }),
+            Box::new(Rnn { hidden, directions: directions(2, 1), clip, batch_first }),
+        ]
+    }
+
+    /// All outputs of op `op` for four steps of three sequences, of lengths 4, 0 and 2.
+    fn outputs<T: Float>(op: usize, batch_first: bool) -> Result<Vec<Value>> {
+        let rows = [20, 15, 5][op];
+        let (x, state) = if batch_first { ([3, 4, 6], [3, 2, 5]) } else { ([4, 3, 6], [2, 3, 5]) };
+        let mut inputs = vec![
+            floats::<T>(&x, 0),
+            floats::<T>(&[2, rows, 6], 1),
+            floats::<T>(&[2, rows, 5], 2),
+            floats::<T>(&[2, 2 * rows], 3),
+            Some(tensor(&[4i32, 0, 2], &[3])),
+            floats::<T>(&state, 4),
+        ];
+        if op == 0 {
+            inputs.extend([floats::<T>(&state, 5), floats::<T>(&[2, 15], 6)]);
+        }
+        run_outputs(&*ops(batch_first)[op], &inputs, if op == 0 { 3 } else { 2 })
+    }
+
+    fn wide(values: &[Value]) -> Result<Vec<f64>> {
+        let parts = values.iter().map(|value| crate::float::read_wide::<f64>(value.tensor()?));
+        Ok(parts.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    #[test]
+    fn every_dtype_follows_double_precision() -> Result<()> {
+        for (op, batch_first) in (0..3).flat_map(|op| [(op, false), (op, true)]) {
+            let expected = wide(&outputs::<f64>(op, batch_first)?)?;
+            let cases = [
+                (outputs::<f32>(op, batch_first)?, 1e-5),
+                (outputs::<f16>(op, batch_first)?, 0.02),
+                (outputs::<bf16>(op, batch_first)?, 0.1),
+            ];
+            for (found, tolerance) in cases {
+                let dtype = found[0].describe();
+                for (found, expected) in wide(&found)?.iter().zip(&expected) {
+                    assert!((found - expected).abs() <= tolerance, "{op} {batch_first} {dtype}: {found} {expected}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_left_of_an_empty_sequence() -> Result<()> {
+        for op in 0..3 {
+            let outputs = outputs::<f32>(op, false)?;
+            for state in &outputs[1..] {
+                let state = wide(std::slice::from_ref(state))?;
+                assert!(state.chunks(5).skip(1).step_by(3).all(|state| state == [0.0; 5]), "{op}: {state:?}");
+                assert!(state[..5].iter().any(|&v| v != 0.0), "{op}: {state:?}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let run = |op: &dyn Kernel, rows: usize, inputs: usize| {
+            let shapes: [&[usize]; 3] = [&[4, 3, 6], &[2, rows, inputs], &[2, rows, 5]];
+            let inputs: Vec<_> = shapes.iter().map(|dims| floats::<f32>(dims, 0)).collect();
+            run_outputs(op, &inputs, 1)
+        };
+        let [lstm, ..] = ops(false);
+        assert!(run(&*lstm, 20, 6).is_ok());
+        assert!(run(&*lstm, 20, 7).is_err_and(|error| error.to_string().contains("W is float32 [2, 20, 7]")));
+        assert!(run(&*lstm, 15, 6).is_err());
+        let rnn = |hidden, directions, clip| Rnn { hidden, directions, clip, batch_first: false };
+        assert!(run(&rnn(5, directions(2, 1), None), 5, 6).is_ok());
+        for op in [
+            rnn(0, directions(2, 1), None),
+            rnn(usize::MAX, directions(2, 1), None),
+            rnn(5, directions(2, 2), None),
+            rnn(5, directions(0, 1), None),
+            rnn(5, directions(2, 1), Some(0.0)),
+        ] {
+            assert!(run(&op, 5, 6).is_err(), "{op:?}");
+        }
+    }
+}
