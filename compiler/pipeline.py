@@ -9,6 +9,7 @@ from compiler.errors import CompileError, Diagnostic
 from compiler.load import Loaded, Source, load
 from compiler.options import Options
 from compiler.origin import Origin
+from compiler.passes.absorb_transposes import absorb_transposes
 from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
@@ -75,6 +76,7 @@ def passes(options: Options) -> list[Pass]:
         recognize_rms_norm,
         recognize_softmax,
         recognize_attention,
+        absorb_transposes,
         recognize_gelu,
         recognize_activations,
         cancel_transposes,

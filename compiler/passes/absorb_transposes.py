@@ -1,0 +1,131 @@
+"""Transposes that the operator below them does while it reads: matrix products and attention read by strides."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import PLAN_DOMAIN, rank
+from compiler.passes.pattern import AnyOf, Match, Op, Var
+from compiler.passes.permutation import permutation_of, reordered_shape, typed
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["absorb_transposes"]
+
+_SWAPPED = (1, 0)
+_HEADS_SECOND = (0, 2, 1, 3)
+_TRANSPOSE = Op("Transpose", Var())
+
+
+def _given(value: ir.Value | None, perm: tuple[int, ...]) -> ir.Value | None:
+    """What a Transpose in this order made the value of; `None` if none did."""
+    node = None if value is None else value.producer()
+    if node is None or node.op_identifier() != ("", "Transpose", "") or permutation_of(node) != perm:
+        return None
+    return node.inputs[0]
+
+
+class AbsorbInMatMul(Rule):
+    """`MatMul(Aᵀ, B)`, `MatMul(A, Bᵀ)` of two matrices → `Gemm(A, B)`, which takes either side transposed."""
+
+    pattern = AnyOf(Op("MatMul", _TRANSPOSE, Var()), Op("MatMul", Var(), _TRANSPOSE))
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """Both sides are matrices, and one is transposed, not only passed on."""
+        if any(rank(value) != 2 for value in match.root.inputs):
+            return "not both sides are matrices"
+        return None if any(_given(value, _SWAPPED) for value in match.root.inputs) else "no axes are swapped"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The product of what was transposed."""
+        a, b = match.root.inputs
+        given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
+        trans_a, trans_b = int(given_a is not None), int(given_b is not None)
+        return new.op("Gemm", given_a or a, given_b or b, version=13, transA=trans_a, transB=trans_b)
+
+
+class AbsorbInGemm(Rule):
+    """`Gemm(Aᵀ, B, C)`, `Gemm(A, Bᵀ, C)` → `Gemm(A, B, C)` with that side's flag turned."""
+
+    pattern = AnyOf(Op("Gemm", _TRANSPOSE, rest=True), Op("Gemm", Var(), _TRANSPOSE, rest=True))
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """A side is transposed, not only passed on."""
+        return None if any(_given(value, _SWAPPED) for value in match.root.inputs[:2]) else "no axes are swapped"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The product of what was transposed."""
+        a, b, *rest = match.root.inputs
+        given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
+        result = new.like(match.root, given_a or a, given_b or b, *rest)
+        for name, given in (("transA", given_a), ("transB", given_b)):
+            if given is not None:
+                old = match.root.attributes.get(name)
+                new.nodes[-1].attributes[name] = ir.AttrInt64(name, int(old is None or not old.as_int()))
+        return result
+
+
+class AbsorbInAttention(Rule):
+    """`Transpose(Attention(Transpose(q), Transpose(k), Transpose(v), mask))` → Attention that finds the heads itself.
+
+    The transposes swap heads and positions; views take their place: `[N, L, heads, D]` as `[N, L, heads · D]` and back.
+    """
+
+    pattern = Op(
+        "Transpose",
+        AnyOf(
+            Op("Attention", rest=True, name="attention"),
+            Op("Attention", rest=True, domain=PLAN_DOMAIN, name="attention"),
+        ),
+    )
+
+    def check(self, match: Match) -> str | None:
+        """All that the heads are an axis of is transposed, and numbers of heads and sizes of vectors are known."""
+        node = match.node("attention")
+        if permutation_of(match.root) != _HEADS_SECOND or len(node.outputs) > 1 or any(node.inputs[4:]):
+            return "heads are not all that is transposed"
+        given = [_given(value, _HEADS_SECOND) for value in node.inputs[:3]]
+        if any(value is None for value in given):
+            return "queries, keys and values are not all transposed"
+        if any(_heads(value) is None for value in given):
+            return "the number of heads or the size of their vectors is not known"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """Attention between two kinds of views."""
+        node, output = match.node("attention"), match.root.outputs[0]
+        q, k, v = (_given(value, _HEADS_SECOND) for value in node.inputs[:3])
+        (heads, _), (kv_heads, _), (_, width) = (_heads(value) or (0, 0) for value in (q, k, v))
+        folded = [_folded(value, new) for value in (q, k, v)]
+        result = new.like(node, *folded, *node.inputs[3:4])
+        new.nodes[-1].attributes["q_num_heads"] = ir.AttrInt64("q_num_heads", heads)
+        new.nodes[-1].attributes["kv_num_heads"] = ir.AttrInt64("kv_num_heads", kv_heads)
+        own = reordered_shape(node.outputs[0].shape, _HEADS_SECOND)
+        typed(result, output.type, None if own is None else ir.Shape([*own.dims[:2], heads * width]))
+        return new.op("Reshape", result, new.constant(np.array([0, 0, heads, width], np.int64), "shape"), version=14)
+
+
+def _heads(value: ir.Value | None) -> tuple[int, int] | None:
+    """Heads and sizes of vectors of `[N, L, heads, D]`, where both are known and not 0."""
+    if value is None or value.shape is None or len(value.shape) != 4:
+        return None
+    heads, size = value.shape.dims[2:]
+    return (heads, size) if isinstance(heads, int) and isinstance(size, int) and heads * size else None
+
+
+def _folded(value: ir.Value | None, new: Rewriter) -> ir.Value:
+    found = _heads(value)
+    if value is None or value.shape is None or found is None:
+        raise ValueError("check comes first")
+    hidden = found[0] * found[1]
+    result = new.op("Reshape", value, new.constant(np.array([0, 0, hidden], np.int64), "shape"), version=14)
+    return typed(result, value.type, ir.Shape([*value.shape.dims[:2], hidden]))
+
+
+absorb_transposes = rules_pass(
+    "absorb_transposes",
+    [AbsorbInMatMul(), AbsorbInGemm(), AbsorbInAttention()],
+    requires=frozenset({"shapes"}),
+)
