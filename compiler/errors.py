@@ -40,6 +40,7 @@ PAGES = {
     "CC0208": "The operator was experimental and was removed from ONNX. "
     "Export the model again with a current exporter.",
     "CC0209": "An input of the node has to be a constant of the model: its value decides which steps are needed.",
+    "CC0210": "The node is given shapes that its operator cannot take, so it would fail whenever it runs.",
     "CC0301": "The model has a three-dimensional operator (convolution, pooling, normalisation, resize … with three "
     "spatial dimensions). candle-plan executes 1-D and 2-D operators only, by design.",
     "CC0401": "Shapes contradict each other: the operator cannot be applied to inputs of these shapes.",

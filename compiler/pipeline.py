@@ -66,8 +66,8 @@ def passes(options: Options) -> list[Pass]:
         infer_shapes,  # again without the branches that are not taken
         lower_upsample,
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
+        drop_identities,  # of casts that look at what is computed, but for its type
         fold_constants(lower.evaluate),
-        drop_identities,
         split_sequences,
         merge_duplicates,
         drop_noops,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from compiler.errors import CompileError
 from compiler.lower.node import Node, lowers
 from compiler.plan import Nested, PlanBuilder, Value, ops, tensor
-from compiler.plan.types import joined
+from compiler.plan.types import joined, shapeless, type_of
 
 _INT64 = tensor("int64", [])
 _BOOL = tensor("bool", [])
@@ -17,10 +18,25 @@ _BOOL = tensor("bool", [])
 @lowers("If", newest=25)
 def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """Both branches take the captures of both."""
-    branches = [build.nested(node.graph(name), []) for name in ("then_branch", "else_branch")]
+    branches = [_branch(node.graph(name), build) for name in ("then_branch", "else_branch")]
     captures = list(dict.fromkeys(value for branch in branches for value in branch.captures))
     then, other = (branch.block(captures) for branch in branches)
     return build(ops.If(then_branch=then, else_branch=other), node.input(0), *captures, outputs=node.outputs)
+
+
+def _branch(graph: ir.Graph, build: PlanBuilder) -> Nested:
+    """A branch; where the shapes that are known let it only fail, it does so when it is taken, and not before."""
+    try:
+        return build.nested(graph, [])
+    except CompileError as error:
+        types = [type_of(value) for value in graph.outputs]
+        known = [shapeless(kind) for kind in types if kind is not None]
+        codes = {each.code for each in error.diagnostics}
+        if len(known) < len(types) or codes != {"CC0210"}:
+            raise
+        inner = build.inner()
+        message = "; ".join(each.message for each in error.diagnostics)
+        return Nested(inner, list(inner(ops.Raise(message=message, types=known), outputs=len(known))))
 
 
 @lowers("Loop", newest=25)

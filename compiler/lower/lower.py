@@ -68,6 +68,7 @@ class _Lowering:
     def __init__(self, opsets: Mapping[str, int]) -> None:
         self.opsets = opsets
         self.diagnostics: list[Diagnostic] = []
+        self.has_refused = False
 
     def run(self, graph: ir.Graph) -> tuple[ops.Block, Pool]:
         builder = PlanBuilder(self.lower_graph)
@@ -92,13 +93,21 @@ class _Lowering:
         return kind or tensor("float32")
 
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
-        for node in graph:
-            self.node(node, builder)
-        results = [self.value(value, builder) for value in graph.outputs]
-        if None in results:
+        """The values that the graph returns; what is refused in it is the error that is raised."""
+        outside, self.diagnostics = self.diagnostics, []
+        try:
+            for node in graph:
+                self.node(node, builder)
+            results = [self.value(value, builder) for value in graph.outputs]
             missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
             # Behind a node that was refused, its diagnostic says enough.
-            raise CompileError([] if self.diagnostics else [Diagnostic("CC0106", f"nothing defines {missing}")])
+            if missing and not self.has_refused:
+                self.diagnostics.append(Diagnostic("CC0106", f"nothing defines {missing}"))
+            if missing or self.diagnostics:
+                raise CompileError(self.diagnostics)
+        finally:
+            self.has_refused |= bool(self.diagnostics)
+            self.diagnostics = outside
         return [value for value in results if value is not None]
 
     def value(self, value: ir.Value, builder: PlanBuilder) -> Value | None:
@@ -118,13 +127,15 @@ class _Lowering:
             results = self.lower_node(node, inputs, builder)
             self.assign(node, results, builder)
         except RefusedError as error:
-            self.diagnostics.append(Diagnostic("CC0205", f"{node.op_type}: {error}", origin.of(node)))
+            code = "CC0210" if error.for_shapes else "CC0205"
+            self.diagnostics.append(Diagnostic(code, f"{node.op_type}: {error}", origin.of(node)))
         except CompileError as error:
             self.diagnostics.extend(error.diagnostics)
+        self.has_refused |= bool(self.diagnostics)
 
     def unreachable(self, node: ir.Node) -> None:
         """A node behind one that was refused: all that can be said is whether its operator is known."""
-        if not self.diagnostics:
+        if not self.has_refused:
             self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
         elif not can_lower(node):
             code, message = _unknown(node)

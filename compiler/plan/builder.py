@@ -18,13 +18,17 @@ from compiler import _runtime, dtypes
 from compiler.origin import Origin
 from compiler.plan import decode, ops
 from compiler.plan.encode import Op, canonical
-from compiler.plan.types import described, tensor, tensor_type
+from compiler.plan.types import described, shapeless, tensor, tensor_type
 
 __all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
 
 
 class RefusedError(Exception):
-    """The runtime has no such step: what an op says of its inputs."""
+    """The runtime has no such step: what an op says of its inputs. `for_shapes`: others of the same dtypes would do."""
+
+    def __init__(self, message: str, *, for_shapes: bool = False) -> None:
+        self.for_shapes = for_shapes
+        super().__init__(message)
 
 
 @dataclass(eq=False)
@@ -225,8 +229,19 @@ def _infer(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[ops.Any
         text = canonical(op)
     except ValueError as error:
         raise RefusedError(f"an attribute of {type(op).__name__} is infinite or not a number") from error
-    types = canonical([None if value is None else value.type for value in inputs])
-    return _infer_text(text, types, outputs)
+    types = [None if value is None else value.type for value in inputs]
+    try:
+        return _infer_text(text, canonical(types), outputs)
+    except RefusedError as error:
+        raise RefusedError(str(error), for_shapes=_takes_other_shapes(text, types, outputs)) from None
+
+
+def _takes_other_shapes(op: str, types: Sequence[ops.AnyType | None], outputs: int) -> bool:
+    try:
+        _infer_text(op, canonical([None if kind is None else shapeless(kind) for kind in types]), outputs)
+    except RefusedError:
+        return False
+    return True
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1225,6 +1225,19 @@ class QuantizeLinear(Op):
 
 
 @dataclass(frozen=True)
+class Raise(Op):
+    """Fails with a message when it is run: what is left of a branch that cannot run with the shapes that are
+    known.
+    """
+
+    message: str
+    """Why the branch cannot run."""
+
+    types: list[AnyType]
+    """The types of the outputs that there would be."""
+
+
+@dataclass(frozen=True)
 class RandomNormal(Op):
     """Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0, `shape:
     int64 [rank]`.

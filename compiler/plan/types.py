@@ -11,7 +11,7 @@ import onnx_ir as ir
 from compiler import dtypes
 from compiler.plan.ops import AnyType, Dim, DType, TensorType, Type
 
-__all__ = ["described", "joined", "refined", "tensor", "tensor_type", "type_of"]
+__all__ = ["described", "joined", "refined", "shapeless", "tensor", "tensor_type", "type_of"]
 
 
 def type_of(value: ir.Value) -> AnyType | None:
@@ -44,6 +44,11 @@ def tensor_type(kind: AnyType) -> TensorType | None:
     if isinstance(kind, Type.Optional):
         return tensor_type(kind.value)
     return kind.value if isinstance(kind, Type.Tensor) else None
+
+
+def shapeless(kind: AnyType) -> AnyType:
+    """The type of a tensor without its shape; other types stay."""
+    return Type.Tensor(replace(kind.value, shape=None)) if isinstance(kind, Type.Tensor) else kind
 
 
 def refined(kind: AnyType, other: AnyType | None) -> AnyType:

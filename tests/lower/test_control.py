@@ -97,3 +97,30 @@ def test_lengths_of_the_sequences_of_a_batch_are_refused() -> None:
     )
     with pytest.raises(compiler.CompileError, match="lengths of its sequences"):
         compiler.compile(parser.parse_model(text))
+
+
+LATER = """
+<ir_version: 10, opset_import: ["" : 20]>
+model (float[2, 3] x, bool c) => (float[A, B] y) <float[4, 1] w = {1, 1, 1, 1}>
+{
+    y = If (c) <
+        then_branch = yes () => (float[A, B] a) { a = MatMul (x, w) },
+        else_branch = no () => (float[A, B] b) { b = Neg (x) }
+    >
+}
+"""
+
+
+def test_a_branch_that_cannot_run_fails_when_it_is_taken():
+    x = np.ones((2, 3), np.float32)
+    session = compiler.load(compiler.compile(parser.parse_model(LATER)))
+    assert np.array_equal(session.run({"x": x, "c": np.array(False)})["y"], -x)
+    with pytest.raises(compiler.RunError, match="MatMul: a matrix of 3 columns"):
+        session.run({"x": x, "c": np.array(True)})
+
+
+def test_shapes_that_fit_nowhere_are_refused():
+    text = LATER[: LATER.index("{\n")] + "{ y = MatMul (x, w) }"
+    with pytest.raises(compiler.CompileError) as error:
+        compiler.compile(parser.parse_model(text))
+    assert [each.code for each in error.value.diagnostics] == ["CC0210"]

@@ -44,8 +44,8 @@ macro_rules! ops {
 }
 
 ops! {
-    binary: Binary;
     attention: Attention;
+    binary: Binary;
     cast: BitCast Cast;
     col2im: Col2Im;
     conditional: Clip Where;
@@ -74,6 +74,7 @@ ops! {
     pad: CenterCropPad Pad;
     pool: AveragePool LpPool MaxPool MaxUnpool;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
+    raise: Raise;
     random: Multinomial RandomNormal RandomUniform;
     recurrent: Gru Lstm Rnn;
     reduce: Reduce;
