@@ -86,7 +86,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 generate: $(VENV)/.dev ## write the files that are generated from the Rust source
-	$(SAY) "Generating plan.schema.json, compiler/plan/ops.py and the generated pages of docs/"
+	$(SAY) "Generating plan.schema.json and compiler/plan/ops.py"
 	$(BIN)/python tools/generate.py
 
 bless: $(VENV)/.dev ## accept the present output as the expected one of the golden tests

@@ -14,6 +14,8 @@ from compiler.cli import arguments
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compiler import Plan
     from compiler.passes.report import Report
 
@@ -75,15 +77,17 @@ def command(
     \b
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
-    candlec compile model.onnx --passes fold_weight_norm,fuse_conv --report report.html
+    candlec compile model.onnx --passes fold_weight_norm,fold_constants --report report.html
     """
     import compiler
     from compiler.cli.report_page import page
 
+    chosen = None if passes is None else [name for name in passes.split(",") if name]
+    _check_names(chosen or ())
     record = Record()
     options = compiler.Options(
         optimize=not no_optimize,
-        passes=None if passes is None else [name for name in passes.split(",") if name],
+        passes=chosen,
         dims=sizes,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
@@ -102,6 +106,16 @@ def command(
     else:
         _tell(plan, record)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _check_names(chosen: Iterable[str]) -> None:
+    from compiler import Options
+    from compiler.pipeline import passes
+
+    known = sorted({step.name for step in passes(Options())})
+    for name in chosen:
+        if name not in known:
+            raise click.BadParameter(f"there is no pass {name!r}; there are {', '.join(known)}", param_hint="--passes")
 
 
 def _facts(plan: Plan, record: Record) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class Rewriter:
 
 
 def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
-    """A pass that applies rules until none fits; its documentation is that of the module it is made in."""
+    """A pass that applies rules until none fits."""
 
     def apply(model: ir.Model, report: Report) -> None:
         apply_rules(model, rules, report)
