@@ -1,6 +1,8 @@
-"""Nodes that pass their input on unchanged."""
+"""Nodes that pass their input on unchanged, or that only look at the type of another value."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import onnx_ir as ir
 
@@ -56,4 +58,20 @@ class DropCastLike(_PassesOn):
         return super().check(match)
 
 
-drop_identities = rules_pass("drop_identities", [DropIdentity(), DropCast(), DropCastLike()])
+class CastLikeToCast(Rule):
+    """`CastLike(x, y)` → `Cast(x, to=dtype of y)`, which is a constant where `x` is one."""
+
+    pattern = Op("CastLike", Var("x"), Var("like"))
+
+    def check(self, match: Match) -> str | None:
+        """The type has to be known."""
+        return "the type of what it is like is not known" if match["like"].dtype is None else None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The Cast, with the attributes that it shares."""
+        attributes: dict[str, Any] = {**match.root.attributes, "to": int(match["like"].dtype or 0)}
+        result: ir.Value = new.op("Cast", match["x"], version=match.root.version, **attributes)
+        return result
+
+
+drop_identities = rules_pass("drop_identities", [DropIdentity(), DropCast(), DropCastLike(), CastLikeToCast()])

@@ -74,3 +74,23 @@ def test_inside_nested_graphs(check_pass):
 def test_other_casts_stay(check_pass):
     report = check_pass(drop_identities, "agraph (float[N] x) => (int64[N] y) { y = Cast<to=7>(x) }")
     assert [missed.reason for missed in report.missed] == ["it casts FLOAT to INT64"]
+
+
+def test_a_cast_to_the_type_of_another_value(check_pass):
+    check_pass(
+        drop_identities,
+        """
+        agraph (float[N] x, float16[M] like) => (float16[N] y) {
+            a = CastLike<saturate=1>(x, like)
+            y = Neg(a)
+        }
+        """,
+        """
+        input x: float[N]
+        input like: float16[M]
+        val_0 = Cast(x, saturate=1, to=10)
+        y = Neg(val_0)
+        return y
+        """,
+        opset=19,
+    )
