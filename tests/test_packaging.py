@@ -98,7 +98,6 @@ def test_a_c_extension_builds(environment: dict[str, str], tmp_path: Path) -> No
     assert asked.stdout.strip() == "42"
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_a_crate_builds(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "Cargo.toml").write_text(
         '[package]\nname = "greet"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n'
