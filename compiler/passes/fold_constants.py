@@ -25,6 +25,7 @@ _ALL_ROOM = 1 << 26
 
 _INDEX_TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
 _INDEX_BYTES = 4096
+"""The types of results that count as indices, and how many bytes such a result has at most."""
 
 
 def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
@@ -86,10 +87,8 @@ class _Folding:
         given = sum(_size(value) or 0 for value in node.inputs if value is not None)
         sizes = [_size(value) for value in node.outputs if value.uses() or value.is_graph_output()]
         if self.only_indices:
-            kinds = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
-            return all(value.dtype in kinds for value in node.outputs) and all(
-                size is not None and size <= 4096 for size in sizes
-            )
+            is_small = all(size is not None and size <= _INDEX_BYTES for size in sizes)
+            return is_small and all(value.dtype in _INDEX_TYPES for value in node.outputs)
         growth = max(0, sum(size or 0 for size in sizes) - given)
         if growth <= self.room and all(size is None or size <= _ROOM + _GROWTH * given for size in sizes):
             self.room -= growth
