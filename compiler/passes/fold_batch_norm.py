@@ -5,6 +5,8 @@ Weights are folded in float64 and rounded once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 import onnx_ir as ir
 
@@ -23,9 +25,9 @@ _LINEAR = Op(("Conv", "ConvTranspose", "Gemm", "MatMul"), Var("x"), Const("w"), 
 class _FoldAffine(Rule):
     """The base of the rules here: `y · scale + shift`, one number a channel, after a linear operator."""
 
+    @abstractmethod
     def affine(self, match: Match, linear: Linear) -> Affine | str:
         """The scale and shift of each channel; or why there are none."""
-        raise NotImplementedError
 
     def check(self, match: Match) -> str | None:
         """The weights have to be constants of float32 or float64, and finite when folded."""
@@ -68,9 +70,9 @@ class _FoldConstant(_FoldAffine):
         with np.errstate(divide="ignore"):
             return self.of_constant(found)
 
+    @abstractmethod
     def of_constant(self, c: np.ndarray) -> Affine:
         """The scale and shift that a constant means."""
-        raise NotImplementedError
 
 
 class FoldAdd(_FoldConstant):

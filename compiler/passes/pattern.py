@@ -8,6 +8,7 @@ A name that occurs twice has to meet the same value. Patterns are data; `Pattern
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -77,12 +78,12 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class Pattern(ABC):
     """What an input of a node has to look like."""
 
+    @abstractmethod
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """Every way in which the value fits, beginning with what was met so far."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

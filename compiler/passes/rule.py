@@ -6,6 +6,7 @@ once, and again what a rewrite changed: many rules on a large graph cost little 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, overload
@@ -21,7 +22,7 @@ from compiler.passes.report import Fired, Missed, Pass, Report
 __all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "rules_pass"]
 
 
-class Rule:
+class Rule(ABC):
     """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
 
     pattern: ClassVar[Op | AnyOf]
@@ -38,9 +39,9 @@ class Rule:
         """Why the rewrite cannot be done here; `None` if it can. The text completes "not done, because …"."""
         return None
 
+    @abstractmethod
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value | Sequence[ir.Value]:
         """The values that take the place of the root's outputs."""
-        raise NotImplementedError
 
 
 class Rewriter:
