@@ -54,8 +54,13 @@ class Comparison:
     problem: str = ""
 
     @property
+    def widened(self) -> bool:
+        """Whether more than the tolerance is allowed, because of the doubt."""
+        return 0 < self.allowed <= 2 * self.doubt
+
+    @property
     def ok(self) -> bool:
-        """Whether the output is within the tolerance."""
+        """Whether the output is within what is allowed."""
         return not self.problem and self.max_abs <= self.allowed
 
 
@@ -74,6 +79,11 @@ class Report:
     def worst(self) -> float:
         """The largest difference of an output, as a part of what is allowed; infinite where it cannot be compared."""
         return max((_share(output) for output in self.outputs), default=0.0)
+
+    @property
+    def doubt(self) -> float:
+        """The largest doubt that widened a tolerance; zero where none did."""
+        return max((output.doubt for output in self.outputs if output.widened), default=0.0)
 
 
 def verify(
@@ -94,15 +104,15 @@ def verify(
 
     Raises:
         CompileError: the model is refused.
-        ReferenceFailed: onnxruntime is missing, or cannot run the model.
+        ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
     """
     session = load(compile(model) if plan is None else plan, device, threads)
     given = random_inputs(session.inputs, dims or {}, seed) if inputs is None else inputs
-    return compare_with_reference(model, given, session.run(given), tolerance)
+    return compare_with_reference(Reference(model), given, session.run(given), tolerance)
 
 
 def compare_with_reference(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    reference: Reference,
     inputs: Mapping[str, Any],
     found: Mapping[str, Any],
     tolerance: float | None = None,
@@ -110,13 +120,13 @@ def compare_with_reference(
     """Compare outputs with onnxruntime's; where they differ and no tolerance is given, its doubt is measured.
 
     Raises:
-        ReferenceFailed: onnxruntime is missing, or cannot run the model.
+        ReferenceFailed: onnxruntime cannot run the model.
     """
-    expected = Reference(model).run(inputs)
+    expected = reference.run(inputs)
     report = compare(expected, found, tolerance)
     if report.ok or tolerance is not None:
         return report
-    doubts = compare(expected, Reference(model, optimize=False).run(inputs))
+    doubts = compare(expected, reference.plain.run(inputs))
     pairs = zip(report.outputs, doubts.outputs, strict=True)
     return Report(tuple(_with_doubt(output, doubt.max_abs) for output, doubt in pairs))
 

@@ -75,6 +75,8 @@ def unpinned(path: Path) -> onnx.ModelProto:
 
 def _entry(folder: Path, data: Mapping[str, Any]) -> Entry:
     cases = tuple(folder / case for case in data["cases"])
+    if not cases:
+        raise ValueError(f"the model {data['name']} has no case in {folder / 'INDEX.json'}")
     return Entry(data["name"], folder / data["file"], cases, data.get("tolerance"))
 
 

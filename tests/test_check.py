@@ -92,21 +92,27 @@ model (float[1, 1, 64] x) => (float[1, 1, 64] y)
 def test_what_onnxruntime_is_unsure_of_is_allowed_twice() -> None:
     model = onnx.parser.parse_model(CANCELLING)
     inputs = {"x": (1 + np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000).astype(np.float32)}
-    plain = Reference(model, optimize=False).run(inputs)
-    (output,) = compare_with_reference(model, inputs, plain).outputs
-    assert output.ok
+    reference = Reference(model)
+    plain = reference.plain.run(inputs)
+    (output,) = compare_with_reference(reference, inputs, plain).outputs
+    assert output.ok and output.widened
     assert output.max_abs == output.doubt == output.allowed / 2 > 0
-    assert not compare_with_reference(model, inputs, {"y": plain["y"] + 3 * np.float32(output.doubt)}).ok
-    assert not compare_with_reference(model, inputs, plain, tolerance=1e-5).ok
+    assert not compare_with_reference(reference, inputs, {"y": plain["y"] + 3 * np.float32(output.doubt)}).ok
+    assert not compare_with_reference(reference, inputs, plain, tolerance=1e-5).ok
 
 
 def test_what_onnxruntime_is_sure_of_is_not() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 13]> m (float[2] x) => (float[2] y) { y = Neg (x) }'
     )
-    (output,) = compare_with_reference(model, {"x": f32(1, 2)}, {"y": f32(-1, -2.001)}).outputs
-    assert not output.ok
+    (output,) = compare_with_reference(Reference(model), {"x": f32(1, 2)}, {"y": f32(-1, -2.001)}).outputs
+    assert not output.ok and not output.widened
     assert output.doubt == 0
+
+
+def test_a_reference_opens_its_plain_form_once() -> None:
+    reference = Reference(onnx.parser.parse_model(CANCELLING))
+    assert reference.plain is reference.plain is reference.plain.plain
 
 
 DECLARED = [

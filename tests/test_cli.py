@@ -239,6 +239,66 @@ def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytes
     assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
 
 
+# The scale makes rounding errors of the convolution large; onnxruntime and optimised plans fold the one into the other.
+UNSURE = """
+<ir_version: 8, opset_import: ["" : 13]>
+unsure (float[1, 1, 64] x) => (float[1, 1, 64] y)
+<float[1, 1, 1] w = {1.1}, float[1] scale = {1000000}, float[1] shift = {0}, float[1] mean = {1.1}, float[1] var = {1}>
+{
+    c = Conv (x, w)
+    y = BatchNormalization (c, scale, shift, mean, var)
+}
+"""
+
+
+@pytest.fixture
+def unsure(folder: Path) -> Path:
+    """A folder with a model of which onnxruntime itself has two answers."""
+    onnx.save(onnx.parser.parse_model(UNSURE), "unsure.onnx")
+    noise = np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000
+    np.savez("unsure.npz", x=(1 + noise).astype(np.float32))
+    (folder / "INDEX.json").write_text(json.dumps([{"name": "unsure", "file": "unsure.onnx", "cases": ["unsure.npz"]}]))
+    return folder
+
+
+def test_zoo_says_where_the_tolerance_was_widened(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("zoo", "run", "--path", ".", "--json") == 0
+    doubts = [each["doubt"] for each in json.loads(capsys.readouterr().out)]
+    assert 0 < max(doubts) < 1
+    assert run("zoo", "run", "--path", ".") == 0
+    printed = capsys.readouterr().out
+    assert (
+        f"≈ within twice the difference that onnxruntime's own optimisations make: unsure ({max(doubts):.1e})"
+        in printed
+    )
+    assert printed.count("≈") == 1 + sum(doubt > 0 for doubt in doubts)
+
+
+def test_verify_says_where_the_tolerance_was_widened(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "unsure.onnx", "--no-optimize")
+    assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz") == 0
+    printed = capsys.readouterr().out
+    assert "≈" in printed
+    assert "y: onnxruntime's own optimisations make a difference of" in printed
+
+
+def test_zoo_goes_on_after_a_model_that_onnxruntime_refuses(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ("refused", "echo")
+    (zoo / "INDEX.json").write_text(
+        json.dumps([{"name": name, "file": f"{name}.onnx", "cases": ["io.npz"]} for name in files])
+    )
+    assert run("zoo", "run", "--path", ".", "--json") == 1
+    outcomes = json.loads(capsys.readouterr().out)
+    assert [each["ok"] for each in outcomes] == [False] * 4 + [True] * 4
+    assert "onnxruntime refuses the model" in outcomes[0]["problem"]
+
+
+def test_zoo_does_not_pass_without_cases(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (zoo / "INDEX.json").write_text(json.dumps([{"name": "echo", "file": "echo.onnx", "cases": []}]))
+    assert run("zoo", "run", "--path", ".") == 1
+    assert "the model echo has no case" in capsys.readouterr().err
+
+
 def test_zoo_without_an_index_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--path", ".") == 1
     assert "INDEX.json" in capsys.readouterr().err

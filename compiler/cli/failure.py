@@ -46,7 +46,7 @@ def report(error: Exception, as_json: bool) -> int:
 def _texts(error: Exception) -> list[str]:
     """The error in words, one text a finding."""
     from compiler import InputError, PlanError, RunError
-    from compiler.reference import ReferenceFailed
+    from compiler.reference import ReferenceFailed, ReferenceMissing
     from compiler.session import DeviceError
 
     match error:
@@ -56,7 +56,7 @@ def _texts(error: Exception) -> list[str]:
             return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
         case MemoryError():
             return ["error: out of memory"]
-        case Failed() | InputError() | RunError() | DeviceError() | ReferenceFailed():
+        case Failed() | InputError() | RunError() | DeviceError() | ReferenceFailed() | ReferenceMissing():
             return [f"error: {error}"]
     return [
         f"error: {type(error).__name__}: {error}\n"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = [
+    "NEAR",
     "RIGHT",
     "WRONG",
     "Cell",
@@ -42,6 +43,8 @@ errors = Console(stderr=True, highlight=False, markup=False)
 
 Cell = str | Text
 RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
+NEAR = Text("≈", "yellow")
+"""Right within more than the tolerance: see `compiler.check` on doubt."""
 
 
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
-from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option, print_json, shape_text, table, working
+from compiler.cli.output import (
+    NEAR,
+    RIGHT,
+    WRONG,
+    Cell,
+    console,
+    errors,
+    json_option,
+    print_json,
+    shape_text,
+    table,
+    working,
+)
 
 if TYPE_CHECKING:
     from compiler.check import Comparison, Report
@@ -73,7 +85,7 @@ def show(report: Report, as_json: bool) -> None:
     for each in report.outputs:
         if each.problem:
             console.print(f"{each.name}: {each.problem}", style="red")
-        elif each.doubt:
+        elif each.widened:
             console.print(f"{each.name}: onnxruntime's own optimisations make a difference of {each.doubt:.1e} here")
     verdict = ("equal to onnxruntime within the tolerance", "green") if report.ok else ("not equal", "red")
     console.print(verdict[0], style=verdict[1])
@@ -81,4 +93,5 @@ def show(report: Report, as_json: bool) -> None:
 
 def _cells(output: Comparison) -> list[Cell]:
     numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", str(output.max_ulp), f"{output.allowed:.1e}"]
-    return [RIGHT if output.ok else WRONG, output.name, output.dtype, shape_text(output.shape), *numbers]
+    mark = WRONG if not output.ok else NEAR if output.widened else RIGHT
+    return [mark, output.name, output.dtype, shape_text(output.shape), *numbers]
