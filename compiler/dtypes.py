@@ -6,11 +6,15 @@ width (`runtime/src/arrays.rs`); 4-bit and 2-bit integers take a byte each, sign
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import ml_dtypes
 import numpy as np
-import onnx_ir as ir
 
-__all__ = ["STORED", "from_carrier", "from_ir", "name_of", "numpy_dtype", "to_carrier", "to_ir"]
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+__all__ = ["STORED", "from_carrier", "from_ir", "name_of", "numpy_dtype", "to_carrier"]
 
 _CARRIERS = {
     **dict.fromkeys(("int16", "uint16"), "int16"),
@@ -86,14 +90,9 @@ def from_ir(dtype: ir.DataType) -> str:
     Raises:
         TypeError: ONNX has the type, a plan does not (complex numbers).
     """
-    if dtype == ir.DataType.STRING:
+    if dtype.name == "STRING":
         return "string"
-    name = "undefined" if dtype == ir.DataType.UNDEFINED else str(dtype.numpy().name)
+    name = "undefined" if dtype.name == "UNDEFINED" else str(dtype.numpy().name)
     if name not in _CARRIERS:
         raise TypeError(f"{name} is not a supported element type")
     return name
-
-
-def to_ir(name: str) -> ir.DataType:
-    """The ONNX type of a logical type."""
-    return ir.DataType.STRING if name == "string" else ir.DataType.from_numpy(numpy_dtype(name))

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import onnx_ir
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -36,6 +34,7 @@ def export(
 
     Needs PyTorch: `pip install "candle-compiler[export]"`.
     """
+    import onnx_ir
     import torch
 
     shapes = {name: dict(dims) for name, dims in dynamic.items()} if dynamic else None

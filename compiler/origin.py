@@ -14,9 +14,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import onnx_ir as ir
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 __all__ = ["Origin", "inherit", "of", "record"]
 
@@ -68,7 +69,7 @@ def inherit(new: Iterable[ir.Node], old: Sequence[ir.Node]) -> None:
 def record(model: ir.Model) -> None:
     """Notes the origin of every node that has none yet."""
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
-    nodes = [node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)]
+    nodes = [node for graph in graphs for node in graph.all_nodes()]
     nodes = [node for node in nodes if _KEY not in node.metadata_props]
     frames = [_frame(node) for node in nodes]
     root = _project_root([frame.file for frame in frames if frame])

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from compiler import lower
 from compiler.errors import CompileError, Diagnostic
-from compiler.load import Loaded, Source, load
+from compiler.loader import Loaded, Source, load
 from compiler.options import Options
 from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
@@ -43,7 +43,7 @@ from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
 from compiler.plan import Plan
 from compiler.plan.write import write
-from compiler.verify import verify
+from compiler.verifier import verify
 
 __all__ = ["compile", "optimize", "passes"]
 

@@ -58,7 +58,7 @@ def _findings(model: Path, options: Options) -> Sequence[Diagnostic]:
 
 def _operators(model: Path) -> Counter[str]:
     """How many nodes of each operator the model has, those of nested graphs too."""
-    from compiler.load import load
+    from compiler.loader import load
 
     return Counter(node.op_type for node in load(model).model.graph.all_nodes())
 

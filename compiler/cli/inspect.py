@@ -13,7 +13,7 @@ from compiler.cli.output import console, json_option, megabytes, print_json, sha
 
 if TYPE_CHECKING:
     from compiler import Plan
-    from compiler.load import Loaded
+    from compiler.loader import Loaded
 
 
 @click.command(short_help="Show what a plan or a model holds.")
@@ -29,7 +29,7 @@ def command(file: Path, steps: bool, as_json: bool) -> None:
     candlec inspect model.onnx --json
     """
     import compiler
-    from compiler.load import load
+    from compiler.loader import load
     from compiler.plan.show import show
 
     with working(f"reading {file}"):

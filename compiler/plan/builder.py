@@ -9,16 +9,18 @@ import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import onnx_ir as ir
 
 from compiler import _runtime, dtypes
 from compiler.origin import Origin
 from compiler.plan import decode, ops
 from compiler.plan.encode import Op, canonical
 from compiler.plan.types import described, shapeless, tensor, tensor_type
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 __all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
-
-import onnx_ir as ir
+from typing import TYPE_CHECKING, cast
 
 from compiler import dtypes
 from compiler.plan.ops import AnyType, Dim, DType, TensorType, Type
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 __all__ = ["described", "joined", "refined", "shapeless", "tensor", "tensor_type", "type_of"]
 
@@ -24,6 +25,8 @@ def type_of(value: ir.Value) -> AnyType | None:
 
 
 def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
+    import onnx_ir as ir
+
     if isinstance(kind, ir.SequenceType):
         return Type.Sequence(_from_ir(kind.elem_type, None))
     if isinstance(kind, ir.OptionalType):

@@ -13,7 +13,7 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler.load import load
+from compiler.loader import load
 from compiler.pipeline import optimize, passes
 from compiler.plan.show import show
 from compiler.text import graph_text

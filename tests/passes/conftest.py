@@ -14,15 +14,15 @@ import pytest
 
 from compiler.errors import CompileError, Diagnostic
 from compiler.graph import constant_of
-from compiler.load import load
+from compiler.loader import load
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.report import Pass, Report
 from compiler.text import graph_text
-from compiler.verify import verify
+from compiler.verifier import verify
 
 
 def parse_(text: str, *, opset: int = 20, domains: str = "") -> ir.Model:
-    """A model from the text of its graph, as `compiler.load` gives it."""
+    """A model from the text of its graph, as `compiler.loader` gives it."""
     imports = ", ".join([f'"" : {opset}', *[f'"{domain}" : 1' for domain in domains.split()]])
     proto = onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{textwrap.dedent(text)}")
     return load(proto).model

@@ -5,7 +5,7 @@ import onnx.parser
 import pytest
 
 from compiler import CompileError
-from compiler.load import load
+from compiler.loader import load
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_functions

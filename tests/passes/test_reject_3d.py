@@ -3,7 +3,7 @@ import warnings
 import pytest
 
 from compiler import CompileError
-from compiler.load import load
+from compiler.loader import load
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.reject_3d import reject_3d
 

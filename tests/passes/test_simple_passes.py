@@ -4,7 +4,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from compiler import CompileError
-from compiler.load import load
+from compiler.loader import load
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.merge_duplicates import merge_duplicates

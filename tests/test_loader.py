@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compiler
 from compiler import CompileError
-from compiler.load import load
+from compiler.loader import load
 
 
 def model_of(nodes, inputs=(("x", [2, 3]),), outputs=(("y", None),), initializers=(), opset=20, ir_version=10, **more):
