@@ -30,6 +30,7 @@ from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.pin_dims import pin_dims
+from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
@@ -50,10 +51,16 @@ __all__ = ["compile", "optimize", "passes"]
 
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order. Those that are `needed` run always, the others as the options say."""
+    return [*_needed(options), *_optional()]
+
+
+def _needed(options: Options) -> list[Pass]:
+    """From any opset, with functions and branches, to operators that a plan has."""
     return [
         pin_dims(options.dims),
         inline_functions,
         sort_nodes,
+        raise_first_versions,
         infer_shapes,
         raise_legacy,
         fold_constants(lower.evaluate, only_indices=True),
@@ -65,6 +72,12 @@ def passes(options: Options) -> list[Pass]:
         inline_branches,
         infer_shapes,  # again without the branches that are not taken
         lower_upsample,
+    ]
+
+
+def _optional() -> list[Pass]:
+    """From these to fewer and faster ones; the shapes of what was made are inferred always."""
+    return [
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
         drop_identities,  # of casts that look at what is computed, but for its type
         fold_constants(lower.evaluate),

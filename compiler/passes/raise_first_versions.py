@@ -1,0 +1,120 @@
+"""Operators that had other attributes or inputs in their first version, before opset 7, as they are written since.
+
+See the first version of each operator on https://onnx.ai/onnx/operators/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import constant_of, nodes_of, opset_of
+from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.rule import Rewriter, insert
+
+__all__ = ["raise_first_versions"]
+
+_MODERN = 7
+"""An opset that has a later version of all of them."""
+
+
+def _raise_first_versions(model: ir.Model, report: Report) -> None:
+    """Writes first versions of operators, whose attributes were others, as opset 7 has them."""
+    opset = model.opset_imports.get("", _MODERN)
+    diagnostics = []
+    for node in list(nodes_of(model)):
+        if node.op_type not in _FORMS or node.domain != "":
+            continue
+        if onnx_schema.since_version("", node.op_type, opset_of(node, opset)) != 1:
+            continue
+        problem = _FORMS[node.op_type](node)
+        if problem is not None:
+            help = "export with opset 7 or newer"
+            diagnostics.append(Diagnostic("CC0202", f"{node.op_type}-1: {problem}", origin.of(node), help))
+        node.version = _MODERN
+        report.fired.append(Fired("raise", origin.of(node)))
+    if diagnostics:
+        raise CompileError(diagnostics)
+
+
+def _cast(node: ir.Node) -> str | None:
+    """The type was given by its name."""
+    name = node.attributes["to"].as_string().upper()
+    if name not in ir.DataType.__members__:
+        return f"there is no type {name}"
+    node.attributes["to"] = ir.AttrInt64("to", ir.DataType[name])
+    return None
+
+
+def _concat(node: ir.Node) -> None:
+    """The axis was 1 where it was not given."""
+    node.attributes.setdefault("axis", ir.AttrInt64("axis", 1))
+
+
+def _lp_pool(node: ir.Node) -> str | None:
+    """The exponent was a float."""
+    exponent = node.attributes["p"].as_float() if "p" in node.attributes else 2.0
+    if not exponent.is_integer():
+        return f"the exponent {exponent} is not whole"
+    node.attributes["p"] = ir.AttrInt64("p", int(exponent))
+    return None
+
+
+def _pad(node: ir.Node) -> None:
+    """`pads` had another name."""
+    node.attributes["pads"] = ir.AttrInt64s("pads", node.attributes.pop("paddings").as_ints())
+
+
+def _reshape(node: ir.Node) -> str | None:
+    """The shape was an attribute."""
+    node.attributes.pop("consumed_inputs", None)
+    shape = node.attributes.pop("shape", None)
+    if shape is None or node.graph is None:
+        return "there is no shape"
+    new = Rewriter(node.graph)
+    target = new.constant(np.array(shape.as_ints(), np.int64), "shape")
+    insert(node.graph, node, new)
+    node.resize_inputs(2)
+    node.replace_input_with(1, target)
+    return None
+
+
+def _split(node: ir.Node) -> str | None:
+    """The sizes could be an input, of the type of the data."""
+    if len(node.inputs) == 2 and node.inputs[1] is not None:
+        sizes = constant_of(node.inputs[1])
+        if sizes is None:
+            return "the sizes of the parts are not constant"
+        node.attributes["split"] = ir.AttrInt64s("split", sizes.astype(np.int64).tolist())
+    node.resize_inputs(1)
+    return None
+
+
+def _tile(node: ir.Node) -> str | None:
+    """The copies were along one axis only, both given as inputs of the type of the data."""
+    return "copies along one axis are not supported"
+
+
+def _upsample(node: ir.Node) -> None:
+    """The two scales of an image had attributes of their own."""
+    height, width = (node.attributes.pop(f"{name}_scale").as_float() for name in ("height", "width"))
+    node.attributes["scales"] = ir.AttrFloat32s("scales", [1.0, 1.0, height, width])
+
+
+_FORMS: dict[str, Callable[[ir.Node], str | None]] = {
+    "Cast": _cast,
+    "Concat": _concat,
+    "GlobalLpPool": _lp_pool,
+    "LpPool": _lp_pool,
+    "Pad": _pad,
+    "Reshape": _reshape,
+    "Split": _split,
+    "Tile": _tile,
+    "Upsample": _upsample,
+}
+
+raise_first_versions = Pass("raise_first_versions", _raise_first_versions, requires=frozenset({"sorted"}), needed=True)
