@@ -35,6 +35,7 @@ from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
 from compiler.passes.recognize_gelu import recognize_gelu
+from compiler.passes.recognize_group_norm import recognize_group_norm
 from compiler.passes.recognize_layer_norm import recognize_layer_norm
 from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_softmax import recognize_softmax
@@ -87,6 +88,7 @@ def _optional() -> list[Pass]:
         join_slices,
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
+        recognize_group_norm,
         recognize_softmax,
         recognize_attention,
         absorb_transposes,

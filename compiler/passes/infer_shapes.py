@@ -113,9 +113,20 @@ class _Inference:
                 infer(self.context, node)
         except Exception as error:  # a node that cannot be inferred is left to the lowering, which knows better
             self.report.missed.append(Missed("infer", origin.of(node), str(error)))
+        if node.op_type == "Div" and node.domain == "":
+            self.quotient(node)
         for value, kind in zip(node.outputs, declared, strict=True):
             if value.type is None or value.dtype == ir.DataType.UNDEFINED:
                 value.type = kind
+
+    def quotient(self, node: ir.Node) -> None:
+        """Follows sizes through a division by a positive number, which the library does for known numbers only."""
+        sizes, divisors = (None if value is None else self.context.get_symbolic_value(value) for value in node.inputs)
+        if not sizes or divisors is None or len(divisors) != 1 or not all(map(_is_no_difference, sizes)):
+            return
+        divisor = divisors[0]
+        if isinstance(divisor, int) and divisor > 0:
+            self.context.set_symbolic_value(node.outputs[0], [size // divisor for size in sizes])
 
     def loop(self, node: ir.Node) -> None:
         """Infers a body with the shapes its states have at first, and again without what it changes."""
@@ -162,6 +173,11 @@ class _Inference:
         if shape is None:
             return None
         return ir.Shape([self.context.new_symbolic_dim() if self.changes(dim) else dim for dim in shape.dims])
+
+
+def _is_no_difference(size: int | ir.SymbolicDim) -> bool:
+    """Whether a size cannot be negative: there the quotient rounded down is the one rounded towards zero."""
+    return size >= 0 if isinstance(size, int) else size.value is not None and "-" not in size.value
 
 
 def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:

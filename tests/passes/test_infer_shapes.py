@@ -1,5 +1,6 @@
 import onnx_ir as ir
 
+from compiler.graph import elements_of
 from compiler.passes.infer_shapes import infer_shapes
 
 
@@ -37,6 +38,30 @@ def test_values_of_shapes_are_followed(check_pass, parse):
     )
     check_pass(infer_shapes, model)
     assert shapes(model)["y"] == "FLOAT [batch,20]"
+
+
+def test_quotients_of_sizes_are_followed(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[T, 4] x) => (float[a, b] y, float[c, d] z)
+            <int64 zero = {0}, int64 two = {2}, int64[1] head = {0}, int64 five = {5}> {
+            s = Shape(x)
+            n = Gather(s, zero)
+            h = Div(n, two)
+            k = Unsqueeze(h, head)
+            y = Expand(x, k)
+            less = Sub(n, five)
+            q = Div(less, two)
+            r = Unsqueeze(q, head)
+            one = Abs(r)
+            z = ConstantOfShape(one)
+        }
+        """
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    values = {value.name: elements_of(value) for node in model.graph for value in node.outputs}
+    assert values["k"] == ["floor(T/2)"]
+    assert values["r"] is None  # less than five has a negative difference, which rounds up
 
 
 def test_declared_shapes_are_not_trusted(check_pass):

@@ -1,0 +1,127 @@
+"""Group normalisation written out by reshapes, and the scales and shifts of channels after a normalisation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import rank, same_shape
+from compiler.passes.pattern import Const, Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_group_norm"]
+
+_VERSION = 21
+"""The opset from which on GroupNormalization has a scale and a bias for each channel."""
+
+_EXACT_TYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_GROUPED = Op("Reshape", Var("x"), Var())
+_NORMALIZED = Op("InstanceNormalization", _GROUPED, Const("scale"), Const("bias"), name="norm")
+
+
+class RecognizeGroupNorm(Rule):
+    """`reshape(InstanceNormalization(reshape(x, [N, G, …])), shape of x)` → `GroupNormalization(x)`."""
+
+    pattern = Op("Reshape", _NORMALIZED, Var())
+
+    def check(self, match: Match) -> str | None:
+        """Both shapes have the same batch; the groups divide the channels; the result has the shape of `x`."""
+        x, grouped = match["x"], match.node("norm").inputs[0]
+        if not same_shape(x, match.root.outputs[0]) or x.shape is None or grouped is None or grouped.shape is None:
+            return "the result has not, or not for certain, the shape of what is normalised"
+        if x.shape.rank() < 3 or grouped.shape.rank() < 3 or x.shape[0] != grouped.shape[0]:
+            return f"{x.shape} is not grouped by channels as {grouped.shape}"
+        channels, groups = x.shape[1], match.constant("scale").size
+        if not isinstance(channels, int) or channels == 0 or channels % groups or grouped.shape[1] != groups:
+            return f"{groups} groups do not divide {channels} channels"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The normalisation, with the scale and bias of a group for each of its channels."""
+        x, groups = match["x"], match.constant("scale").size
+        channels = None if x.shape is None else x.shape[1]
+        if not isinstance(channels, int):
+            raise ValueError(f"{x.name} has an unknown number of channels")
+        repeated = (np.repeat(match.constant(name), channels // groups) for name in ("scale", "bias"))
+        parameters = [new.constant(array, "channels") for array in repeated]
+        given = match.node("norm").attributes
+        epsilon = given["epsilon"].as_float() if "epsilon" in given else 1e-5
+        return new.op("GroupNormalization", x, *parameters, version=_VERSION, num_groups=groups, epsilon=epsilon)
+
+
+class _TakeConstant(Rule):
+    """The base of the rules for a constant, one number a channel, after a normalisation of channels."""
+
+    normalization: ClassVar[Op] = Op(
+        ("GroupNormalization", "InstanceNormalization"), Var("x"), Const("scale"), Const("bias"), name="norm"
+    )
+
+    def check(self, match: Match) -> str | None:
+        """The constant has one number a channel, and folding it rounds no more than computing with it."""
+        norm, c = match.node("norm"), match.constant("c")
+        if norm.op_type == "GroupNormalization" and norm.version != _VERSION:
+            return "its scale is one number a group"
+        if match["x"].dtype not in _EXACT_TYPES:
+            return f"the type is {match['x'].dtype}: folding would round again"
+        scale, bias = self.folded(match)
+        if _per_channel(c, rank(match["x"]), scale.size) is None:
+            return f"the constant of shape {list(c.shape)} is more than one number a channel"
+        return None if np.isfinite(scale).all() and np.isfinite(bias).all() else "the folded numbers are not finite"
+
+    def folded(self, match: Match) -> tuple[np.ndarray, np.ndarray]:
+        """The new scale and bias, computed in float64."""
+        scale, bias = (match.constant(name).astype(np.float64) for name in ("scale", "bias"))
+        c = _per_channel(match.constant("c"), rank(match["x"]), scale.size)
+        return (scale, bias) if c is None else self.fold(scale, bias, c)
+
+    @abstractmethod
+    def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scale and bias with the constant taken in."""
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The normalisation with the folded scale and bias."""
+        kind = match.constant("scale").dtype
+        parameters = zip(self.folded(match), ("scale", "bias"), strict=True)
+        return new.like(
+            match.node("norm"), match["x"], *(new.constant(array.astype(kind), name) for array, name in parameters)
+        )
+
+
+class TakeChannelScale(_TakeConstant):
+    """`(normalised(x) · s + b) · c` → `normalised(x) · (s · c) + b · c`."""
+
+    pattern = Op("Mul", _TakeConstant.normalization, Const("c"))
+
+    def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both are multiplied."""
+        return scale * c, bias * c
+
+
+class TakeChannelBias(_TakeConstant):
+    """`(normalised(x) · s + b) + c` → `normalised(x) · s + (b + c)`."""
+
+    pattern = Op("Add", _TakeConstant.normalization, Const("c"))
+
+    def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bias is shifted."""
+        return scale, bias + c
+
+
+def _per_channel(c: np.ndarray, result_rank: int | None, channels: int) -> np.ndarray | None:
+    """The constant as one number a channel, where it broadcasts along axis 1 of the result without enlarging it."""
+    if result_rank is None or c.ndim > result_rank:
+        return None
+    if c.size == 1:
+        return np.full(channels, c.item(), np.float64)
+    padded = [1] * (result_rank - c.ndim) + list(c.shape)
+    return c.astype(np.float64).ravel() if padded[1] == channels == c.size else None
+
+
+recognize_group_norm = rules_pass(
+    "recognize_group_norm",
+    [RecognizeGroupNorm(), TakeChannelScale(), TakeChannelBias()],
+    requires=frozenset({"shapes"}),
+)
