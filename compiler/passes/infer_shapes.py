@@ -116,6 +116,7 @@ class _Inference:
         if node.op_type == "Div" and node.domain == "":
             self.quotient(node)
         for value, kind in zip(node.outputs, declared, strict=True):
+            self.settle(value)
             if value.type is None or value.dtype == ir.DataType.UNDEFINED:
                 value.type = kind
 
@@ -127,6 +128,14 @@ class _Inference:
         divisor = divisors[0]
         if isinstance(divisor, int) and divisor > 0:
             self.context.set_symbolic_value(node.outputs[0], [size // divisor for size in sizes])
+
+    def settle(self, value: ir.Value) -> None:
+        """Puts numbers in place of expressions that come to one, such as `32*N/(8*N)`."""
+        if value.shape is not None and any(map(_is_number, value.shape.dims)):
+            value.shape = ir.Shape(map(_settled, value.shape.dims))
+        sizes = self.context.get_symbolic_value(value) if SYM_DATA_KEY in value.metadata_props else None
+        if sizes is not None and any(map(_is_number, sizes)):
+            self.context.set_symbolic_value(value, [_settled(size) for size in sizes])
 
     def loop(self, node: ir.Node) -> None:
         """Infers a body with the shapes its states have at first, and again without what it changes."""
@@ -173,6 +182,15 @@ class _Inference:
         if shape is None:
             return None
         return ir.Shape([self.context.new_symbolic_dim() if self.changes(dim) else dim for dim in shape.dims])
+
+
+def _is_number(size: int | ir.SymbolicDim) -> bool:
+    """Whether what looks like an expression is a number: 0 or more, as the size of a dimension is."""
+    return isinstance(size, ir.SymbolicDim) and size.value is not None and size.value.isdecimal()
+
+
+def _settled(size: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    return int(str(size)) if _is_number(size) else size
 
 
 def _is_no_difference(size: int | ir.SymbolicDim) -> bool:

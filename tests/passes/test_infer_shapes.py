@@ -64,6 +64,27 @@ def test_quotients_of_sizes_are_followed(check_pass, parse):
     assert values["r"] is None  # less than five has a negative difference, which rounds up
 
 
+def test_expressions_that_come_to_a_number_are_one(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[N, T, 32] x) => (float[a, b, c, d] y, float[e] z)
+            <int64[1] two = {2}, int64[2] rest = {-1, 8}, int64[1] more = {3}> {
+            s = Shape<end=2>(x)
+            target = Concat<axis=0>(s, rest)
+            y = Reshape(x, target)
+            n = Shape<end=1>(x)
+            wider = Add(n, more)
+            three = Sub(wider, n)
+            z = ConstantOfShape(three)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    values = {value.name: value for node in model.graph for value in node.outputs}
+    assert values["y"].shape.dims[2:] == (4, 8)
+    assert elements_of(values["three"]) == [3] and values["z"].shape.dims == (3,)
+
+
 def test_declared_shapes_are_not_trusted(check_pass):
     report = check_pass(
         infer_shapes,
