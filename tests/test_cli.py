@@ -198,6 +198,37 @@ def test_inspect_shows_inputs_and_operators(folder: Path, file: str, capsys: pyt
     assert json.loads(capsys.readouterr().out)["operators"] == {"Identity": 2}
 
 
+HOLDING = """
+<ir_version: 9, opset_import: ["": 20], producer_name: "hand", producer_version: "2">
+holding (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}, int64[1] n = {3}> {
+    y = If (c) <
+        then_branch = yes () => (float[2] a) { k = Constant <value = float[1] {4.0}> ()  a = Add (x, k) },
+        else_branch = no () => (float[2] b) { b = Mul (x, w) }
+    >
+}
+"""
+
+
+def test_inspect_counts_all_that_a_model_holds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(HOLDING), "holding.onnx")
+    assert run("inspect", "holding.onnx", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["constants"], told["constant_bytes"], told["parameters"]) == (3, 20, 3)
+    assert told["bytes"] == (folder / "holding.onnx").stat().st_size
+    assert told["producer"] == "hand 2"
+
+
+def test_inspect_says_nothing_of_what_there_is_not(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("inspect", "echo.onnx") == 0
+    (size,) = (line for line in capsys.readouterr().out.splitlines() if "producer" in line or "echo.onnx" in line)
+    assert size == f"echo.onnx: a model, {(folder / 'echo.onnx').stat().st_size} B"
+
+
+def test_inspect_has_no_steps_of_a_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("inspect", "echo.onnx", "--steps") == 2
+    assert "only a plan has steps" in capsys.readouterr().err
+
+
 def test_inspect_prints_the_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", "echo.onnx")
     capsys.readouterr()

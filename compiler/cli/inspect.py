@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import click
 from compiler.cli.output import console, json_option, megabytes, print_json, shape_text, table, working
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
     from compiler import Plan
     from compiler.loader import Loaded
 
@@ -34,10 +37,12 @@ def command(file: Path, steps: bool, as_json: bool) -> None:
 
     with working(f"reading {file}"):
         loaded = load(file) if file.suffix == ".onnx" else compiler.Plan.load(file)
-    if steps and isinstance(loaded, compiler.Plan):
+    if steps:
+        if not isinstance(loaded, compiler.Plan):
+            raise click.BadParameter(f"{file} is a model, and only a plan has steps: compile it", param_hint="--steps")
         click.echo(show(loaded), nl=False)
         return
-    facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(loaded)
+    facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(file, loaded)
     if as_json:
         print_json(facts)
     else:
@@ -74,23 +79,33 @@ def _plan_operators(block: dict[str, Any]) -> Counter[str]:
     return counts
 
 
-def _model_facts(loaded: Loaded) -> dict[str, Any]:
+def _model_facts(file: Path, loaded: Loaded) -> dict[str, Any]:
     model = loaded.model
-    weights = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
+    constants = list(_constants(model.graph))
     operators = Counter(node.op_type for node in model.graph.all_nodes())
     return {
         "kind": "model",
-        "bytes": sum(weight.nbytes for weight in weights),
+        "bytes": file.stat().st_size,
         "sha256": loaded.sha256,
-        "producer": f"{model.producer_name or '?'} {model.producer_version or ''}".strip(),
+        "producer": f"{model.producer_name or ''} {model.producer_version or ''}".strip() or None,
         "opsets": {domain or "ai.onnx": opset for domain, opset in model.opset_imports.items()},
         "inputs": [_value_facts(value) for value in model.graph.inputs],
         "outputs": [_value_facts(value) for value in model.graph.outputs],
-        "constants": len(weights),
-        "parameters": sum(math.prod(weight.shape.numpy()) for weight in weights),
+        "constants": len(constants),
+        "constant_bytes": sum(each.nbytes for each in constants),
+        "parameters": sum(math.prod(each.shape.numpy()) for each in constants if each.dtype.is_floating_point()),
         "operators": dict(operators.most_common()),
         "metadata": dict(model.metadata_props),
     }
+
+
+def _constants(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:
+    """The tensors that a graph and those nested in it hold, as initializers or as nodes."""
+    for each in (graph, *graph.subgraphs()):
+        yield from (value.const_value for value in each.initializers.values() if value.const_value is not None)
+        for node in each:
+            if node.op_identifier() == ("", "Constant", "") and "value" in node.attributes:
+                yield node.attributes["value"].as_tensor()
 
 
 def _value_facts(value: Any) -> dict[str, Any]:
@@ -106,9 +121,10 @@ def _value_facts(value: Any) -> dict[str, Any]:
 
 def _show(file: Path, facts: dict[str, Any]) -> None:
     """The facts as tables."""
-    console.print(
-        f"{file}: a {facts['kind']}, {megabytes(facts['bytes'])}, {facts['constants']} constants", style="bold"
-    )
+    count = facts["constants"]
+    held = f", {count} constant{'s' if count > 1 else ''}" if count else ""
+    held += f" of {megabytes(facts['constant_bytes'])}" if facts.get("constant_bytes") else ""
+    console.print(f"{file}: a {facts['kind']}, {megabytes(facts['bytes'])}{held}", style="bold")
     for key in ("producer", "opsets", "parameters", "sha256", "source_sha256", "passes"):
         if facts.get(key):
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
