@@ -4,18 +4,19 @@ A diagnostic is printed in the form of rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
-      help: candle-plan executes 1-D and 2-D operators only; see `cc explain CC0301`
+      help: candle-plan executes 1-D and 2-D operators only; see `candlec explain CC0301`
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from compiler.origin import Origin
 
-__all__ = ["PAGES", "CompileError", "Diagnostic", "InputError", "PlanError", "RunError", "explain"]
+__all__ = ["PAGES", "CompileError", "Diagnostic", "InputError", "PlanError", "RunError", "program"]
 
 PAGES = {
     "CC0101": "The file is not an ONNX model: it is empty, truncated, or of another format. Export or download it "
@@ -28,8 +29,8 @@ PAGES = {
     "CC0105": "The graph has a cycle: a node needs, through others, its own output. ONNX graphs have none.",
     "CC0106": "The graph is broken: a value is used that nothing defines, or two nodes define one name.",
     "CC0107": "A model-local function calls itself. ONNX functions may not be recursive.",
-    "CC0201": "No lowering knows this operator. `cc ops` lists those there are. An operator of a private domain can be "
-    "added as a model-local function, or as described in docs/adding-an-operator.md.",
+    "CC0201": "No lowering knows this operator. `candlec ops` lists those there are. An operator of a private domain "
+    "can be added as a model-local function, or as described in docs/adding-an-operator.md.",
     "CC0202": "An attribute is missing or has a value that the operator does not allow.",
     "CC0203": "The node has an attribute that the compiler does not read. It may change the result, so the node "
     "is refused.",
@@ -49,18 +50,14 @@ PAGES = {
     "CC0403": "A dimension that was pinned (`--dim`) is not a symbol of the model's inputs, or not a positive number.",
     "CC0501": "A pass left the graph broken. This is a fault of the compiler: please report it.",
     "CC0502": "The plan that was written is not valid. This is a fault of the compiler: please report it.",
-    "CC0503": "There is no pass of that name. `cc compile --help` lists them.",
+    "CC0503": "There is no pass of that name. `candlec compile --help` lists them.",
 }
-"""Code → the page that `cc explain` prints."""
+"""Code → the page that `candlec explain` prints."""
 
 
-def explain(code: str) -> str:
-    """The page of a code.
-
-    Raises:
-        KeyError: there is no such code.
-    """
-    return PAGES[code]
+def program() -> str:
+    """The command line as the user called it: `cc`, of which its script tells, or `candlec`."""
+    return "cc" if os.environ.get("CANDLEC_CALLED_AS") == "cc" else "candlec"
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Diagnostic:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
         if self.origin:
             lines.append(f"  --> {self.origin}")
-        see = f"see `cc explain {self.code}`"
+        see = f"see `{program()} explain {self.code}`"
         lines.append(f"  help: {self.help}; {see}" if self.help else f"  help: {see}")
         return "\n".join(lines)
 

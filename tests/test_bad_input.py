@@ -236,7 +236,7 @@ def test_a_bad_model_is_refused(folder: Path, make: Callable[[Path], None], code
     make(folder / "bad.onnx")
     said = refuse(folder, "compile", "bad.onnx", "-o", "bad.plan")
     assert f"error[{code}]" in said
-    assert f"cc explain {code}" in said
+    assert f"see `candlec explain {code}`" in said
 
 
 @pytest.mark.parametrize(

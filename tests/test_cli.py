@@ -350,6 +350,15 @@ def test_without_onnxruntime_verify_says_what_to_install(
     assert 'pip install "candle-compiler[check]"' in capsys.readouterr().err
 
 
+def test_verify_of_what_onnxruntime_lacks_says_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = '<ir_version: 8, opset_import: ["": 6]> old (float[1, 1, 2] x) => (float[1, 1, 1] y) { y = %s (x) }'
+    onnx.save(onnx.parser.parse_model(model % "AveragePool <kernel_shape = [2]>"), "old.onnx")
+    assert run("verify", "old.onnx") == 1
+    printed = capsys.readouterr().err
+    assert "error: onnxruntime refuses the model: " in printed
+    assert "`candlec run PLAN --output FILE`" in printed
+
+
 def test_compile_writes_a_report(folder: Path) -> None:
     assert run("compile", "echo.onnx", "--report", "report.html") == 0
     page = (folder / "report.html").read_text()

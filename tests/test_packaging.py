@@ -60,6 +60,14 @@ def test_our_verbs_are_ours(environment: dict[str, str], arguments: list[str]) -
     assert "candlec" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", ["cc", "candlec"])
+def test_hints_have_the_name_that_was_called(name: str, environment: dict[str, str]) -> None:
+    done = run([name, "check", "models/digits_3d.onnx"], environment)
+    assert done.returncode == 1
+    assert f"see `{name} explain CC0301`" in done.stderr
+    assert f"Usage: {name} check " in run([name, "check"], environment).stderr
+
+
 def test_the_version_is_the_c_compilers(environment: dict[str, str]) -> None:
     system = run(["cc", "--version"], {**environment, "PATH": environment["PATH"].partition(os.pathsep)[2]})
     assert system.returncode == 0

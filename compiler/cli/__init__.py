@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compiler import errors
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # what it finds odd, diagnostics say better
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = program.main(arguments, prog_name="candlec", standalone_mode=False)
+        code = program.main(arguments, prog_name=errors.program(), standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)

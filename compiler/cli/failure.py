@@ -11,6 +11,7 @@ import click
 from rich.text import Text
 
 from compiler.cli.output import errors
+from compiler.errors import program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,10 @@ def _texts(error: Exception) -> list[str]:
             return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
         case MemoryError():
             return ["error: out of memory"]
-        case Failed() | InputError() | RunError() | DeviceError() | ReferenceFailed() | ReferenceMissing():
+        case ReferenceFailed():
+            advice = f"`{program()} run PLAN --output FILE` keeps a plan's outputs, to compare them with known ones"
+            return [f"error: {error}\n  help: without onnxruntime there is nothing to verify with; {advice}"]
+        case Failed() | InputError() | RunError() | DeviceError() | ReferenceMissing():
             return [f"error: {error}"]
     return [
         f"error: {type(error).__name__}: {error}\n"
