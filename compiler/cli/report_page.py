@@ -39,14 +39,14 @@ def page(model: Path, plan: Plan, reports: Sequence[Report]) -> str:
             "<h2>Passes</h2><table><tr><th>pass<th>nodes before<th>after<th>rewrites<th>near misses</tr>",
             *(_row(report) for report in reports),
             "</table>",
-            *(_details(report) for report in reports if report.fired or report.missed),
+            *(_details(report) for report in reports if report.fired or report.near_misses),
             f"<h2>Plan</h2><pre>{escape(show(plan))}</pre></html>\n",
         ]
     )
 
 
 def _row(report: Report) -> str:
-    numbers = (report.nodes_before, report.nodes_after, len(report.fired), len(report.missed))
+    numbers = (report.nodes_before, report.nodes_after, len(report.fired), len(report.near_misses))
     quiet = "" if report.changed else ' class="quiet"'
     cells = "".join(f'<td class="n">{each}' for each in numbers)
     return f"<tr{quiet}><td>{escape(report.name)}{cells}</tr>"
@@ -54,7 +54,7 @@ def _row(report: Report) -> str:
 
 def _details(report: Report) -> str:
     fired = _grouped((each.rule, str(each.origin)) for each in report.fired)
-    missed = _grouped((f"{each.rule}: {each.reason}", str(each.origin)) for each in report.missed)
+    missed = _grouped((f"{each.rule}: {each.reason}", str(each.origin)) for each in report.near_misses)
     return "\n".join(
         [
             f"<h3>{escape(report.name)}</h3>",

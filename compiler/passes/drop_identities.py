@@ -62,6 +62,7 @@ class CastLikeToCast(Rule):
     """`CastLike(x, y)` → `Cast(x, to=dtype of y)`, which is a constant where `x` is one."""
 
     pattern = Op("CastLike", Var("x"), Var("like"))
+    notable = True
 
     def check(self, match: Match) -> str | None:
         """The type has to be known."""

@@ -86,6 +86,7 @@ class DropDropout(_Drop):
     """`Dropout(x)` of a model that is not trained → `x`."""
 
     pattern = Op("Dropout", Var("x"), Var(optional=True), Var("training", optional=True))
+    notable = True
 
     def why_not(self, match: Match) -> str | None:
         """Nobody reads the mask, and it is not in training mode."""
@@ -103,6 +104,7 @@ class DropNeutral(_Drop):
         Op(("Div", "Pow"), Var("x"), Const("c", equal=1)),
         Op("Sub", Var("x"), Const("c", equal=0)),
     )
+    notable = True
 
     def why_not(self, match: Match) -> str | None:
         """The constant is exact and does not enlarge the result."""

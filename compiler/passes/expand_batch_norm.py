@@ -17,6 +17,7 @@ class ExpandBatchNorm(Rule):
     """`BatchNormalization(x)` → `x · scale + shift`, of shape `[C, 1, …]`; computed in float64 and rounded once."""
 
     pattern = Op("BatchNormalization", Var("x"), Const("scale"), Const("bias"), Const("mean"), Const("var"))
+    notable = True
 
     def check(self, match: Match) -> str | None:
         """The parameters are constants, of float32 as the input is, and the rank is known."""

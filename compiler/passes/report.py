@@ -24,11 +24,13 @@ class Fired:
 
 @dataclass(frozen=True)
 class Missed:
-    """A near miss: the pattern was there, and a condition failed."""
+    """A rewrite that was not done: the pattern was there, and a condition failed."""
 
     rule: str
     origin: Origin
     reason: str
+    near: bool = True
+    """Whether that is worth telling: a single operator, such as any Reshape, is no sign that a rule was meant."""
 
 
 @dataclass
@@ -46,6 +48,11 @@ class Report:
     def changed(self) -> bool:
         """Whether the model was changed."""
         return bool(self.fired)
+
+    @property
+    def near_misses(self) -> list[Missed]:
+        """The misses that are worth telling."""
+        return [each for each in self.missed if each.near]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ class Rule(ABC):
     """What the root looks like; `AnyOf` where there are several operators or orders."""
     keeps_inner: ClassVar[bool] = False
     """Whether values inside the pattern may have other readers: then only the root is replaced."""
+    notable: ClassVar[bool] = False
+    """Whether a miss is a near one although a single operator is all of the pattern that was met."""
 
     @property
     def name(self) -> str:
@@ -147,7 +149,8 @@ def _visit(node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: Report, miss
                 misses.pop((rule.name, id(node)), None)
                 report.fired.append(Fired(rule.name, origin.of(node)))
                 return _replace(rule, match)
-            misses[rule.name, id(node)] = Missed(rule.name, origin.of(node), reason)
+            near = rule.notable or len(match.nodes) > 1
+            misses[rule.name, id(node)] = Missed(rule.name, origin.of(node), reason, near)
     return []
 
 

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 
 from compiler import origin
 from compiler.passes.pattern import AnyOf, Const, Op, Var
@@ -68,6 +69,32 @@ def test_the_condition_says_why_not(check_pass):
         scale, "agraph (float[N] forbidden) => (float[N] y) { a = Add(forbidden, forbidden)  y = Neg(a) }"
     )
     assert [missed.reason for missed in report.missed] == ["it is forbidden"]
+
+
+class NegRule(Rule):
+    """A rule for a single operator, which seldom applies."""
+
+    pattern = Op("Neg", Var("x"))
+
+    def check(self, match):
+        return "it negates"
+
+    def rewrite(self, match, new):
+        return match["x"]
+
+
+class NotableNegRule(NegRule):
+    """The same, of which it is told."""
+
+    notable = True
+
+
+@pytest.mark.parametrize(("rule", "near"), [(NegRule(), 0), (NotableNegRule(), 1), (ScaleRule(), 1)])
+def test_a_single_operator_is_a_near_miss_only_where_the_rule_says_so(check_pass, rule, near):
+    text = "agraph (float[N] forbidden) => (float[N] y) { a = Add(forbidden, forbidden)  y = Neg(a) }"
+    report = check_pass(rules_pass("rule", [rule]), text)
+    assert len(report.missed) == 1
+    assert len(report.near_misses) == near
 
 
 def test_origins_of_all_replaced_nodes(check_pass):
