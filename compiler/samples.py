@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from compiler.plan import TensorInfo
 
@@ -18,11 +18,18 @@ __all__ = ["random_inputs"]
 BATCH, OTHER = 1, 16
 
 
-def random_inputs(declared: Iterable[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
+def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
     """An array for each input: floats are normal, integers and booleans 0 or 1, strings short words.
 
     A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.
+
+    Raises:
+        ValueError: no input has a symbol of `sizes`.
     """
+    symbols = {dim: None for each in declared for dim in each.shape or () if isinstance(dim, str)}
+    if unknown := [name for name in sizes if name not in symbols]:
+        known = f"there are {', '.join(symbols)}" if symbols else "all are known"
+        raise ValueError(f"no input has a symbolic dimension {unknown[0]!r}; {known}")
     generator = np.random.default_rng(seed)
     chosen = dict(sizes)
     return {each.name: _random(each.dtype, _shape(each.shape or (), chosen), generator) for each in declared}

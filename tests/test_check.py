@@ -135,6 +135,11 @@ def test_random_inputs_fit_the_declaration() -> None:
     }
 
 
+def test_sizes_of_symbols_that_no_input_has_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"no input has a symbolic dimension 'tyme'; there are batch, time"):
+        random_inputs(DECLARED, {"tyme": 5})
+
+
 def test_random_inputs_are_those_of_the_seed() -> None:
     one, two, other = (random_inputs(DECLARED, {}, seed)["image"] for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, two)

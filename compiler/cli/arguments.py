@@ -1,4 +1,4 @@
-"""Arguments that several verbs share: files of arrays, sizes of symbols, the device."""
+"""Arguments that several verbs share: files to write, files of arrays, sizes of symbols, the device."""
 
 from __future__ import annotations
 
@@ -10,11 +10,29 @@ import click
 import numpy as np
 
 from compiler.cli.failure import Failed
+from compiler.cli.output import errors, shape_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["device_option", "dim_option", "dims", "input_option", "read_inputs", "threads_option"]
+    from compiler import TensorInfo
+
+__all__ = ["OUTPUT", "device_option", "given_inputs", "input_option", "pin_option", "size_option", "threads_option"]
+
+
+class OutputFile(click.Path):
+    """A file to write. That it can be is found out before any work is done."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        path = super().convert(value, param, ctx)
+        folder = Path(value).parent
+        if not folder.is_dir():
+            self.fail(f"there is no folder {str(folder)!r}", param, ctx)
+        return path
+
+
+OUTPUT = OutputFile(dir_okay=False, writable=True, path_type=Path)
 
 
 def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,10 +41,16 @@ def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--input", "inputs", multiple=True, metavar="INPUT", help=help_text)(function)
 
 
-def dim_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--dim`, which may be repeated."""
-    help_text = "The size of a symbolic dimension, as batch=1. May be repeated."
-    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=dims, help=help_text)(function)
+def pin_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--dim` of what compiles, which may be repeated."""
+    help_text = "Compile for one size of a symbolic dimension, as batch=1. May be repeated."
+    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
+
+
+def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--dim` of what runs, which may be repeated."""
+    help_text = "The size of a symbolic dimension of the random inputs, as batch=1. May be repeated."
+    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
 
 
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,10 +61,11 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
-    return click.option("--threads", type=click.IntRange(1), help="Threads of a run.  [default: one a core]")(function)
+    help_text = "Threads of a run.  [default: one a core]"
+    return click.option("--threads", type=click.IntRange(1), metavar="N", help=help_text)(function)
 
 
-def dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
     """`("batch=1",)` → `{"batch": 1}`."""
     sizes = {}
     for value in values:
@@ -51,7 +76,26 @@ def dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[
     return sizes
 
 
-def read_inputs(arguments: Sequence[str]) -> dict[str, Any]:
+def given_inputs(
+    declared: Sequence[TensorInfo], files: Sequence[str], sizes: dict[str, int], seed: int = 0
+) -> dict[str, Any]:
+    """The arrays of the `--input` files; without any, random ones, of which is told."""
+    from compiler.samples import random_inputs
+
+    if files and sizes:
+        raise click.UsageError("--dim is for random inputs: those of --input have their sizes")
+    if files:
+        return _read_inputs(files)
+    try:
+        made = random_inputs(declared, sizes, seed)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--dim") from None
+    shapes = ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items())
+    errors.print(f"No input given: using random ones (seed {seed}): {shapes}", style="dim", soft_wrap=True)
+    return made
+
+
+def _read_inputs(arguments: Sequence[str]) -> dict[str, Any]:
     """The arrays that `--input` arguments name."""
     inputs: dict[str, Any] = {}
     for argument in arguments:

@@ -54,9 +54,25 @@ class Subject:
 )
 @click.option("--model", "names", multiple=True, metavar="NAME", help="With --zoo: only this model. May be repeated.")
 @arguments.input_option
-@arguments.dim_option
-@click.option("--threads", "counts", multiple=True, type=click.IntRange(1), default=(1, 2), show_default=True)
-@click.option("--seconds", default=2.0, show_default=True, help="How long to time each model and number of threads.")
+@arguments.size_option
+@click.option(
+    "--threads",
+    "counts",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(1, 2),
+    show_default=True,
+    metavar="N",
+    help="Threads of a run. May be repeated.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=2.0,
+    show_default=True,
+    metavar="X",
+    help="How long to time each model and number of threads.",
+)
 @json_option
 @click.pass_context
 def command(
@@ -78,6 +94,10 @@ def command(
     candlec bench model.onnx --input io.npz --threads 1
     candlec bench --zoo ../shared/zoo --seconds 5 --json
     """
+    if zoo is None and names:
+        raise click.UsageError("--model names one of a --zoo folder")
+    if zoo is not None and (inputs or sizes):
+        raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --dim")
     subjects = [*_subjects(models, inputs, sizes), *_zoo_subjects(zoo, names)]
     if not subjects:
         raise click.UsageError("name a model or a --zoo folder")
@@ -114,10 +134,9 @@ def _time_all(
 
 def _subjects(models: tuple[Path, ...], inputs: tuple[str, ...], sizes: dict[str, int]) -> Iterator[Subject]:
     import compiler
-    from compiler.samples import random_inputs
 
     for model in models:
-        given = arguments.read_inputs(inputs) if inputs else random_inputs(compiler.compile(model).inputs, sizes)
+        given = arguments.given_inputs(compiler.compile(model).inputs, inputs, sizes)
         yield Subject(model.stem, model, given, pin=False)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Say whether a model can be compiled.")
 @click.argument("model", type=click.Path(path_type=Path))
-@arguments.dim_option
+@arguments.pin_option
 @json_option
 @click.pass_context
 def command(context: click.Context, model: Path, sizes: dict[str, int], as_json: bool) -> None:

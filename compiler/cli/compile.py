@@ -49,15 +49,13 @@ class Command(click.Command):
 
 @click.command(cls=Command, short_help="Compile an ONNX model into a plan.")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="PLAN", help="The plan file.  [default: MODEL.plan]"
-)
-@arguments.dim_option
+@click.option("-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="The plan file.  [default: MODEL.plan]")
+@arguments.pin_option
 @click.option("--passes", metavar="LIST", help="Run only these optional passes, separated by commas.")
 @click.option("--no-optimize", is_flag=True, help="Run only the passes that correctness needs.")
 @click.option("--strip-origins", is_flag=True, help="Leave module paths and source lines out of the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass: finds faults of the compiler.")
-@click.option("--report", type=click.Path(path_type=Path), metavar="FILE.html", help="Write what each pass did, where.")
+@click.option("--report", type=arguments.OUTPUT, metavar="FILE.html", help="Write what each pass did, where.")
 @json_option
 def command(
     model: Path,
@@ -82,6 +80,8 @@ def command(
     import compiler
     from compiler.cli.report_page import page
 
+    if no_optimize and passes is not None:
+        raise click.UsageError("--no-optimize runs none of the passes that --passes chooses from: give one of the two")
     chosen = None if passes is None else [name for name in passes.split(",") if name]
     _check_names(chosen or ())
     record = Record()

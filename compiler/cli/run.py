@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from compiler.cli import arguments
-from compiler.cli.output import console, errors, json_option, print_json, shape_text, table, write_whole
+from compiler.cli.output import console, json_option, print_json, shape_text, table, write_whole
 
 if TYPE_CHECKING:
     from compiler.session import StepTime
@@ -22,11 +22,9 @@ PROFILED_RUNS, SLOWEST = 10, 15
 @click.command(short_help="Run a plan.")
 @click.argument("plan", type=click.Path(path_type=Path))
 @arguments.input_option
-@arguments.dim_option
-@click.option("--seed", default=0, show_default=True, help="Seed of the random inputs.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the outputs: .npz or .safetensors."
-)
+@arguments.size_option
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random inputs.")
+@click.option("-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs: .npz or .safetensors.")
 @arguments.device_option
 @arguments.threads_option
 @click.option("--profile", is_flag=True, help="Time every step, over ten more runs.")
@@ -52,14 +50,10 @@ def command(
     candlec run model.plan --dim batch=8 --profile
     """
     import compiler
-    from compiler.samples import random_inputs
 
     writer = None if output is None else _writer(output)
     session = compiler.load(plan, device=device, threads=threads)
-    given = arguments.read_inputs(inputs)
-    if not inputs:
-        given = random_inputs(session.inputs, sizes, seed)
-        errors.print(f"No input given: using random ones (seed {seed}): {_shapes(given)}", style="dim")
+    given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
     outputs = session.run(given)
     seconds = time.perf_counter() - start
@@ -94,10 +88,6 @@ def _show_profile(steps: list[StepTime]) -> None:
 
 def _share(seconds: float, total: float) -> list[str]:
     return [f"{1e3 * seconds / PROFILED_RUNS:.3f}", f"{seconds / total:.0%}"]
-
-
-def _shapes(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in values.items())
 
 
 def _summary(name: str, value: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from compiler.cli.output import (
     WRONG,
     Cell,
     console,
-    errors,
     json_option,
     print_json,
     shape_text,
@@ -31,9 +30,14 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("plan", type=click.Path(path_type=Path), required=False)
 @arguments.input_option
-@arguments.dim_option
-@click.option("--seed", default=0, show_default=True, help="Seed of the random inputs.")
-@click.option("--tolerance", type=float, help="Part of the output's scale.  [default: by dtype, 1e-5 for float32]")
+@arguments.size_option
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random inputs.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    metavar="X",
+    help="The difference allowed, as a part of the output's scale.  [default: by dtype, 1e-5 for float32]",
+)
 @arguments.device_option
 @arguments.threads_option
 @json_option
@@ -64,13 +68,11 @@ def command(
     """
     import compiler
 
-    given = arguments.read_inputs(inputs) if inputs else None
+    with working(f"compiling {model}"):
+        compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
+    given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
     with working("comparing with onnxruntime"):
-        report = compiler.verify(
-            model, plan, given, device, threads=threads, dims=sizes, seed=seed, tolerance=tolerance
-        )  # fmt: skip
-    if not inputs:
-        errors.print(f"No input given: using random ones (seed {seed})", style="dim")
+        report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
     show(report, as_json)
     context.exit(0 if report.ok else 1)
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import click
 from rich.text import Text
 
+from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.output import NEAR, RIGHT, WRONG, Cell, console, json_option, print_json, table, working, write_whole
 
@@ -57,14 +58,26 @@ class Outcome:
 
 @click.group(short_help="Check a folder of models against onnxruntime.")
 def command() -> None:
-    """Check the models of a folder, which its INDEX.json describes, against onnxruntime."""
+    """Check the models of a folder, which its INDEX.json describes, against onnxruntime.
+
+    \b
+    candlec zoo run --path models
+    """
 
 
 @command.command(short_help="Compile and run every model, every way.")
-@click.option("--path", "folder", type=click.Path(path_type=Path), default="models", show_default=True)
+@click.option(
+    "--path",
+    "folder",
+    type=click.Path(path_type=Path),
+    default="models",
+    show_default=True,
+    metavar="FOLDER",
+    help="The folder with INDEX.json.",
+)
 @click.option("--model", "names", multiple=True, metavar="NAME", help="Only this model. May be repeated.")
 @click.option("--unpin", is_flag=True, help="Leave symbolic dimensions so; where there are none, make the first one.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the outcome as JUnit XML.")
+@click.option("--junit", type=arguments.OUTPUT, metavar="FILE", help="Write the outcome as JUnit XML.")
 @json_option
 @click.pass_context
 def run(
