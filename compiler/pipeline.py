@@ -34,9 +34,12 @@ from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
+from compiler.passes.recognize_gather import recognize_gather
 from compiler.passes.recognize_gelu import recognize_gelu
 from compiler.passes.recognize_group_norm import recognize_group_norm
+from compiler.passes.recognize_interpolate import recognize_interpolate
 from compiler.passes.recognize_layer_norm import recognize_layer_norm
+from compiler.passes.recognize_repeat import recognize_repeat
 from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
@@ -84,8 +87,10 @@ def _optional() -> list[Pass]:
         fold_constants(lower.evaluate),
         split_sequences,
         merge_duplicates,
+        drop_dead_nodes,  # whose readings would stand against what follows
         drop_noops,
         join_slices,
+        recognize_gather,
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
         recognize_group_norm,
@@ -95,6 +100,8 @@ def _optional() -> list[Pass]:
         recognize_gelu,
         recognize_activations,
         cancel_transposes,
+        recognize_repeat,  # before reshapes are merged
+        recognize_interpolate,  # of what transposes stood between
         merge_reshapes,
         fold_pads,
         fold_batch_norm,

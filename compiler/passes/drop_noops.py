@@ -1,4 +1,4 @@
-"""Operators that give their input as it is: whole slices, empty pads, joins of one part, factors of one."""
+"""Operators that give their input as it is: whole slices, reshapes to its own shape, joins of one, factors of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compiler.graph import constant_of, same_shape
 from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
 from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
-__all__ = ["drop_noops"]
+__all__ = ["DropReshape", "drop_noops"]
 
 
 class _Drop(Rule):
@@ -43,6 +43,26 @@ class DropSlice(_Drop):
         if steps is not None and not _all(steps, 1):
             return "the steps are not one"
         return None if same_shape(match["x"], match.root.outputs[0]) else "the shape changes"
+
+
+class DropReshape(_Drop):
+    """`Reshape(x)`, `Expand(x)` and the like to the shape of `x` → `x`."""
+
+    pattern = Op(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand"), Var("x"), rest=True)
+
+    def why_not(self, match: Match) -> str | None:
+        """The shapes are equal."""
+        return None if same_shape(match["x"], match.root.outputs[0]) else "the shape changes"
+
+
+class DropBlock(_Drop):
+    """`DepthToSpace(x)`, `SpaceToDepth(x)` in blocks of one → `x`."""
+
+    pattern = Op(("DepthToSpace", "SpaceToDepth"), Var("x"))
+
+    def why_not(self, match: Match) -> str | None:
+        """A block is one place."""
+        return None if match.root.attributes["blocksize"].as_int() == 1 else "the blocks are larger"
 
 
 class DropPad(_Drop):
@@ -144,6 +164,17 @@ def _all(value: ir.Value | None, number: int) -> bool:
 
 drop_noops = rules_pass(
     "drop_noops",
-    [DropSlice(), DropPad(), DropTile(), DropSingle(), DropSplit(), DropDropout(), DropNeutral(), DropGather()],
+    [
+        DropSlice(),
+        DropReshape(),
+        DropBlock(),
+        DropPad(),
+        DropTile(),
+        DropSingle(),
+        DropSplit(),
+        DropDropout(),
+        DropNeutral(),
+        DropGather(),
+    ],
     requires=frozenset({"shapes"}),
 )

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, same_shape
+from compiler.graph import constant_of
+from compiler.passes.drop_noops import DropReshape
 from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.passes.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["merge_reshapes", "reshape_target"]
 
@@ -61,25 +62,6 @@ def _target(match: Match) -> list[int] | None:
     shape = constant_of(match.root.inputs[1]) if match.root.op_type == "Reshape" else None
     # Zeros would mean other sizes, or none, depending on `allowzero`.
     return [int(size) for size in shape] if shape is not None and shape.all() else None
-
-
-class DropReshape(Rule):
-    """`Reshape(x)` to the shape of `x`, and `Expand(x)` to it → `x`."""
-
-    pattern = Op((*_VIEWS, "Expand"), Var("x"), rest=True)
-
-    def check(self, match: Match) -> str | None:
-        """The shapes are equal, and an output keeps its name."""
-        output = match.root.outputs[0]
-        if not same_shape(match["x"], output):
-            return "the shape changes"
-        if output.is_graph_output() and not can_be_renamed(output, match["x"]):
-            return f"the output {output.name!r} needs a name of its own"
-        return None
-
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The input itself."""
-        return match["x"]
 
 
 merge_reshapes = rules_pass("merge_reshapes", [DropReshape(), MergeReshapes()], requires=frozenset({"shapes"}))

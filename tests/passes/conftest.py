@@ -12,6 +12,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
+import compiler
 from compiler.errors import CompileError, Diagnostic
 from compiler.graph import constant_of
 from compiler.loader import load
@@ -127,3 +128,49 @@ def evaluate_(nodes, results, opsets):
 def evaluate() -> Callable[..., list[np.ndarray]]:
     """The function `evaluate_` as a fixture."""
     return evaluate_
+
+
+@pytest.fixture
+def check_export(tmp_path) -> Callable[..., list[str]]:
+    """A function that exports a module or function with PyTorch, and compares the plan with onnxruntime.
+
+    `exporter` is "dynamo" or "script"; `dims` names the axes that are symbols, by argument. Gives the plan's operators.
+    """
+    torch = pytest.importorskip("torch")
+
+    class Function(torch.nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.function = function
+
+        def forward(self, *arguments):
+            return self.function(*arguments)
+
+    def exported(module, arrays, exporter, opset, dims):
+        if not isinstance(module, torch.nn.Module):
+            module = Function(module)
+        path, given = tmp_path / "m.onnx", {}
+        if dims and exporter == "dynamo":
+            given["dynamic_shapes"] = (
+                tuple({axis: torch.export.Dim(name) for axis, name in of.items()} for of in dims),
+            )
+        elif dims:
+            names = [f"input{index}" for index in range(len(dims))]
+            given |= {"input_names": names, "dynamic_axes": dict(zip(names, dims, strict=True))}
+        arguments = tuple(map(torch.from_numpy, arrays))
+        is_dynamo = exporter == "dynamo"
+        torch.onnx.export(module.eval(), arguments, path, dynamo=is_dynamo, opset_version=opset, verbose=False, **given)
+        return path
+
+    def check(module, arrays, *, tolerance, exporter="dynamo", opset=None, dims=None):
+        torch.manual_seed(0)
+        path = exported(module, arrays, exporter, opset or {"dynamo": 20, "script": 17}[exporter], dims)
+        plan = compiler.compile(path, compiler.Options(verify_passes=True))
+        session = compiler.load(plan, threads=1)
+        feeds = {info.name: array for info, array in zip(session.inputs, arrays, strict=True)}
+        expected = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)
+        for found, wanted in zip(session.run(feeds).values(), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+        return [next(iter(step["op"])) for step in plan.document["main"]["steps"]]
+
+    return check

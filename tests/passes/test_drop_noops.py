@@ -11,7 +11,7 @@ HEAD = """agraph (float[N, 3, 4] x) => (float y)
     int64[3] three = {0, 1, 2}, int64[3] turned = {2, 1, 0}, int64[3] behind = {-3, -2, -1},
     int64[6] nothing = {0, 0, 0, 0, 0, 0},
     int64[6] shift = {0, 1, 0, 0, -1, 0}, int64[3] ones = {1, 1, 1}, float f = {1}, float z = {0}, bool off = {0},
-    bool on = {1}, float[1, 1, 1, 1] wide = {1}>"""
+    bool on = {1}, float[1, 1, 1, 1] wide = {1}, int64[3] own = {-1, 3, 4}, int64[4] broad = {2, 1, 1, 1}>"""
 OLD = "agraph (float[N, 3, 4] x) => (float y)"
 
 
@@ -30,6 +30,8 @@ def run(check_pass, parse, pass_, nodes, opset, head=HEAD):
     [
         ("a = Slice(x, zero, far, one)", 20),
         ("a = Slice(x, zero, far, one, one)", 20),
+        ("a = Expand(x, ones)", 20),
+        ("a = Reshape(x, own)", 20),
         ("a = Pad(x, nothing)", 20),
         ("a = Tile(x, ones)", 20),
         ("a = Concat<axis=1>(x)", 20),
@@ -50,6 +52,19 @@ def test_what_does_nothing(check_pass, parse, nodes, opset):
     assert run(check_pass, parse, drop_noops, nodes, opset) == (["Exp"], [])
 
 
+@pytest.mark.parametrize("kind", ["DepthToSpace", "SpaceToDepth"])
+def test_blocks_of_one(check_pass, kind):
+    check_pass(
+        drop_noops,
+        f"agraph (float[1, 2, 3, 4] x) => (float[1, 2, 3, 4] y) {{ a = Neg(x)  y = {kind}<blocksize = 1>(a) }}",
+        """
+        input x: float[1, 2, 3, 4]
+        y = Neg(x)
+        return y
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     "nodes",
     [
@@ -66,6 +81,8 @@ def test_what_does_nothing_in_old_opsets(check_pass, parse, nodes):
     [
         ("a = Slice(x, one, far, one)", "the shape changes"),
         ("a = Slice(x, minus, zero, one, minus)", "the steps are not one"),
+        ("a = Expand(x, broad)", "the shape changes"),
+        ("a = SpaceToDepth<blocksize=2>(x)", "the blocks are larger"),
         ("a = Pad(x, shift)", "it pads"),
         ("a = Mul(x, wide)", "the constant may enlarge the result"),
         ("a = Div(f, x)", None),

@@ -1,0 +1,103 @@
+"""Whole slices taken by a list of places: PyTorch's indexing with tensors, which its exporter writes as GatherND."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import constant_of, rank
+from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.permutation import permutation_of, typed
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_gather"]
+
+
+class GatherNDToGather(Rule):
+    """`GatherND(x, grid)` → `Gather(Gather(x, b, axis 1), a, axis 0)`, where `grid[i, j] = (a[i], b[j])`.
+
+    `i` and `j` may be several axes; with one number in each entry of the grid there is one Gather. Where `x` is
+    transposed, the transpose comes after the Gather, and meets there the one that moves the axes back.
+    """
+
+    pattern = Op("GatherND", Var("x"), Var("grid"), name="gather")
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """The ranks are known, there are no batches, and each number depends on axes of its own."""
+        attributes = match.root.attributes
+        if "batch_dims" in attributes and attributes["batch_dims"].as_int():
+            return "it has batches"
+        size = rank(match["x"])
+        if size is None or rank(match["grid"]) is None:
+            return "the ranks are not known"
+        places = _places(match["grid"])
+        return None if places and len(places) <= size else "it does not take whole slices, an axis after the other"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The Gathers, the last axis first, then the order of axes that GatherND gives."""
+        source, perm = _source(match["x"])
+        places = _places(match["grid"]) or []
+        values = [part if isinstance(part, ir.Value) else new.constant(part, "indices") for part in places]
+        result = source
+        # From the last axis of the source on, so that new axes do not move those that are still to be taken from.
+        for axis, value in sorted(zip(perm, values, strict=False), key=lambda pair: -pair[0]):
+            shape = _taken(result.shape, axis, value.shape)
+            result = typed(new.op("Gather", result, value, version=13, axis=axis), source.type, shape)
+        order = _order(perm, [rank(value) or 0 for value in values])
+        return result if order == tuple(range(len(order))) else new.op("Transpose", result, perm=list(order))
+
+
+def _source(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
+    """What the value is a transpose of, and the order of its axes."""
+    node = value.producer()
+    if node is not None and node.op_identifier() == ("", "Transpose", "") and node.inputs[0] is not None:
+        perm = permutation_of(node)
+        if perm is not None:
+            return node.inputs[0], perm
+    return value, tuple(range(rank(value) or 0))
+
+
+def _taken(shape: ir.Shape | None, axis: int, places: ir.Shape | None) -> ir.Shape | None:
+    """The shape after a Gather."""
+    return None if shape is None or places is None else ir.Shape([*shape[:axis], *places, *shape[axis + 1 :]])
+
+
+def _order(perm: tuple[int, ...], ranks: list[int]) -> tuple[int, ...]:
+    """The order in which GatherND has the axes of the Gathers' result: first those of the places, then the others."""
+    sizes = dict.fromkeys(perm, 1) | dict(zip(perm, ranks, strict=False))
+    starts = {axis: sum(sizes[before] for before in range(axis)) for axis in sizes}
+    return tuple(starts[axis] + offset for axis in perm for offset in range(sizes[axis]))
+
+
+def _places(grid: ir.Value) -> list[np.ndarray | ir.Value] | None:
+    """For each number of the grid's entries, its value along axes of its own, in order."""
+    array = constant_of(grid)
+    if array is not None:
+        return next(_separated(array), None) if array.ndim > 1 else None
+    node = grid.producer()
+    if node is None or node.op_identifier() != ("", "Unsqueeze", "") or node.inputs[0] is None:
+        return None
+    axes = node.attributes["axes"].value if "axes" in node.attributes else constant_of(node.inputs[1])
+    last = (rank(grid) or 0) - 1
+    return [node.inputs[0]] if axes is not None and [int(axis) % (last + 1) for axis in axes] == [last] else None
+
+
+def _separated(grid: np.ndarray) -> Iterator[list[np.ndarray | ir.Value]]:
+    """Every way to read a grid of one or two numbers an entry as the places of each."""
+    if grid.shape[-1] == 1:
+        yield [grid[..., 0]]
+    if grid.shape[-1] != 2 or grid.size == 0:
+        return
+    for split in range(1, grid.ndim - 1):
+        above, below = grid.shape[:split], grid.shape[split:-1]
+        rows = grid[..., 0].reshape(*above, -1)[..., 0]
+        columns = grid[..., 1].reshape(-1, *below)[0]
+        spread = rows.reshape(*above, *[1] * len(below))
+        if (grid[..., 0] == spread).all() and (grid[..., 1] == columns).all():
+            yield [rows, columns]
+
+
+recognize_gather = rules_pass("recognize_gather", [GatherNDToGather()], requires=frozenset({"shapes"}))

@@ -1,0 +1,233 @@
+"""Resizing written with the places that are taken, as the operator `Interpolate` of a plan.
+
+PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant places. They are compared
+with those of Interpolate's own formula, in its precision, for the factor that fits them best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import PLAN_DOMAIN, rank
+from compiler.passes.pattern import Const, Match, Op, Var
+from compiler.passes.report import Pass, Report
+from compiler.passes.rule import Rewriter, Rule, apply_rules
+
+__all__ = ["recognize_interpolate"]
+
+_FIRST_SPATIAL = 2
+_MOST_AXES = 2
+_NEAREST_EXACT = {
+    "mode": "nearest",
+    "coordinate_transformation_mode": "half_pixel",
+    "nearest_mode": "round_prefer_ceil",
+}
+_NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+_LINEAR = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+_LINEAR_CORNERS = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+
+
+@dataclass(frozen=True)
+class _Resized:
+    """How an axis is resized; without a scale, that is new size ÷ old size."""
+
+    how: dict[str, Any]
+    axis: int
+    size: int
+    scale: float | None = None
+
+    def of(self, value: ir.Value, new: Rewriter) -> ir.Value:
+        """The node."""
+        scale = {} if self.scale is None else {"scales": [self.scale]}
+        attributes = {**self.how, **scale, "sizes": [self.size], "axes": [self.axis]}
+        result: ir.Value = new.op("Interpolate", value, domain=PLAN_DOMAIN, **attributes)
+        return result
+
+
+class RecognizeNearest(Rule):
+    """`Gather(x, places)` of the nearest places along a spatial axis → `Interpolate(x)`."""
+
+    pattern = Op("Gather", Var("x"), Const("places"))
+
+    def check(self, match: Match) -> str | None:
+        """The places are those of the formula."""
+        return None if self._resized(match) else "the places are not the nearest of any factor"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        resized = self._resized(match)
+        if resized is None:
+            raise ValueError("check comes first")
+        return resized.of(match["x"], new)
+
+    def _resized(self, match: Match) -> _Resized | None:
+        found = _axis_of(match.root)
+        if found is None or match.constant("places").ndim != 1:
+            return None
+        axis, size = found
+        places = match.constant("places")
+        if min(size, len(places)) < 2 or (np.diff(places) < 0).any() or places[0] < 0 or places[-1] >= size:
+            return None
+        new = len(places)
+        for how in (_NEAREST_EXACT, _NEAREST):
+            for scale in (None, *_scales_between(places, size, 0.5 if how is _NEAREST_EXACT else 0.0)):
+                if np.array_equal(_nearest_places(how, size, new, scale), places):
+                    return _Resized(how, axis, new, scale)
+        return None
+
+
+class RecognizeLinear(Rule):
+    """`low + (high - low) · part`, Gathers of the places around each coordinate → `Interpolate(x)`."""
+
+    _LOW = Op("Gather", Var("x"), Const("low_places"), name="low")
+    _HIGH = Op("Gather", Var("x"), Const("high_places"), name="high")
+    pattern = Op("Add", _LOW, Op("Mul", Op("Sub", _HIGH, _LOW), Const("part")))
+
+    def check(self, match: Match) -> str | None:
+        """Places and parts are those of the formula, the parts up to rounding."""
+        return None if self._resized(match) else "places and parts are not those of any factor"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        resized = self._resized(match)
+        if resized is None:
+            raise ValueError("check comes first")
+        return resized.of(match["x"], new)
+
+    def _resized(self, match: Match) -> _Resized | None:
+        low, high = match.constant("low_places"), match.constant("high_places")
+        found, other = _axis_of(match.node("low")), _axis_of(match.node("high"))
+        # In other types than float32, the coordinates have another precision.
+        if found is None or found != other or low.ndim != 1 or match["x"].dtype != ir.DataType.FLOAT:
+            return None
+        axis, size = found
+        part = _along(match.constant("part"), axis, rank(match["x"]) or 0)
+        if part is None or len(part) != len(low) or not ((low >= 0) & (low < size)).all() or len(low) < 2:
+            return None
+        if not np.array_equal(high, np.minimum(low + 1, size - 1)) or not ((part >= 0) & (part <= 1)).all():
+            return None
+        coordinates = low + np.where(high > low, part, 0).astype(np.float64)
+        for how, scale in _linear_forms(coordinates, size):
+            expected = np.clip(_coordinates(how, size, len(low), scale), 0, size - 1)
+            # Each side has rounded, in float32, a few times what is as large as the coordinate.
+            if (np.abs(coordinates - expected) <= 2.0**-21 * np.maximum(expected, 1)).all():
+                return _Resized(how, axis, len(low), scale)
+        return None
+
+
+def _axis_of(gather: ir.Node) -> tuple[int, int] | None:
+    """The axis of a Gather and its size, where that is known and the axis a spatial one."""
+    data = gather.inputs[0]
+    if data is None or data.shape is None:
+        return None
+    axis = gather.attributes["axis"].as_int() if "axis" in gather.attributes else 0
+    axis += len(data.shape) if axis < 0 else 0
+    size = data.shape.dims[axis] if _FIRST_SPATIAL <= axis < len(data.shape) else None
+    return (axis, size) if isinstance(size, int) and size > 0 else None
+
+
+def _along(array: np.ndarray, axis: int, dims: int) -> np.ndarray | None:
+    """The elements of an array that broadcasts to so many dimensions along the axis alone."""
+    axis += array.ndim - dims
+    return array.ravel() if axis >= 0 and array.size == array.shape[axis] else None
+
+
+def _coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
+    """Where each new place lies, computed as Interpolate does: in float32, in this order."""
+    at, half = np.arange(new, dtype=np.float32), np.float32(0.5)
+    factor = np.float32(new) / np.float32(size) if scale is None else np.float32(scale)
+    by = {
+        "align_corners": lambda: at * np.float32(size - 1) / np.float32(max(new - 1, 1)),
+        "asymmetric": lambda: at / factor,
+        "half_pixel": lambda: (at + half) / factor - half,
+    }
+    return np.asarray(by[how["coordinate_transformation_mode"]](), np.float64)
+
+
+def _nearest_places(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
+    coordinates = _coordinates(how, size, new, scale)
+    rounded = np.floor(coordinates + 0.5) if how is _NEAREST_EXACT else np.floor(coordinates)
+    return np.clip(rounded, 0, size - 1).astype(np.int64)
+
+
+def _scales_between(places: np.ndarray, size: int, offset: float) -> Iterator[float]:
+    """Simple numbers among the scales for which `⌊(i + offset) / scale⌋` are the places, or beyond the last one."""
+    at = np.arange(len(places)) + offset
+    above = np.max(at / (places + 1), initial=0, where=places < size - 1)
+    below = np.min(at / np.maximum(places, 1), initial=np.inf, where=places > 0)
+    if above < below < np.inf:
+        yield from _simple((above + below) / 2, size, len(places))
+
+
+def _linear_forms(coordinates: np.ndarray, size: int) -> Iterator[tuple[dict[str, Any], float | None]]:
+    """The forms, and scales, that may have given the coordinates."""
+    yield _LINEAR, None
+    yield _LINEAR_CORNERS, None
+    inside = np.flatnonzero((coordinates > 0) & (coordinates < size - 1))
+    if len(inside):
+        last = inside[-1]
+        for scale in _simple((last + 0.5) / (coordinates[last] + 0.5), size, len(coordinates)):
+            yield _LINEAR, scale
+
+
+def _simple(scale: float, size: int, new: int) -> Iterator[float]:
+    """The scale with few digits, then with more, as far as it leads to the new size."""
+    for digits in range(1, 9):
+        simple = float(f"{scale:.{digits}g}")
+        if np.floor(np.float32(size) * np.float32(simple)) == new:
+            yield simple
+
+
+class MergeNearest(Rule):
+    """`Interpolate(Interpolate(x, axis i), axis j)` of the nearest places → `Interpolate(x, axes i and j)`."""
+
+    pattern = Op(
+        "Interpolate",
+        Op("Interpolate", Var("x"), domain=PLAN_DOMAIN, name="inner"),
+        domain=PLAN_DOMAIN,
+    )
+
+    def check(self, match: Match) -> str | None:
+        """Both take the nearest place, by the same formula, along axes of their own."""
+        inner, outer = match.node("inner").attributes, match.root.attributes
+        apart = ("axes", "scales", "sizes")
+        if {name for name in inner if name in apart} != {name for name in outer if name in apart}:
+            return "they are not both given by scales, or by sizes"
+        if inner["mode"].as_string() != "nearest" or any(
+            inner.get(name) is None or inner[name].value != attribute.value
+            for name, attribute in outer.items()
+            if name not in apart
+        ):
+            return "they do not take the nearest places in the same way"
+        axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
+        is_small = len(set(axes)) == len(axes) <= _MOST_AXES
+        return None if is_small else "there are more axes than two"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The node of both axes, in order."""
+        inner, outer = match.node("inner").attributes, match.root.attributes
+        axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        attributes: dict[str, Any] = {name: attribute.value for name, attribute in outer.items()}
+        for name in ("axes", "scales", "sizes"):
+            if name in outer:
+                both = [*inner[name].value, *outer[name].value]
+                attributes[name] = [both[index] for index in order]
+        result: ir.Value = new.op("Interpolate", match["x"], domain=PLAN_DOMAIN, **attributes)
+        return result
+
+
+def _recognize_interpolate(model: ir.Model, report: Report) -> None:
+    """Gathers of the places of Interpolate → `Interpolate`."""
+    apply_rules(
+        model, [RecognizeLinear()], report
+    )  # first: each of its Gathers may take the nearest places of a factor
+    apply_rules(model, [RecognizeNearest(), MergeNearest()], report)
+
+
+recognize_interpolate = Pass("recognize_interpolate", _recognize_interpolate, requires=frozenset({"shapes"}))

@@ -1,0 +1,105 @@
+"""Upsampling written as repetition, as the operator `Interpolate` of a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from compiler.graph import PLAN_DOMAIN
+from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_repeat"]
+
+_FIRST_SPATIAL = 2
+_MOST_AXES = 2
+_NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+_Dims = list[int | str | None]
+"""Sizes, symbols, and `None` for what is not known."""
+
+
+class RecognizeRepeat(Rule):
+    """`Reshape(Expand(Unsqueeze(x)))` that repeats each element of a spatial axis → `Interpolate(x)`.
+
+    Tile, and Concat of the same value, repeat as well.
+    """
+
+    pattern = Op("Reshape", Op(("Expand", "Tile", "Concat"), Var("single"), rest=True, name="repeat"), rest=True)
+
+    def check(self, match: Match) -> str | None:
+        """Axes of one element behind the spatial ones are all that is repeated."""
+        found = _repeated(match)
+        if found is None:
+            return "it is not each element of an axis that is repeated"
+        axes = [axis for axis, factor in enumerate(found[1]) if factor > 1]
+        if not axes or axes[0] < _FIRST_SPATIAL or len(axes) > _MOST_AXES:
+            return "not one or two spatial axes are repeated"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        found = _repeated(match)
+        if found is None:
+            raise ValueError("check comes first")
+        source, factors = found
+        axes = [axis for axis, factor in enumerate(factors) if factor > 1]
+        attributes: dict[str, Any] = {**_NEAREST, "scales": [float(factors[axis]) for axis in axes], "axes": axes}
+        sizes = [_dims(source)[axis] for axis in axes]
+        if all(isinstance(size, int) for size in sizes):
+            attributes["sizes"] = [int(size or 0) * factors[axis] for size, axis in zip(sizes, axes, strict=True)]
+        result: ir.Value = new.op("Interpolate", source, domain=PLAN_DOMAIN, **attributes)
+        return result
+
+
+def _repeated(match: Match) -> tuple[ir.Value, list[int]] | None:
+    """What is repeated, and how often each of its axes."""
+    repeat, single = match.node("repeat"), match["single"]
+    if repeat.op_type == "Concat" and any(value is not single for value in repeat.inputs):
+        return None
+    ones, many, result = _dims(single), _dims(repeat.outputs[0]), _dims(match.root.outputs[0])
+    if len(ones) != len(many):
+        return None
+    kept: _Dims = []
+    factors: list[int] = []
+    for one, full in zip(ones, many, strict=True):
+        if one == full and one is not None:
+            kept.append(one)
+            factors.append(1)
+        elif one == 1 and isinstance(full, int) and factors:
+            factors[-1] *= full
+        else:
+            return None
+    source = _viewed(single, kept)
+    return (source, factors) if source is not None and _is_repeated(kept, factors, result) else None
+
+
+def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
+    """Whether the result's shape is that of the source, each axis so many times as long."""
+    if len(result) != len(kept):
+        return False
+    sizes = [size * factor if isinstance(size, int) else size for size, factor in zip(kept, factors, strict=True)]
+    open_ends = [isinstance(size, str) and factor > 1 for size, factor in zip(sizes, factors, strict=True)]
+    # The number of elements leaves one size no choice.
+    return sum(open_ends) <= 1 and all(
+        is_open or size == other for is_open, size, other in zip(open_ends, sizes, result, strict=True)
+    )
+
+
+def _viewed(value: ir.Value, dims: _Dims) -> ir.Value | None:
+    """What has these dimensions, and elements as the value has them."""
+    node = value.producer()
+    while node is not None and node.domain == "" and node.op_type in ("Unsqueeze", "Reshape") and node.inputs[0]:
+        if _dims(node.inputs[0]) == dims:
+            return node.inputs[0]
+        node = node.inputs[0].producer()
+    return None
+
+
+def _dims(value: ir.Value) -> _Dims:
+    dims = () if value.shape is None else value.shape.dims
+    return [dim if isinstance(dim, int) else dim.value for dim in dims]
+
+
+recognize_repeat = rules_pass("recognize_repeat", [RecognizeRepeat()], requires=frozenset({"shapes"}))
