@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import onnx
@@ -16,6 +16,7 @@ __all__ = [
     "default_of",
     "defaults",
     "function_body",
+    "function_operators",
     "is_commutative",
     "is_deterministic",
     "newest_version",
@@ -97,6 +98,14 @@ def _named(attribute: OpSchema.Attribute) -> onnx.AttributeProto:
     default.CopyFrom(attribute.default_value)
     default.name = attribute.name
     return default
+
+
+def function_operators() -> Iterator[tuple[str, str, int]]:
+    """Domain, name and newest version of every operator that the standard gives a function body."""
+    schemas: Sequence[Any] = onnx.defs.get_all_schemas()
+    for each in schemas:
+        if (each.has_function or each.has_context_dependent_function) and not each.deprecated:
+            yield each.domain, each.name, each.since_version
 
 
 def function_body(

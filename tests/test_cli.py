@@ -259,9 +259,19 @@ def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 def test_ops_knows_what_can_be_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("ops", "Identity") == 0
     assert run("ops", "Identity", "Melt") == 1
-    assert "Melt cannot be compiled" in capsys.readouterr().out
+    assert "Melt cannot be compiled" in capsys.readouterr().err
     assert run("ops", "--json") == 0
-    assert any(each["operator"] == "Identity" for each in json.loads(capsys.readouterr().out))
+    listed = json.loads(capsys.readouterr().out)
+    assert {"operator": "HannWindow", "newest": 17, "family": "(its ONNX function body)", "domain": "ai.onnx"} in listed
+    assert "candle.plan" not in {each["domain"] for each in listed}
+    assert run("ops", "Melt", "--json") == 1
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_what_ops_lists_as_expanded_is_compiled(folder: Path) -> None:
+    window = '<ir_version: 9, opset_import: ["": 20]> m (int64 n) => (float[k] y) { y = HannWindow (n) }'
+    onnx.save(onnx.parser.parse_model(window), "window.onnx")
+    assert run("check", "window.onnx") == 0
 
 
 @pytest.fixture
@@ -376,8 +386,14 @@ def test_compile_writes_a_report(folder: Path) -> None:
 
 
 def test_compile_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    from compiler import Options
+    from compiler.pipeline import passes
+
     assert run("compile", "--help") == 0
-    assert "drop_identities" in capsys.readouterr().out
+    lines = capsys.readouterr().out.partition("Optional passes, in order:\n")[2].splitlines()
+    told = dict(line.split(maxsplit=1) for line in lines if line.startswith("  ") and line[2] != " ")
+    assert list(told) == list(dict.fromkeys(step.name for step in passes(Options()) if not step.needed))
+    assert told["drop_identities"].startswith("Nodes that pass their input on")
 
 
 def test_compile_runs_the_passes_that_are_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -42,9 +43,15 @@ class Command(click.Command):
         from compiler import Options
         from compiler.pipeline import passes
 
-        optional = {step.name: step.summary for step in passes(Options()) if not step.needed}
+        optional = {step.name: _summary(step.name) for step in passes(Options()) if not step.needed}
         with formatter.section("Optional passes, in order"):
             formatter.write_dl(list(optional.items()))
+
+
+def _summary(name: str) -> str:
+    """What a pass is about, in the words of the first paragraph of its file."""
+    module = importlib.import_module(f"compiler.passes.{name}")
+    return " ".join((module.__doc__ or "").split("\n\n")[0].split())
 
 
 @click.command(cls=Command, short_help="Compile an ONNX model into a plan.")

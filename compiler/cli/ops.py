@@ -4,35 +4,52 @@ from __future__ import annotations
 
 import click
 
-from compiler.cli.output import console, json_option, print_json, table
+from compiler.cli.output import console, errors, json_option, print_json, table
+
+EXPANDED = "(its ONNX function body)"
 
 
 @click.command(short_help="List the ONNX operators that can be compiled.")
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
 @json_option
-def command(names: tuple[str, ...], as_json: bool) -> None:
+@click.pass_context
+def command(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
     """List every ONNX operator that can be compiled, with the newest version of it that is understood.
 
-    With OPERATOR, only those; exit code 1 when one of them cannot be compiled.
+    The family is the file in compiler/lower/ that compiles it. With OPERATOR, only those; exit code 1 when one of them
+    cannot be compiled.
 
     \b
     candlec ops
     candlec ops Conv Einsum
     """
-    from compiler.lower.node import LOWERINGS
-
-    rows = sorted(
-        (domain or "ai.onnx", name, lowering.newest, lowering.function.__module__.rpartition(".")[2])
-        for (domain, name), lowering in LOWERINGS.items()
-        if not names or name in names
-    )
-    missing = sorted(set(names) - {name for _, name, _, _ in rows})
+    rows = [row for row in _operators() if not names or row[0] in names]
+    missing = sorted(set(names) - {name for name, *_ in rows})
     if as_json:
-        print_json([dict(zip(("domain", "operator", "newest", "family"), row, strict=True)) for row in rows])
+        print_json([dict(zip(("operator", "newest", "family", "domain"), row, strict=True)) for row in rows])
     elif rows:
-        table(("operator", ">since version", "family", "domain"), ((n, str(v), f, d) for d, n, v, f in rows))
+        table(("operator", ">newest version", "family", "domain"), ((n, str(v), f, d) for n, v, f, d in rows))
     for name in missing:
-        console.print(f"{name} cannot be compiled", style="red")
+        errors.print(f"{name} cannot be compiled", style="red")
     if not as_json and not names:
         console.print(f"{len(rows)} operators")
-    click.get_current_context().exit(1 if missing else 0)
+    context.exit(1 if missing else 0)
+
+
+def _operators() -> list[tuple[str, int, str, str]]:
+    """Name, newest version, family and domain of every operator; those that only passes make are left out."""
+    from compiler import onnx_schema
+    from compiler.graph import PLAN_DOMAIN
+    from compiler.lower.node import LOWERINGS
+
+    rows = [
+        (name, lowering.newest, lowering.function.__module__.rpartition(".")[2], domain or "ai.onnx")
+        for (domain, name), lowering in LOWERINGS.items()
+        if domain != PLAN_DOMAIN
+    ]
+    rows += [
+        (name, version, EXPANDED, domain or "ai.onnx")
+        for domain, name, version in onnx_schema.function_operators()
+        if (domain, name) not in LOWERINGS
+    ]
+    return sorted(rows, key=lambda row: (row[3], row[0]))

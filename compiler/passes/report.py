@@ -70,11 +70,6 @@ class Pass:
     needed: bool = False
     """Whether the model cannot be compiled without it, so that it runs unoptimised too."""
 
-    @property
-    def summary(self) -> str:
-        """The first line of the documentation of what it does."""
-        return (self.apply.__doc__ or "").strip().split("\n")[0]
-
     def run(self, model: ir.Model) -> Report:
         """Rewrites the model and says what was done.
 

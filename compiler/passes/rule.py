@@ -111,7 +111,6 @@ def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
     def apply(model: ir.Model, report: Report) -> None:
         apply_rules(model, rules, report)
 
-    apply.__doc__ = "Applies the rules " + ", ".join(rule.name for rule in rules) + "."
     return Pass(name, apply, **facts)
 
 
