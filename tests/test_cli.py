@@ -174,6 +174,49 @@ def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.Captu
     assert "2 of 2 elements differ" in capsys.readouterr().out
 
 
+FACTORIES = """
+def strange(): return 1
+def broken(): raise ValueError("no weights")
+def torchless(): import torch
+"""
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    {
+        "nowhere:build": "nowhere:build: ModuleNotFoundError: No module named 'nowhere'",
+        "factories:missing": "factories:missing: AttributeError: ",
+        "factories:strange": "must return (module, arguments)",
+        "factories:broken": "factories:broken: ValueError: no weights",
+        "factories:torchless": 'this needs torch, which is not installed: pip install "candle-compiler[export]"',
+    }.items(),
+)
+def test_export_says_what_is_wrong_with_a_factory(
+    factory: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "factories.py").write_text(FACTORIES)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "factories", raising=False)
+    assert run("export", factory, "-o", "x.onnx") == 1
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert "please report it" not in printed
+
+
+def test_a_model_that_is_run_is_to_be_compiled_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "echo.onnx") == 1
+    assert "help: `candlec compile` makes a plan of an ONNX model" in capsys.readouterr().err
+
+
+def test_json_has_no_nan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    np.savez("nan.npz", x=np.full((1, 3), np.nan, np.float32), n=N)
+    capsys.readouterr()
+    assert run("run", "echo.plan", "--input", "nan.npz", "--json") == 0
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert told["outputs"][0]["max"] is None
+
+
 def test_check_names_what_is_in_the_way(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "echo.onnx") == 0
     assert run("check", "refused.onnx") == 1

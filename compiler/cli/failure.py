@@ -52,7 +52,8 @@ def _texts(error: Exception) -> list[str]:
 
     match error:
         case PlanError():
-            return [f"error: {violation}" for violation in error.violations]
+            advice = f"  help: `{program()} compile` makes a plan of an ONNX model"
+            return [*(f"error: {violation}" for violation in error.violations), advice]
         case OSError():
             return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
         case MemoryError():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import tempfile
@@ -53,8 +54,19 @@ def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def print_json(data: Any) -> None:
-    """Print data for programs."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    """Print data for programs. JSON has no NaN and no infinity: these are null."""
+    click.echo(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    match data:
+        case dict():
+            return {key: _finite(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_finite(value) for value in data]
+        case float() if not math.isfinite(data):
+            return None
+    return data
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], title: str = "") -> None:
