@@ -21,6 +21,11 @@ REFUSED = """
 <ir_version: 9, opset_import: ["": 20, "private": 1]>
 odd (float[2] x) => (float[2] z) { y = private.Melt(x)  z = private.Freeze(y) }
 """
+# onnxruntime has no AveragePool of opset 6.
+OLD = """
+<ir_version: 8, opset_import: ["": 6]>
+old (float[1, 1, 2] x) => (float[1, 1, 1] y) { y = AveragePool <kernel_shape = [2]> (x) }
+"""
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 N = np.array([3, 4])
 
@@ -404,6 +409,16 @@ def test_bench_times_both(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["geometric_mean"]["1"] == pytest.approx(told["timings"][0]["ratio"])
 
 
+def test_bench_goes_on_after_a_model_that_is_refused(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = ("refused.onnx", "old.onnx", "echo.onnx")
+    onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
+    assert run("bench", *models, "--threads", "1", "--seconds", "0.05", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [each["model"] for each in told["timings"]] == ["echo"]
+    assert told["refused"]["refused"]["diagnostics"][0]["code"] == "CC0201"
+    assert "onnxruntime refuses the model" in told["refused"]["old"]["error"]
+
+
 def test_without_onnxruntime_verify_says_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -413,8 +428,7 @@ def test_without_onnxruntime_verify_says_what_to_install(
 
 
 def test_verify_of_what_onnxruntime_lacks_says_what_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = '<ir_version: 8, opset_import: ["": 6]> old (float[1, 1, 2] x) => (float[1, 1, 1] y) { y = %s (x) }'
-    onnx.save(onnx.parser.parse_model(model % "AveragePool <kernel_shape = [2]>"), "old.onnx")
+    onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
     assert run("verify", "old.onnx") == 1
     printed = capsys.readouterr().err
     assert "error: onnxruntime refuses the model: " in printed

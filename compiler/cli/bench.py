@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,13 @@ import click
 from rich.text import Text
 
 from compiler.cli import arguments
-from compiler.cli.failure import Failed, diagnostic_data
+from compiler.cli.failure import Failed, error_data
 from compiler.cli.output import Cell, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from compiler import CompileError
+    from compiler import Plan
 
 ROUNDS = (5, 2000)
 
@@ -39,12 +40,12 @@ class Timing:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is timed: a model, its plan or what to compile, and the inputs."""
+    """What is timed: a model, its plan, and the inputs of both."""
 
     name: str
     model: Path
+    plan: Plan
     inputs: dict[str, Any]
-    pin: bool
 
 
 @click.command(short_help="Time plans beside onnxruntime.")
@@ -98,71 +99,80 @@ def command(
         raise click.UsageError("--model names one of a --zoo folder")
     if zoo is not None and (inputs or sizes):
         raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --dim")
-    subjects = [*_subjects(models, inputs, sizes), *_zoo_subjects(zoo, names)]
+    subjects = [*_own_subjects(models, inputs, sizes), *_zoo_subjects(zoo, names)]
     if not subjects:
         raise click.UsageError("name a model or a --zoo folder")
     timings, refused = _time_all(subjects, counts, seconds)
     if as_json:
-        refusals = {name: [diagnostic_data(each) for each in error.diagnostics] for name, error in refused.items()}
+        refusals = {name: error_data(error) for name, error in refused.items()}
         print_json(
             {"timings": [asdict(each) for each in timings], "geometric_mean": _means(timings), "refused": refusals}
         )
     else:
         _show(timings)
         for name, error in refused.items():
-            console.print(f"✗ {name}: {error.diagnostics[0].message}", style="red", soft_wrap=True)
+            console.print(f"✗ {name}: {error}", style="red", soft_wrap=True)
     context.exit(1 if refused else 0)
 
 
 def _time_all(
-    subjects: list[Subject], counts: tuple[int, ...], seconds: float
-) -> tuple[list[Timing], dict[str, CompileError]]:
+    subjects: list[tuple[str, Callable[[], Subject]]], counts: tuple[int, ...], seconds: float
+) -> tuple[list[Timing], dict[str, Exception]]:
     """The timings, and by name why a model is not among them."""
     from compiler import CompileError
+    from compiler.reference import ReferenceFailed
 
     timings: list[Timing] = []
-    refused: dict[str, CompileError] = {}
-    for subject in subjects:
+    refused: dict[str, Exception] = {}
+    for name, make in subjects:
         try:
+            with working(f"compiling {name}"):
+                subject = make()
             for threads in counts:
-                with working(f"{subject.name}, {threads} threads"):
+                with working(f"{name}, {threads} threads"):
                     timings.append(_time(subject, threads, seconds))
-        except CompileError as error:
-            refused[subject.name] = error
+        except (CompileError, ReferenceFailed) as error:
+            refused[name] = error
     return timings, refused
 
 
-def _subjects(models: tuple[Path, ...], inputs: tuple[str, ...], sizes: dict[str, int]) -> Iterator[Subject]:
+def _own_subjects(
+    models: tuple[Path, ...], files: tuple[str, ...], sizes: dict[str, int]
+) -> Iterator[tuple[str, Callable[[], Subject]]]:
     import compiler
 
+    def make(model: Path) -> Subject:
+        plan = compiler.compile(model)
+        return Subject(model.stem, model, plan, arguments.given_inputs(plan.inputs, files, sizes))
+
     for model in models:
-        given = arguments.given_inputs(compiler.compile(model).inputs, inputs, sizes)
-        yield Subject(model.stem, model, given, pin=False)
+        yield model.stem, partial(make, model)
 
 
-def _zoo_subjects(zoo: Path | None, names: tuple[str, ...]) -> Iterator[Subject]:
-    from compiler.zoo import read_index
+def _zoo_subjects(zoo: Path | None, names: tuple[str, ...]) -> Iterator[tuple[str, Callable[[], Subject]]]:
+    """The models of the folder, with the shapes of their first cases."""
+    import compiler
+    from compiler.zoo import Entry, read_index, with_shapes
 
-    if zoo is None:
-        return
+    def make(entry: Entry) -> Subject:
+        inputs = entry.inputs(entry.cases[0])
+        shapes = {name: array.shape for name, array in inputs.items()}
+        return Subject(entry.name, entry.path, compiler.compile(with_shapes(entry.path, shapes)), inputs)
+
     try:
-        entries = read_index(zoo, names)
+        entries = read_index(zoo, names) if zoo else []
     except ValueError as error:
         raise Failed(str(error)) from error
     for entry in entries:
-        yield Subject(entry.name, entry.path, entry.inputs(entry.cases[0]), pin=True)
+        yield entry.name, partial(make, entry)
 
 
 def _time(subject: Subject, threads: int, seconds: float) -> Timing:
     """Take turns until the time is up."""
     import compiler
     from compiler.reference import Reference
-    from compiler.zoo import with_shapes
 
-    shapes = {name: array.shape for name, array in subject.inputs.items()}
-    session = compiler.load(
-        compiler.compile(with_shapes(subject.model, shapes) if subject.pin else subject.model), threads=threads
-    )
+    session = compiler.load(subject.plan, threads=threads)
     reference = Reference(subject.model, threads)
     pair = (lambda: session.run(subject.inputs), lambda: reference.run(subject.inputs))
     ours, theirs = _take_turns(pair, seconds)

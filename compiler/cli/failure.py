@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from compiler import Diagnostic
 
-__all__ = ["Failed", "diagnostic_data", "report", "show_diagnostics"]
+__all__ = ["Failed", "diagnostic_data", "error_data", "report", "show_diagnostics"]
 
 
 MOST_PLACES = 20
@@ -31,7 +31,7 @@ class Failed(Exception):
 def report(error: Exception, as_json: bool) -> int:
     """Tell of an error, on the standard output as JSON if that was asked for, and give the exit code."""
     if as_json:
-        click.echo(json.dumps(_data(error), ensure_ascii=False))
+        click.echo(json.dumps(error_data(error), ensure_ascii=False))
     from compiler import CompileError
 
     if isinstance(error, CompileError):
@@ -82,7 +82,8 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     errors.print(_coloured(summary), soft_wrap=True)
 
 
-def _data(error: Exception) -> dict[str, Any]:
+def error_data(error: Exception) -> dict[str, Any]:
+    """An error as JSON."""
     from compiler import CompileError
 
     if isinstance(error, CompileError):
