@@ -41,11 +41,13 @@ from compiler.passes.recognize_interpolate import recognize_interpolate
 from compiler.passes.recognize_layer_norm import recognize_layer_norm
 from compiler.passes.recognize_repeat import recognize_repeat
 from compiler.passes.recognize_rms_norm import recognize_rms_norm
+from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
 from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
 from compiler.passes.report import Pass
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
+from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan
 from compiler.plan.write import write
 from compiler.verifier import verify
@@ -95,6 +97,7 @@ def _optional() -> list[Pass]:
         recognize_rms_norm,
         recognize_group_norm,
         recognize_softmax,
+        recognize_rotary_embedding,  # whose transposes attention can do
         recognize_attention,
         absorb_transposes,
         recognize_gelu,
@@ -102,10 +105,12 @@ def _optional() -> list[Pass]:
         cancel_transposes,
         recognize_repeat,  # before reshapes are merged
         recognize_interpolate,  # of what transposes stood between
+        unflatten_gemm,  # before its reshapes are merged with others
         merge_reshapes,
         fold_pads,
         fold_batch_norm,
         expand_batch_norm,
+        merge_duplicates,  # of what was made for several places
         drop_dead_nodes,  # whose readings would stand against fusing
         infer_shapes,  # of what the passes made: what is fused has to fit for certain
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),

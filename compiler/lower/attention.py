@@ -57,8 +57,9 @@ def _window(node: Node, name: str) -> int | None:
 
 
 @lowers("RotaryEmbedding", newest=23)
+@lowers("RotaryEmbedding", newest=1, domain=PLAN_DOMAIN)
 def rotary_embedding(node: Node, build: PlanBuilder) -> Value:
-    """`RotaryEmbedding`."""
+    """`RotaryEmbedding`. That of `candle.plan` may have tables of one batch."""
     x, heads = node.input(0), node.int("num_heads", 0)
     folded = x.rank == 3 or (x.rank is None and heads > 0)
     if folded and heads < 1:

@@ -15,8 +15,8 @@ use crate::{bail, dispatch};
 
 /// Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`, `y₂ = sin · x₁ + cos · x₂`.
 ///
-/// X `[N, heads, L, D]` or `[N, L, heads · D]`; cos, sin `[P, R / 2]` with position_ids int64 `[N, L]`, or `[N, L, R / 2]` without; Y
-/// as X. The first R elements of a vector are turned. Source:
+/// X `[N, heads, L, D]` or `[N, L, heads · D]`; cos, sin `[P, R / 2]` with position_ids int64 `[N, L]`, or `[N, L, R / 2]` or
+/// `[1, L, R / 2]` without; Y as X. The first R elements of a vector are turned. Source:
 /// [ONNX RotaryEmbedding](https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -98,8 +98,8 @@ impl RotaryEmbedding {
                 let Some(rows) = rows else { bail!("a position is not one of {count}") };
                 rows
             }
-            (None, &[b, l, half]) if half == rotary / 2 && cos == sin && [b, l] == [batch, positions] => {
-                (0..batch * positions).collect()
+            (None, &[n, l, half]) if half == rotary / 2 && cos == sin && l == positions && [1, batch].contains(&n) => {
+                (0..batch).flat_map(|i| (0..l).map(move |position| i % n * l + position)).collect()
             }
             _ => bail!("caches of {cos:?} and {sin:?} do not fit X {x:?} and {:?} positions", ids.map(Array::dims)),
         };
@@ -162,6 +162,16 @@ mod tests {
             let y = run(&op, &inputs).expect("runs");
             assert_eq!(*y.tensor().unwrap().read::<f32>().unwrap(), expected[..], "{op:?} {with_ids}");
         }
+    }
+
+    #[test]
+    fn one_cache_turns_every_batch() {
+        let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
+        let x = tensor(&[1f32, 2.0, 3.0, 4.0], &[2, 1, 1, 2]);
+        let cache = |number: f32, batch: usize| Some(tensor(&vec![number; batch], &[batch, 1, 1]));
+        let y = run(&op, &[Some(x.clone()), cache(0.0, 1), cache(1.0, 1), None]).expect("runs");
+        assert_eq!(*y.tensor().unwrap().read::<f32>().unwrap(), [-2f32, 1.0, -4.0, 3.0]);
+        assert!(run(&op, &[Some(x), cache(0.0, 3), cache(1.0, 3), None]).is_err());
     }
 
     #[test]

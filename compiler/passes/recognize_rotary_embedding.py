@@ -1,0 +1,211 @@
+"""Rotary position embeddings written out: pairs of elements turned by the angle of their position.
+
+What is recognised becomes a RotaryEmbedding of `candle.plan`: that of ONNX, whose tables may have one batch for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import PLAN_DOMAIN, rank, same_shape
+from compiler.passes.part import Part, last_size, part_of
+from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.permutation import permutation_of, reordered_shape, typed
+from compiler.passes.rotary_table import RotaryTable
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["recognize_rotary_embedding"]
+
+_ROTARY = "RotaryEmbedding"
+_HEADS_SECOND = (0, 2, 1, 3)
+
+
+class _Recognize(Rule):
+    """The base of the rules that find the whole rotation of a value `[N, heads, L, D]`."""
+
+    interleaved: ClassVar[bool] = False
+    keeps_inner = True
+
+    def turned(self, match: Match) -> ir.Value | str:
+        """The value that is turned; or why the pairs are not its elements."""
+        first, second = part_of(match["first"]), part_of(match["second"])
+        if first is None or second is None or first.source is not second.source:
+            return "the pairs are not parts of one value"
+        size = last_size(first.source) or 0
+        expected = _interleaved(first.source, size) if self.interleaved else _halves(first.source, size)
+        return first.source if size and size % 2 == 0 and (first, second) == expected else "the pairs are others"
+
+    def tables(self, match: Match, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The cosines and sines."""
+        return match["cos"], match["sin"]
+
+    def check(self, match: Match) -> str | None:
+        """All of the value is turned, by tables that fit its positions."""
+        x = self.turned(match)
+        if isinstance(x, str):
+            return x
+        if rank(x) != 4 or not same_shape(x, match.root.outputs[0]):
+            return "the result has not, or not for certain, the shape of a value of four dimensions"
+        tables = [RotaryTable.of(table, x) for table in self.tables(match, x)]
+        wrong = next((table for table in tables if isinstance(table, str)), None)
+        return wrong or ("the tables have different shapes" if tables[0] != tables[1] else None)
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The rotation as one node."""
+        x = self.turned(match)
+        if isinstance(x, str):
+            raise ValueError(x)
+        tables = [_halved(table, x, new) for table in self.tables(match, x)]
+        return new.op(_ROTARY, x, *tables, domain=PLAN_DOMAIN, interleaved=int(self.interleaved))
+
+
+class RotateHalf(_Recognize):
+    """`x · cos + concat(-x₂, x₁) · sin` → `RotaryEmbedding(x)`, both halves of the tables being equal."""
+
+    pattern = Op(
+        "Add",
+        Op("Mul", Var(), Var(), name="scaled"),
+        Op("Mul", Op("Concat", Op("Neg", Var("second")), Var("first"), name="swapped"), Var("sin")),
+    )
+
+    def turned(self, match: Match) -> ir.Value | str:
+        """What is multiplied by the cosines has to be what is swapped."""
+        x = super().turned(match)
+        if isinstance(x, str):
+            return x
+        is_scaled = any(value is x for value in match.node("scaled").inputs)
+        return x if is_scaled and same_shape(x, match["swapped"]) else "another value is swapped"
+
+    def tables(self, match: Match, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The cosines are the other factor of `x`."""
+        one, other = match.node("scaled").inputs
+        cos = other if one is x else one
+        if cos is None:
+            raise ValueError("a product has two factors")
+        return cos, match["sin"]
+
+
+_TURNED = (
+    Op("Sub", Op("Mul", Var("first"), Var("cos")), Op("Mul", Var("second"), Var("sin"))),
+    Op("Add", Op("Mul", Var("first"), Var("sin")), Op("Mul", Var("second"), Var("cos"))),
+)
+
+
+class RotatePairs(_Recognize):
+    """`concat(x₁ · cos - x₂ · sin, x₁ · sin + x₂ · cos)` → `RotaryEmbedding(x)`."""
+
+    pattern = Op("Concat", *_TURNED)
+
+
+class RotateNeighbours(_Recognize):
+    """The same of neighbours: the turned parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
+
+    pattern = Op(
+        "Reshape",
+        Op(
+            "Concat",
+            Op("Unsqueeze", _TURNED[0], rest=True, name="one"),
+            Op("Unsqueeze", _TURNED[1], rest=True, name="other"),
+            name="stacked",
+        ),
+        Var(),
+    )
+    interleaved = True
+
+    def turned(self, match: Match) -> ir.Value | str:
+        """The parts are stacked along a new last axis."""
+        sizes = [last_size(match[name]) for name in ("one", "other", "stacked")]
+        return super().turned(match) if sizes == [1, 1, 2] else "neighbours are not stacked"
+
+
+class TakeRest(Rule):
+    """`concat(RotaryEmbedding(x[:R]), x[R:])` → `RotaryEmbedding(x)` of R elements."""
+
+    pattern = Op("Concat", Op(_ROTARY, rest=True, domain=PLAN_DOMAIN, name="rotary"), Var("rest"))
+
+    def check(self, match: Match) -> str | None:
+        """Both parts are all of one value of four dimensions."""
+        node = match.node("rotary")
+        turned, rest = part_of(node.inputs[0]), part_of(match["rest"])
+        if turned is None or rest is None or not same_shape(turned.source, match.root.outputs[0]):
+            return "the parts are not those of one value"
+        size = last_size(turned.source) or 0
+        if rank(turned.source) != 4 or (turned, rest) != _cut(turned.source, turned.stop, size):
+            return "the parts are not those of one value"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The rotation of the whole."""
+        node = match.node("rotary")
+        turned = part_of(node.inputs[0])
+        if turned is None:
+            raise ValueError("check comes first")
+        result = new.like(node, turned.source, *node.inputs[1:])
+        new.nodes[-1].attributes["rotary_embedding_dim"] = ir.AttrInt64("rotary_embedding_dim", turned.stop)
+        return result
+
+
+class MoveTranspose(Rule):
+    """`RotaryEmbedding(Transpose(x))` → `Transpose(RotaryEmbedding(x))`, so that attention can do the transpose.
+
+    `x` is `[N, L, heads, D]`, and turned as `[N, L, heads · D]`.
+    """
+
+    pattern = Op(_ROTARY, Op("Transpose", Var("x"), name="transposed"), Var("cos"), Var("sin"), domain=PLAN_DOMAIN)
+
+    def check(self, match: Match) -> str | None:
+        """Heads and positions are swapped, and the number of heads and the size of their vectors known."""
+        x = match["x"]
+        if permutation_of(match.node("transposed")) != _HEADS_SECOND or x.shape is None:
+            return "other axes are swapped"
+        heads, size = x.shape.dims[2:]
+        is_known = isinstance(heads, int) and isinstance(size, int) and heads * size > 0
+        return None if is_known else "the number of heads or the size of their vectors is not known"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The transpose of the rotation."""
+        x = match["x"]
+        dims = () if x.shape is None else x.shape.dims
+        heads, size = (dim if isinstance(dim, int) else 0 for dim in dims[2:])
+        flat = _reshaped(x, (0, 0, heads * size), [*dims[:2], heads * size], new)
+        turned = typed(new.like(match.root, flat, match["cos"], match["sin"]), x.type, flat.shape)
+        new.nodes[-1].attributes["num_heads"] = ir.AttrInt64("num_heads", heads)
+        result = new.op("Transpose", _reshaped(turned, (0, 0, heads, size), dims, new), perm=_HEADS_SECOND)
+        return typed(result, x.type, reordered_shape(x.shape, _HEADS_SECOND))
+
+
+def _halved(value: ir.Value, x: ir.Value, new: Rewriter) -> ir.Value:
+    table = RotaryTable.of(value, x)
+    if isinstance(table, str):
+        raise ValueError(table)
+    return table.halved(new)
+
+
+def _reshaped(
+    value: ir.Value, target: tuple[int, ...], dims: Sequence[int | ir.SymbolicDim], new: Rewriter
+) -> ir.Value:
+    result = new.op("Reshape", value, new.constant(np.array(target, np.int64), "shape"), version=14)
+    return typed(result, value.type, ir.Shape(dims))
+
+
+def _cut(source: ir.Value, at: int, size: int) -> tuple[Part, Part]:
+    return Part(source, 0, at), Part(source, at, size)
+
+
+def _halves(source: ir.Value, size: int) -> tuple[Part, Part]:
+    return _cut(source, size // 2, size)
+
+
+def _interleaved(source: ir.Value, size: int) -> tuple[Part, Part]:
+    return Part(source, 0, size, 2), Part(source, 1, size, 2)
+
+
+recognize_rotary_embedding = rules_pass(
+    "recognize_rotary_embedding",
+    [RotateHalf(), RotatePairs(), RotateNeighbours(), TakeRest(), MoveTranspose()],
+    requires=frozenset({"shapes"}),
+)

@@ -1,0 +1,92 @@
+"""Gemm between reshapes to a matrix and back, as linear layers over `[N, L, K]` are exported, without these reshapes.
+
+What follows, such as an activation or a sum, can then be fused with the product.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import constant_of, sole_user, static_shape
+from compiler.passes.merge_reshapes import reshape_target
+from compiler.passes.part import last_size
+from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.permutation import typed
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["unflatten_gemm"]
+
+_FLAT = Op(("Reshape", "Flatten"), Var("x"), rest=True)
+
+
+class UnflattenGemm(Rule):
+    """`reshape(Gemm(reshape(x, [M, K]), W, bias), […, N])` → `MatMul(x, W) + bias`, `x` being read as `[…, K]`."""
+
+    pattern = Op("Reshape", Op("Gemm", _FLAT, Var("w"), Var("bias", optional=True), name="gemm"), Var())
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """Nothing else reads the matrix; `x` can be read as the result but for the last axis; the bias is a row."""
+        gemm, result = match.node("gemm"), match.root.outputs[0]
+        if sole_user(gemm.outputs[0]) is not match.root:
+            return f"{gemm.outputs[0].name!r} is needed elsewhere too"
+        if any(name in gemm.attributes and gemm.attributes[name].as_float() != 1 for name in ("alpha", "beta")):
+            return "the product or the bias is scaled"
+        if _flag(gemm, "transA") or (_flag(gemm, "transB") and constant_of(match["w"]) is None):
+            return "a matrix that is no constant is transposed"
+        columns = _sizes(gemm)[1]
+        if columns is None or last_size(result) != columns or _target(match) is None:
+            return "the shapes differ in more than the last axis"
+        return _why_no_row(match, columns)
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The product, and the bias added."""
+        w, result = match["w"], match.root.outputs[0]
+        array = constant_of(w) if _flag(match.node("gemm"), "transB") else None
+        if array is not None:
+            w = new.constant(np.ascontiguousarray(array.T), f"{w.name}.transposed")
+        product = typed(new.op("MatMul", _given(match, new), w), result.type, result.shape)
+        return new.op("Add", product, match["bias"]) if match.has("bias") else product
+
+
+def _flag(node: ir.Node, name: str) -> bool:
+    return name in node.attributes and node.attributes[name].as_int() != 0
+
+
+def _sizes(gemm: ir.Node) -> tuple[int | None, int | None]:
+    """K and N, where they are known."""
+    shape = None if gemm.inputs[1] is None else static_shape(gemm.inputs[1])
+    if shape is None or len(shape) != 2:
+        return None, None
+    return (shape[1], shape[0]) if _flag(gemm, "transB") else (shape[0], shape[1])
+
+
+def _target(match: Match) -> list[int] | None:
+    """The shape input of a Reshape of `x` to that of the result, K in place of N; `None` if there is none."""
+    x, result, inner = match["x"].shape, match.root.outputs[0].shape, _sizes(match.node("gemm"))[0]
+    if x is None or result is None or inner is None or len(result) < 3:
+        return None
+    return reshape_target(x.dims, [*result.dims[:-1], inner])
+
+
+def _given(match: Match, new: Rewriter) -> ir.Value:
+    """`x` as `[…, K]`."""
+    x, target, result = match["x"], _target(match), match.root.outputs[0].shape
+    if target is None or result is None:
+        raise ValueError("check comes first")
+    shape = ir.Shape([*result.dims[:-1], target[-1]])
+    if x.shape == shape:
+        return x
+    return typed(new.op("Reshape", x, new.constant(np.array(target, np.int64), "shape"), version=14), x.type, shape)
+
+
+def _why_no_row(match: Match, columns: int | None) -> str | None:
+    if not match.has("bias"):
+        return None
+    shape = static_shape(match["bias"])
+    is_row = shape is not None and shape[:-1] in ((), (1,)) and shape[-1:] in ((), (1,), (columns,))
+    return None if is_row else f"the bias of shape {match['bias'].shape} is no row"
+
+
+unflatten_gemm = rules_pass("unflatten_gemm", [UnflattenGemm()], requires=frozenset({"shapes"}))
