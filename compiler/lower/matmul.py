@@ -11,9 +11,10 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("MatMul", newest=13)
 @lowers("MatMul", newest=1, domain=PLAN_DOMAIN)
 def matmul(node: Node, build: PlanBuilder) -> Value:
-    """`MatMul`."""
+    """`MatMul`; that of `candle.plan` takes matrices that are stored transposed (`trans_a`, `trans_b`)."""
     epilogue, inputs = with_epilogue(node, 2)
-    return build(ops.MatMul(epilogue=epilogue), *inputs)
+    trans_a, trans_b = (node.domain == PLAN_DOMAIN and bool(node.int(name, 0)) for name in ("trans_a", "trans_b"))
+    return build(ops.MatMul(trans_a=trans_a, trans_b=trans_b, epilogue=epilogue), *inputs)
 
 
 @lowers("Gemm", newest=13)

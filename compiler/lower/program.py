@@ -18,7 +18,7 @@ from compiler import origin
 from compiler.errors import CompileError, Diagnostic
 from compiler.graph import PLAN_DOMAIN, constant_of
 from compiler.lower import binary, unary
-from compiler.lower.node import LOWERINGS, Node
+from compiler.lower.node import Node
 from compiler.plan import Value, ops
 
 __all__ = ["is_elementwise", "program_of", "takes_epilogue", "with_epilogue"]
@@ -28,6 +28,7 @@ _CHAINS: dict[str, ops.BinaryFunction] = {"Max": "Max", "Min": "Min", "Sum": "Ad
 """Operators of any number of inputs, and the function that joins two."""
 _MOST_INPUTS = 6
 """Nodes of more would make programs too long."""
+_WITH_EPILOGUE = frozenset(["Conv", "ConvTranspose", "Gemm", "MatMul"])
 _NOT_FLOAT = frozenset(["BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"])
 
 Operand = ops.AnyOperand
@@ -82,15 +83,15 @@ def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> o
 
 
 def takes_epilogue(node: ir.Node) -> bool:
-    """Whether the node's operator can compute a program on its result: there is a lowering of such nodes."""
-    return node.domain == "" and (PLAN_DOMAIN, node.op_type) in LOWERINGS
+    """Whether the node's operator can compute a program on its result."""
+    return node.domain in ("", PLAN_DOMAIN) and node.op_type in _WITH_EPILOGUE
 
 
 def with_epilogue(node: Node, own: int) -> tuple[ops.Program | None, list[Value | None]]:
     """The program of a node's `epilogue`, if it has one, and the step's inputs: `own` ones and the program's."""
-    if node.domain != PLAN_DOMAIN:
+    first = node.int("operands", None) if node.domain == PLAN_DOMAIN else None
+    if first is None:
         return None, list(node.inputs)
-    first = node.int("operands")
     operands = [node.input(index) for index in range(first, len(node.inputs))]
     program = program_of(node.graph("epilogue"), range(own, own + len(operands)), has_result=True)
     return program, [*(node.optional(index) if index < first else None for index in range(own)), *operands]

@@ -34,7 +34,7 @@ def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
         for graph in graphs_of(model.graph):
             order = {node: index for index, node in enumerate(graph)}
             for node in order:
-                if node.graph is graph and node.domain == "" and takes_epilogue(node):
+                if node.graph is graph and "epilogue" not in node.attributes and takes_epilogue(node):
                     _fuse(node, order, is_elementwise, report)
 
     return Pass("fuse_epilogues", fuse, requires=frozenset({"shapes", "sorted"}))

@@ -940,6 +940,12 @@ class MatMul(Op):
     a vector is a row on the left and a column on the right, and its dimension is dropped from the result.
     """
 
+    trans_a: bool
+    """Whether the matrices of `A` are given transposed."""
+
+    trans_b: bool
+    """Whether the matrices of `B` are given transposed."""
+
     epilogue: Program | None = None
     """What finishes the result."""
 

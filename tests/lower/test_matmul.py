@@ -1,6 +1,8 @@
 """MatMul and Gemm against onnxruntime."""
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import compiler
@@ -36,6 +38,31 @@ def test_matmul(check_node, a, b):
 def test_matmul_dtypes(check_node, dtype):
     a, b = (RANDOM.integers(0, 9, shape).astype(dtype) for shape in [(2, 3, 4), (4, 5)])
     check_node("MatMul", [a, b], opset=13, rtol=0, atol=0, expected=[np.matmul(a, b)])
+
+
+@pytest.mark.parametrize("epilogue", [False, True])
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_transposed_stacks(trans_a, trans_b, constant, epilogue):
+    """The node of `candle.plan`, alone and with an epilogue."""
+    a, b = noise(2, 1, 4, 5), noise(3, 5, 6)
+    expected = np.matmul(a, b)
+    feeds = {"a": a.swapaxes(2, 3).copy() if trans_a else a, "b": b.swapaxes(1, 2).copy() if trans_b else b}
+    shapes = {name: list(array.shape) for name, array in feeds.items()}
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 20, "candle.plan" : 1]>
+        agraph (float{shapes["a"]} a, float{shapes["b"]} b) => (float[2, 3, 4, 6] y) <float[2, 3, 4, 6] c> {{
+            c = candle.plan.MatMul <trans_a = {trans_a}, trans_b = {trans_b}> (a, b)
+            y = {"Relu" if epilogue else "Identity"}(c)
+        }}
+    """)
+    if constant:
+        model.graph.initializer.append(onnx.numpy_helper.from_array(feeds.pop("b"), "b"))
+        del model.graph.input[1]
+    plan = compiler.compile(model)
+    assert len(plan.document["main"]["steps"]) == 1
+    found = compiler.load(plan).run(feeds)["y"]
+    np.testing.assert_allclose(found, np.maximum(expected, 0) if epilogue else expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("opset", [7, 9, 11, 13])

@@ -1,6 +1,6 @@
 //! Products of two matrices, scaled and added to a third.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, Matrix, PackedB, Plain, Right, Sizes, Term};
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
 use candle_plan_kernels::threads::Threads;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
-use super::matmul::{check_operands, infer_product};
+use super::matmul::{check_operands, infer_product, matrix, ordered, plain};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -58,14 +58,8 @@ impl Kernel for Gemm {
                 bail!("{name} must be a matrix, found {}", Type::Tensor(operand.clone()));
             }
         }
-        let order = |tensor: &TensorType, transposed: bool| {
-            let mut shape = tensor.shape.clone().unwrap_or(vec![None; 2]);
-            if transposed {
-                shape.swap(0, 1);
-            }
-            shape
-        };
-        let shape = infer_product(&order(a, self.trans_a), &order(b, self.trans_b))?;
+        let order = |tensor: &TensorType, transposed| ordered(tensor.shape.as_ref().unwrap_or(&vec![None; 2]), transposed);
+        let shape = infer_product(&order(a, self.trans_a)?, &order(b, self.trans_b)?)?;
         if let Some(c) = inputs.optional_tensor(2)? {
             check_addend(c, &shape)?;
         }
@@ -183,10 +177,6 @@ impl Gemm {
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
         let mut out = room::<T>(&[m, n])?;
-        let plain = |data, [rows, columns]: [usize; 2], transposed| match transposed {
-            true => Plain { data, row: 1, column: rows },
-            false => Plain { data, row: columns, column: 1 },
-        };
         let (left, right) = (plain(&a[..], [m, k], self.trans_a), plain(&b[..], [k, n], self.trans_b));
         gemm::product(call.threads, n, k, &left, &right, &mut out);
         let (alpha, beta) = (T::factor(self.alpha), T::factor(self.beta));
@@ -230,14 +220,6 @@ fn check_addend(c: &TensorType, result: &[Option<Dim>]) -> Result<()> {
         bail!("C {} does not broadcast to the product", Type::Tensor(c.clone()));
     }
     Ok(())
-}
-
-/// A matrix of `[rows, columns]`, stored as they are or transposed.
-fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool) -> Matrix<'_> {
-    match transposed {
-        true => Matrix { data, row: 1, column: rows },
-        false => Matrix::contiguous(data, columns),
-    }
 }
 
 #[cfg(test)]

@@ -20,13 +20,20 @@ use crate::value::{element_count, Array, Value};
 /// `Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast; a vector is a
 /// row on the left and a column on the right, and its dimension is dropped from the result.
 ///
-/// Inputs: `A [batch…, M, K]`, `B [batch…, K, N]`, then the epilogue's operands. `float16` and `bfloat16` are computed in
-/// `float32` and rounded once; integers wrap.
+/// Inputs: `A [batch…, M, K]`, `B [batch…, K, N]`, then the epilogue's operands; with `trans_a`, `A [batch…, K, M]`, and with
+/// `trans_b`, `B [batch…, N, K]`, where a vector is refused. `float16` and `bfloat16` are computed in `float32` and rounded
+/// once; integers wrap.
 ///
 /// Source: [ONNX MatMul](https://onnx.ai/onnx/operators/onnx__MatMul.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatMul {
+    /// Whether the matrices of `A` are given transposed.
+    #[serde(default)]
+    pub trans_a: bool,
+    /// Whether the matrices of `B` are given transposed.
+    #[serde(default)]
+    pub trans_b: bool,
     /// What finishes the result.
     pub epilogue: Option<Program>,
 }
@@ -40,7 +47,7 @@ impl Kernel for MatMul {
         let dtype = check_operands(inputs, 2)?;
         epilogue::check(self.epilogue.as_ref(), inputs, dtype)?;
         let shape = match (&inputs.tensor(0)?.shape, &inputs.tensor(1)?.shape) {
-            (Some(a), Some(b)) => Some(infer_product(a, b)?),
+            (Some(a), Some(b)) => Some(infer_product(&ordered(a, self.trans_a)?, &ordered(b, self.trans_b)?)?),
             _ => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype, shape })])
@@ -48,14 +55,16 @@ impl Kernel for MatMul {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         match constants.tensor(1) {
-            Some(b) if b.dtype() == DType::Float32 && b.rank() > 0 => Ok(Some(Box::new(pack_all(b)?))),
+            Some(b) if b.dtype() == DType::Float32 && b.rank() > 0 => {
+                Ok(Some(Box::new(pack_all(b, self.trans_b)?)))
+            }
             _ => Ok(None),
         }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
-        let product = Product::new(a.dims(), b.dims())?;
+        let product = Product::transposed(a.dims(), b.dims(), [self.trans_a, self.trans_b])?;
         let out = match a.dtype() {
             DType::Float32 => epilogue::with(self.epilogue.as_ref(), call, &product.dims, |finish| {
                 product.run_f32(call.threads, a, b, call.packed::<Vec<PackedB>>(), finish)
@@ -72,6 +81,8 @@ impl Kernel for MatMul {
 /// A product of two stacks of matrices.
 pub(super) struct Product {
     sizes: Sizes,
+    /// Whether the left and the right matrices are stored transposed.
+    transposed: [bool; 2],
     /// For each matrix of the result, the index of its left and of its right matrix.
     pairs: Vec<[usize; 2]>,
     /// The dimensions of the result.
@@ -82,7 +93,14 @@ pub(super) struct Product {
 const LARGE: usize = 1 << 24;
 
 impl Product {
+    /// The product of stacks of these dimensions.
     pub fn new(a: &[usize], b: &[usize]) -> Result<Product> {
+        Product::transposed(a, b, [false; 2])
+    }
+
+    /// The product of stacks whose matrices may be stored transposed.
+    pub fn transposed(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Product> {
+        let (a, b) = (&ordered(a, transposed[0])?[..], &ordered(b, transposed[1])?[..]);
         let (Some((&k, a_rest)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
             bail!("a matrix product takes no scalars");
         };
@@ -95,13 +113,13 @@ impl Product {
         dims.extend((a.len() > 1).then_some(m));
         dims.extend((b.len() > 1).then_some(n));
         let mut sizes = Sizes { m, n, k };
-        if !pairs.is_empty() && b_batch.iter().all(|&size| size == 1) {
+        if !pairs.is_empty() && !transposed[0] && b_batch.iter().all(|&size| size == 1) {
             // One right matrix for all: the left ones are one tall matrix.
             sizes.m *= pairs.len();
             pairs.truncate(1);
         }
         element_count(&dims)?;
-        Ok(Product { sizes, pairs, dims })
+        Ok(Product { sizes, transposed, pairs, dims })
     }
 
     /// The number of terms in a sum.
@@ -121,10 +139,10 @@ impl Product {
         let Sizes { m, n, k } = self.sizes;
         let (a, b) = (a.read::<f32>()?, b.read::<f32>()?);
         self.for_each(threads, |threads, i, [left, right], out| {
-            let a = Matrix::contiguous(&a[left * m * k..][..m * k], k);
+            let a = matrix(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
             let b = match packed.and_then(|packed| packed.get(right)) {
                 Some(packed) => Right::Packed(packed),
-                None => Right::Plain(Matrix::contiguous(&b[right * k * n..][..k * n], n)),
+                None => Right::Plain(matrix(&b[right * k * n..][..k * n], [k, n], self.transposed[1])),
             };
             let shifted = |run: &mut [f32], offset: usize| {
                 if let Some(finish) = finish {
@@ -141,8 +159,8 @@ impl Product {
         let Sizes { m, n, k } = self.sizes;
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         self.for_each(threads, |threads, _, [left, right], out| {
-            let a = Plain { data: &a[left * m * k..][..m * k], row: k, column: 1 };
-            let b = Plain { data: &b[right * k * n..][..k * n], row: n, column: 1 };
+            let a = plain(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
+            let b = plain(&b[right * k * n..][..k * n], [k, n], self.transposed[1]);
             gemm::product(threads, n, k, &a, &b, out);
         })
     }
@@ -194,18 +212,45 @@ fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
 }
 
 /// The matrices of a stack, each packed.
-fn pack_all(b: &Array) -> Result<Vec<PackedB>> {
-    let (k, n) = match *b.dims() {
+fn pack_all(b: &Array, transposed: bool) -> Result<Vec<PackedB>> {
+    let (k, n) = match *ordered(b.dims(), transposed)? {
         [k] => (k, 1),
         [.., k, n] => (k, n),
         [] => bail!("a matrix product takes no scalars"),
     };
     let data = b.read::<f32>()?;
-    let pack = |data| PackedB::new(Isa::get(), &Threads::serial(), k, n, &Matrix::contiguous(data, n));
+    let pack = |data| PackedB::new(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], transposed));
     if k * n == 0 {
         return Ok(Vec::new());
     }
     Ok(data.chunks_exact(k * n).map(pack).collect())
+}
+
+/// The dimensions of an operand as the product sees them.
+pub(super) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> {
+    let mut dims = dims.to_vec();
+    match dims.len() {
+        _ if !transposed => {}
+        0 | 1 => bail!("an operand of {} dimensions has no matrices to be transposed", dims.len()),
+        rank => dims.swap(rank - 2, rank - 1),
+    }
+    Ok(dims)
+}
+
+/// A matrix of `[rows, columns]`, stored as they are or transposed.
+pub(super) fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool) -> Matrix<'_> {
+    match transposed {
+        true => Matrix { data, row: 1, column: rows },
+        false => Matrix::contiguous(data, columns),
+    }
+}
+
+/// [`matrix`] of any type.
+pub(super) fn plain<T>(data: &[T], [rows, columns]: [usize; 2], transposed: bool) -> Plain<'_, T> {
+    match transposed {
+        true => Plain { data, row: 1, column: rows },
+        false => Plain { data, row: columns, column: 1 },
+    }
 }
 
 /// Checks the dtypes of a product's own inputs: one of the types that ONNX gives both operators.
@@ -267,6 +312,19 @@ mod tests {
         (0..dims.iter().product::<usize>()).map(|i| (i * 7 % 5) as u8).collect()
     }
 
+    fn matmul([trans_a, trans_b]: [bool; 2]) -> MatMul {
+        MatMul { trans_a, trans_b, epilogue: None }
+    }
+
+    /// [`numbers`] with the last two dimensions swapped, and the dimensions.
+    fn swapped(dims: &[usize]) -> (Vec<u8>, Vec<usize>) {
+        let (rows, columns) = (dims[dims.len() - 2], dims[dims.len() - 1]);
+        let x = numbers(dims);
+        let matrices = x.chunks_exact((rows * columns).max(1));
+        let swapped = matrices.flat_map(|x| (0..rows * columns).map(|i| x[i % rows * columns + i / rows])).collect();
+        (swapped, [&dims[..dims.len() - 2], &[columns, rows]].concat())
+    }
+
     /// By the definition, one element at a time.
     fn expected(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<u8>) {
         let pad = |dims: &[usize], rank: usize| [vec![1; rank - dims.len()], dims.to_vec()].concat();
@@ -299,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_broadcast_in_every_type() {
+    fn batches_broadcast_in_every_type_and_order() {
         let cases: &[(&[usize], &[usize])] = &[
             (&[3], &[3]),
             (&[3], &[3, 2]),
@@ -320,10 +378,19 @@ mod tests {
             ($($T:ty: $from:expr;)*) => {$(for (a, b) in cases {
                 let data = |x: &[u8]| x.iter().map(|&x| $from(x)).collect::<Vec<$T>>();
                 let (dims, y) = expected(a, b);
-                let inputs = [a, b].map(|dims| Some(tensor(&data(&numbers(dims)), dims)));
-                let out = run(&MatMul { epilogue: None }, &inputs).unwrap();
-                let out = out.tensor().unwrap();
-                assert_eq!((out.dims(), &out.read::<$T>().unwrap()[..]), (&dims[..], &data(&y)[..]), "{a:?} {b:?}");
+                for flags in [[false, false], [true, false], [false, true], [true, true]] {
+                    let given = |dims: &[usize], flag| {
+                        let (numbers, dims) = if flag { swapped(dims) } else { (numbers(dims), dims.to_vec()) };
+                        Some(tensor(&data(&numbers), &dims))
+                    };
+                    if flags[0] && a.len() < 2 || flags[1] && b.len() < 2 {
+                        continue;
+                    }
+                    let out = run(&matmul(flags), &[given(a, flags[0]), given(b, flags[1])]).unwrap();
+                    let out = out.tensor().unwrap();
+                    let found = (out.dims(), &out.read::<$T>().unwrap()[..]);
+                    assert_eq!(found, (&dims[..], &data(&y)[..]), "{a:?} {b:?} {flags:?}");
+                }
             })*};
         }
         check! {
@@ -335,15 +402,24 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
-        for (inputs, expected) in [
-            ([f(&[2, 3]), f(&[2, 3])], "3 columns"),
-            ([f(&[2, 2, 3]), f(&[3, 3, 2])], "do not broadcast"),
-            ([f(&[]), f(&[3])], "scalars"),
-            ([f(&[2, 3]), Some(tensor(&[1i32; 3], &[3, 1]))], "int32"),
-            ([Some(tensor(&[1i8; 3], &[3])), Some(tensor(&[1i8; 3], &[3]))], "int8"),
+        let (plain, both) = ([false; 2], [true; 2]);
+        for (flags, inputs, expected) in [
+            (plain, [f(&[2, 3]), f(&[2, 3])], "3 columns"),
+            (plain, [f(&[2, 2, 3]), f(&[3, 3, 2])], "do not broadcast"),
+            (plain, [f(&[]), f(&[3])], "scalars"),
+            (plain, [f(&[2, 3]), Some(tensor(&[1i32; 3], &[3, 1]))], "int32"),
+            (plain, [Some(tensor(&[1i8; 3], &[3])), Some(tensor(&[1i8; 3], &[3]))], "int8"),
+            (both, [f(&[2, 3]), f(&[2, 3])], "2 columns"),
+            (both, [f(&[3]), f(&[2, 3])], "no matrices"),
+            (both, [f(&[3, 2]), f(&[3])], "no matrices"),
         ] {
-            let error = run(&MatMul { epilogue: None }, &inputs).unwrap_err().to_string();
+            let error = run(&matmul(flags), &inputs).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_plan_that_names_no_order_means_the_plain_one() {
+        assert_eq!(serde_json::from_str::<MatMul>(r#"{"epilogue": null}"#).unwrap(), matmul([false; 2]));
     }
 }
