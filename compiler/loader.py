@@ -17,6 +17,7 @@ from onnx import numpy_helper
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
+from compiler.tensors import check_external, check_tensors
 
 __all__ = ["Loaded", "Source", "load"]
 
@@ -42,6 +43,7 @@ def load(source: Source) -> Loaded:
     """
     data, folder = _read(source)
     proto = source if isinstance(source, onnx.ModelProto) else _parse(data)
+    _raise(check_external(proto, folder))
     model = _deserialize(_without_sparse(proto), folder)
     _check_opsets(model)
     _fix_initializers(model)
@@ -52,6 +54,11 @@ def load(source: Source) -> Loaded:
 
 def _refuse(code: str, message: str, help: str = "") -> CompileError:
     return CompileError([Diagnostic(code, message, help=help)])
+
+
+def _raise(diagnostics: list[Diagnostic]) -> None:
+    if diagnostics:
+        raise CompileError(diagnostics)
 
 
 def _read(source: Source) -> tuple[bytes, Path | None]:
@@ -138,46 +145,12 @@ def _deserialize(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
         raise _refuse("CC0101", f"this is not a sound ONNX model: {_root_cause(error)}") from error
     _check_nodes(model)
-    _check_tensors(model, folder)
+    _raise(check_tensors(model, proto, folder))
     return model
 
 
 def _root_cause(error: BaseException) -> BaseException:
     return error if error.__cause__ is None else _root_cause(error.__cause__)
-
-
-def _check_tensors(model: ir.Model, folder: Path | None) -> None:
-    """Every tensor has the elements its shape says; one in another file lies in the model's folder."""
-    found = (_check_tensor(name, tensor, folder) for name, tensor in _tensors(model))
-    if diagnostics := [diagnostic for diagnostic in found if diagnostic is not None]:
-        raise CompileError(diagnostics)
-
-
-def _check_tensor(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnostic | None:
-    is_external = isinstance(tensor, ir.ExternalTensor)
-    if isinstance(tensor, ir.ExternalTensor):
-        if folder is None:
-            message = f"the weight {name!r} is in the file {str(tensor.location)!r}: give the model's path"
-            return Diagnostic("CC0103", message)
-        tensor.base_dir = str(folder)
-    try:
-        tensor.numpy()
-    except (AssertionError, OSError, TypeError, ValueError) as error:
-        return Diagnostic("CC0103" if is_external else "CC0101", f"the weight {name!r}: {error}")
-    return None
-
-
-def _tensors(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
-    """The tensors of a model by name: the initializers, and those in attributes of nodes."""
-    for graph in (model.graph, *model.graph.subgraphs()):
-        for value in graph.initializers.values():
-            if value.const_value is not None:
-                yield value.name or "", value.const_value
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        for node in graph.all_nodes():
-            for attribute in node.attributes.values():
-                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
-                    yield f"{node.name or node.op_type}.{attribute.name}", attribute.value
 
 
 def _check_nodes(model: ir.Model) -> None:

@@ -162,6 +162,39 @@ def external_constant(path: Path) -> None:
     write_graph(path, [node], "b")
 
 
+def external_data_in_a_function(path: Path) -> None:
+    """A weight of a branch in a function, in a file elsewhere."""
+    write_function(path, "/etc/hostname")
+
+
+def external_list_of_tensors(path: Path) -> None:
+    node = helper.make_node("Constant", [], ["b"], value=helper.make_tensor("v", TensorProto.FLOAT, [2], [1, 2]))
+    node.attribute.add(name="more", type=onnx.AttributeProto.TENSORS).tensors.append(external_tensor("/etc/hostname"))
+    write_graph(path, [node], "b")
+
+
+def external_default_of_a_function(path: Path) -> None:
+    write_function(path, "weights.bin")
+    model = onnx.load(path, load_external_data=False)
+    del model.functions[0].node[1].attribute[:]
+    default = helper.make_attribute("surprise", external_tensor("/etc/hostname"))
+    model.functions[0].attribute_proto.append(default)
+    path.write_bytes(model.SerializeToString())
+
+
+def external_sparse_tensor(path: Path) -> None:
+    indices = helper.make_tensor("", TensorProto.INT64, [2], [0, 1])
+    sparse = helper.make_sparse_tensor(external_tensor("/etc/hostname"), indices, [2])
+    write_graph(path, [helper.make_node("Constant", [], ["b"], sparse_value=sparse)], "b")
+
+
+def external_training_data(path: Path) -> None:
+    write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b")
+    model = onnx.load(path)
+    model.training_info.add().algorithm.initializer.append(external_tensor("/etc/hostname"))
+    path.write_bytes(model.SerializeToString())
+
+
 def short_weight(path: Path) -> None:
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], raw_data=bytes(4))
     write_graph(path, [helper.make_node("Constant", [], ["b"], value=weight)], "b")
@@ -194,6 +227,21 @@ def external_tensor(location: str) -> TensorProto:
     return weight
 
 
+def write_function(path: Path, location: str) -> None:
+    """A model whose function holds a condition, and a branch of that a weight in the file `location`."""
+    text = """g (float[2] x) => (float[2] b) { b = private.Melt(x) }
+        <domain: "private", opset_import: ["": 20]> Melt (x) => (y) {
+            yes = Constant<value = bool {1}>()
+            y = If (yes) <then_branch = t () => (float[2] tw) { tw = Identity(x) },
+                          else_branch = e () => (float[2] ew) { ew = Identity(x) }>
+        }"""
+    model = onnx.parser.parse_model(HEAD + text)
+    branch = model.functions[0].node[1].attribute[0].g
+    branch.initializer.append(external_tensor(location))
+    branch.node[0].input[0] = "w"
+    path.write_bytes(model.SerializeToString())
+
+
 def write_external(path: Path, location: str) -> None:
     weight = external_tensor(location)
     value = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
@@ -218,6 +266,11 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (external_data_missing, "CC0103"),
     (external_data_short, "CC0103"),
     (external_data_link, "CC0103"),
+    (external_data_in_a_function, "CC0103"),
+    (external_list_of_tensors, "CC0103"),
+    (external_default_of_a_function, "CC0103"),
+    (external_sparse_tensor, "CC0103"),
+    (external_training_data, "CC0103"),
     (no_such_opset, "CC0104"),
     (future_opset, "CC0104"),
     (cyclic, "CC0105"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -144,6 +145,27 @@ def test_external_data_stays_in_the_folder(tmp_path, kind):
     if kind == "link":
         (path.parent / "link.bin").symlink_to(secret)
     assert codes(path) == ["CC0103"]
+
+
+def test_external_data_of_a_function_lies_in_the_model_s_folder(tmp_path, monkeypatch):
+    text = """<ir_version: 10, opset_import: ["": 20, "own": 1]> g (float[3] x) => (float[3] y) { y = own.F(x) }
+        <domain: "own", opset_import: ["": 20]> F (x) => (y) {
+            yes = Constant<value = bool {1}>()
+            y = If (yes) <then_branch = t () => (float[3] a) { a = Identity(w) },
+                          else_branch = e () => (float[3] b) { b = Identity(x) }>
+        }"""
+    model = onnx.parser.parse_model(text)
+    weight = model.functions[0].node[1].attribute[0].g.initializer.add(name="w", data_type=1, dims=[3])
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="weights.bin")
+    assert codes(model) == codes(model.SerializeToString()) == ["CC0103"]
+    for name, value in (("model", 1), ("elsewhere", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights.bin").write_bytes(np.full(3, value, np.float32).tobytes())
+    (tmp_path / "model" / "m.onnx").write_bytes(model.SerializeToString())
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    [y] = compiler.load(compiler.compile(tmp_path / "model" / "m.onnx")).run({"x": np.zeros(3, np.float32)}).values()
+    np.testing.assert_array_equal(y, [1, 1, 1])
 
 
 def test_complex_numbers_are_refused():
