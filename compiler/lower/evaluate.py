@@ -24,6 +24,6 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
     block, pool = lower_nodes(nodes, results, opsets)
     try:
         outputs = _runtime.Session(write(block, pool), "cpu", 1).run([])
-    except (_runtime.RunError, _runtime.PlanError) as error:
+    except (_runtime.RunError, _runtime.PlanError, _runtime.OpError) as error:
         raise CompileError([Diagnostic("CC0401", str(error.args[-1]))]) from None
     return [dtypes.from_carrier(*output) for output in outputs]

@@ -20,7 +20,8 @@ from compiler.passes.report import Fired, Missed, Pass, Report
 
 __all__ = ["fold_weight_norm"]
 
-_NORMS = ("ReduceL2", "Sqrt", "MatMul", "Gemv")
+_NORMS = ("ReduceL2", "Sqrt", "MatMul")
+"""What a norm is exported as: itself, the root of a sum of squares, or the `uᵀWv` of spectral_norm."""
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
@@ -35,10 +36,9 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
                 cone = _cone(root, constants)
                 if not _is_normalised_weight(root, cone, constants):
                     continue
-                try:
-                    weight = _in_double(cone, root.outputs[0], evaluate, model.opset_imports)
-                except CompileError as error:
-                    report.missed.append(Missed("weight_norm", origin.of(root), error.diagnostics[0].message))
+                weight = _in_double(cone, root.outputs[0], evaluate, model.opset_imports)
+                if isinstance(weight, str):
+                    report.missed.append(Missed("weight_norm", origin.of(root), weight))
                     continue
                 report.fired.append(Fired("weight_norm", origin.of(root)))
                 _replace(graph, root, weight)
@@ -74,13 +74,18 @@ def _above(value: ir.Value | None, constants: Mapping[ir.Node, None]) -> Iterato
         yield from _cone(node, constants)
 
 
-def _in_double(cone: Sequence[ir.Node], result: ir.Value, evaluate: Evaluate, opsets: Mapping[str, int]) -> np.ndarray:
-    """The value of `result`, with all its constants in double precision."""
+def _in_double(
+    cone: Sequence[ir.Node], result: ir.Value, evaluate: Evaluate, opsets: Mapping[str, int]
+) -> np.ndarray | str:
+    """The value of `result`, with all its constants in double precision; or why that cannot be had."""
     twins: dict[ir.Value, ir.Value] = {}
     copies = [_copy_in_double(node, twins) for node in cone]
-    (array,) = evaluate(copies, [twins[result]], opsets)
+    try:
+        (array,) = evaluate(copies, [twins[result]], opsets)
+    except CompileError as error:
+        return error.diagnostics[0].message
     if result.dtype is None or array.dtype != np.float64:
-        raise ValueError(f"{result.name} is {array.dtype} in double precision")
+        return f"an operator makes {array.dtype}, whatever the precision of its inputs"
     return array.astype(result.dtype.numpy())
 
 

@@ -127,3 +127,21 @@ def test_a_division_by_a_sum_is_no_norm(check_pass, parse, evaluate):
     )
     infer_shapes.run(model)
     assert not check_pass(fold_weight_norm(evaluate), model).changed
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "<int64[1] s = {2}> { a = ConstantOfShape<value = float[1] {4.0}>(s) q = Sqrt(a) w = Div(a, q) z = Mul(x, w) }",
+        "<float[2, 2] v = {1, 2, 3, 4}> { a = EyeLike<dtype = 1>(v) q = Sqrt(a) w = Div(a, q) z = Mul(x, w) }",
+        "<float[2] v = {1, 2}, int64[1] s = {2}> "
+        "{ a = ConstantOfShape<value = float[1] {4.0}>(s) q = Sqrt(v) w = Div(a, q) z = Mul(x, w) }",
+    ],
+    ids=["ConstantOfShape", "EyeLike", "two precisions"],
+)
+def test_a_constant_that_stays_in_single_precision_is_a_miss(graph, parse, evaluate):
+    model = parse(f"g (float[2] x) => (z) {graph}")
+    infer_shapes.run(model)
+    report = fold_weight_norm(evaluate).run(model)
+    assert not report.fired
+    assert [each.rule for each in report.missed] == ["weight_norm"]
