@@ -78,8 +78,16 @@ class CandleBackend(Backend):
         outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """The outputs of one node of the opset `opset_version`, by default the newest."""
-        given = [np.asarray(value) for value in (inputs if isinstance(inputs, list | tuple) else [inputs])]
+        """The outputs of one node of the opset `opset_version`, by default the newest.
+
+        `inputs` are those of the node in order, without absent ones; one that it reads twice is given twice or once.
+
+        Raises:
+            ValueError: the node has another number of inputs, or one value is given as two.
+        """
+        given = _by_name(
+            node, [np.asarray(each) for each in (inputs if isinstance(inputs, list | tuple) else [inputs])]
+        )
         opset = int(kwargs.get("opset_version", onnx_schema.NEWEST))
         return cls.run_model(_model_of(node, given, opset), given, device)
 
@@ -93,15 +101,26 @@ class CandleBackend(Backend):
         return True
 
 
-def _model_of(node: onnx.NodeProto, inputs: Sequence[np.ndarray], opset: int) -> onnx.ModelProto:
+def _by_name(node: onnx.NodeProto, given: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays by the names that the node has for its inputs."""
     names = [name for name in node.input if name]
-    types = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in inputs]
+    distinct = list(dict.fromkeys(names))
+    if len(given) not in (len(names), len(distinct)):
+        raise ValueError(f"{node.op_type} reads {len(names)} inputs, {len(given)} are given")
+    by_name: dict[str, np.ndarray] = {}
+    for name, array in zip(names if len(given) == len(names) else distinct, given, strict=True):
+        if by_name.setdefault(name, array).tobytes() != array.tobytes():
+            raise ValueError(f"the input {name!r} is given as two different arrays")
+    return by_name
+
+
+def _model_of(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset: int) -> onnx.ModelProto:
     graph = helper.make_graph(
         [node],
         "node",
         [
-            helper.make_tensor_value_info(name, kind, array.shape)
-            for name, kind, array in zip(names, types, inputs, strict=True)
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for name, array in inputs.items()
         ],
         [helper.make_empty_tensor_value_info(name) for name in node.output if name],
     )

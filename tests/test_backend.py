@@ -33,6 +33,15 @@ def test_run_node():
         np.testing.assert_array_equal(backend.run_node(node, x, opset_version=opset)[0], x.T)
 
 
+def test_run_node_reads_an_input_twice():
+    node, a = helper.make_node("Concat", ["a", "b", "a"], ["y"], axis=0), np.float32([1, np.nan])
+    for inputs in ([a, B, a], [a, B]):
+        np.testing.assert_array_equal(backend.run_node(node, inputs)[0], [1, np.nan, 3, 4, 1, np.nan])
+    for inputs in ([a, B, B], [a], [a, B, a, B]):
+        with pytest.raises(ValueError, match=r"two different arrays|reads 3 inputs"):
+            backend.run_node(node, inputs)
+
+
 def test_what_it_can_do():
     model = onnx.parser.parse_model(MODEL)
     assert backend.is_compatible(model)

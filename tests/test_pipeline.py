@@ -73,5 +73,11 @@ def test_run_and_show():
     assert compiler.plan.show(plan).splitlines()[0] == "input %0:x: float32 [batch, 3]"
 
 
+def test_bytes_that_are_no_plan():
+    for ask in (lambda plan: plan.inputs, lambda plan: plan.outputs, repr, compiler.load):
+        with pytest.raises(compiler.PlanError):
+            ask(compiler.Plan(b"abc"))
+
+
 def test_every_code_has_a_page():
     assert all(text.endswith(".") and len(code) == 6 for code, text in PAGES.items())

@@ -77,8 +77,15 @@ class Plan:
 
     @functools.cached_property
     def document(self) -> dict[str, Any]:
-        """What the plan says, without the constants' elements: the JSON of `plan.schema.json`."""
-        document: dict[str, Any] = json.loads(_runtime.plan_json(self.data))
+        """What the plan says, without the constants' elements: the JSON of `plan.schema.json`.
+
+        Raises:
+            PlanError: the bytes are no sound plan.
+        """
+        try:
+            document: dict[str, Any] = json.loads(_runtime.plan_json(self.data))
+        except _runtime.PlanError as error:
+            raise PlanError(error.args[0]) from None
         return document
 
     @property
