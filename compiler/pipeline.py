@@ -29,6 +29,7 @@ from compiler.passes.join_slices import join_slices
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
+from compiler.passes.merge_slices import merge_slices, split_slices
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
@@ -92,6 +93,7 @@ def _optional() -> list[Pass]:
         drop_dead_nodes,  # whose readings would stand against what follows
         drop_noops,
         join_slices,
+        merge_slices,
         recognize_gather,
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
@@ -99,13 +101,16 @@ def _optional() -> list[Pass]:
         recognize_softmax,
         recognize_rotary_embedding,  # whose transposes attention can do
         recognize_attention,
+        recognize_repeat,  # before reshapes are merged
         absorb_transposes,
         recognize_gelu,
         recognize_activations,
-        cancel_transposes,
-        recognize_repeat,  # before reshapes are merged
-        recognize_interpolate,  # of what transposes stood between
         unflatten_gemm,  # before its reshapes are merged with others
+        cancel_transposes,
+        absorb_transposes,  # again those that came down to a product or attention
+        cancel_transposes,  # again those that attention left
+        split_slices,
+        recognize_interpolate,  # of what transposes stood between
         merge_reshapes,
         fold_pads,
         fold_batch_norm,

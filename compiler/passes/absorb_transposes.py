@@ -13,7 +13,10 @@ from compiler.passes.rule import Rewriter, Rule, rules_pass
 __all__ = ["absorb_transposes"]
 
 _SWAPPED = (1, 0)
+_IN_ORDER = (0, 1, 2, 3)
 _HEADS_SECOND = (0, 2, 1, 3)
+_POSITIONS_FIRST = (1, 2, 0, 3)
+_ROWS_TURNED = (1, 0, 2)
 _TRANSPOSE = Op("Transpose", Var())
 
 
@@ -71,6 +74,7 @@ class AbsorbInAttention(Rule):
     """`Transpose(Attention(Transpose(q), Transpose(k), Transpose(v), mask))` → Attention that finds the heads itself.
 
     The transposes swap heads and positions; views take their place: `[N, L, heads, D]` as `[N, L, heads · D]` and back.
+    Where positions come before batches, whole rows of all heads are transposed.
     """
 
     pattern = Op(
@@ -83,28 +87,43 @@ class AbsorbInAttention(Rule):
 
     def check(self, match: Match) -> str | None:
         """All that the heads are an axis of is transposed, and numbers of heads and sizes of vectors are known."""
-        node = match.node("attention")
-        if permutation_of(match.root) != _HEADS_SECOND or len(node.outputs) > 1 or any(node.inputs[4:]):
+        node, perm = match.node("attention"), permutation_of(match.root)
+        if perm is None or _behind_heads(perm)[2:] != (2, 3) or len(node.outputs) > 1 or any(node.inputs[4:]):
             return "heads are not all that is transposed"
-        given = [_given(value, _HEADS_SECOND) for value in node.inputs[:3]]
-        if any(value is None for value in given):
+        given = [_before_heads(value) for value in node.inputs[:3]]
+        if any(found is None for found in given):
             return "queries, keys and values are not all transposed"
-        if any(_heads(value) is None for value in given):
+        if any(found is None or _heads(found[0]) is None for found in given):
             return "the number of heads or the size of their vectors is not known"
         return None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """Attention between two kinds of views."""
         node, output = match.node("attention"), match.root.outputs[0]
-        q, k, v = (_given(value, _HEADS_SECOND) for value in node.inputs[:3])
-        (heads, _), (kv_heads, _), (_, width) = (_heads(value) or (0, 0) for value in (q, k, v))
-        folded = [_folded(value, new) for value in (q, k, v)]
-        result = new.like(node, *folded, *node.inputs[3:4])
+        given = [found for value in node.inputs[:3] if (found := _before_heads(value)) is not None]
+        (heads, _), (kv_heads, _), (_, width) = (_heads(value) or (0, 0) for value, _ in given)
+        result = new.like(node, *(_folded(*found, new) for found in given), *node.inputs[3:4])
         new.nodes[-1].attributes["q_num_heads"] = ir.AttrInt64("q_num_heads", heads)
         new.nodes[-1].attributes["kv_num_heads"] = ir.AttrInt64("kv_num_heads", kv_heads)
         own = reordered_shape(node.outputs[0].shape, _HEADS_SECOND)
         typed(result, output.type, None if own is None else ir.Shape([*own.dims[:2], heads * width]))
-        return new.op("Reshape", result, new.constant(np.array([0, 0, heads, width], np.int64), "shape"), version=14)
+        shape = new.constant(np.array([0, 0, heads, width], np.int64), "shape")
+        result = typed(new.op("Reshape", result, shape, version=14), output.type, own)
+        perm = _behind_heads(permutation_of(match.root) or _HEADS_SECOND)
+        return result if perm == _IN_ORDER else new.op("Transpose", result, perm=list(perm))
+
+
+def _behind_heads(perm: tuple[int, ...]) -> tuple[int, ...]:
+    """The order that is left of one that axes `[N, heads, L, D]` are brought in, when they are `[N, L, heads, D]`."""
+    return tuple(_HEADS_SECOND[axis] for axis in perm)
+
+
+def _before_heads(value: ir.Value | None) -> tuple[ir.Value, bool] | None:
+    """`x [N, L, heads, D]` of `Transpose(x) [N, heads, L, D]`; or `x [L, N, heads, D]`, and that it is that."""
+    direct, turned = _given(value, _HEADS_SECOND), _given(value, _POSITIONS_FIRST)
+    if direct is not None:
+        return direct, False
+    return None if turned is None else (turned, True)
 
 
 def _heads(value: ir.Value | None) -> tuple[int, int] | None:
@@ -115,13 +134,17 @@ def _heads(value: ir.Value | None) -> tuple[int, int] | None:
     return (heads, size) if isinstance(heads, int) and isinstance(size, int) and heads * size else None
 
 
-def _folded(value: ir.Value | None, new: Rewriter) -> ir.Value:
+def _folded(value: ir.Value, is_turned: bool, new: Rewriter) -> ir.Value:
     found = _heads(value)
-    if value is None or value.shape is None or found is None:
+    if value.shape is None or found is None:
         raise ValueError("check comes first")
     hidden = found[0] * found[1]
     result = new.op("Reshape", value, new.constant(np.array([0, 0, hidden], np.int64), "shape"), version=14)
-    return typed(result, value.type, ir.Shape([*value.shape.dims[:2], hidden]))
+    typed(result, value.type, ir.Shape([*value.shape.dims[:2], hidden]))
+    if not is_turned:
+        return result
+    turned = new.op("Transpose", result, perm=list(_ROWS_TURNED))
+    return typed(turned, value.type, reordered_shape(result.shape, _ROWS_TURNED))
 
 
 absorb_transposes = rules_pass(

@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 from compiler import onnx_schema
 from compiler.graph import constant_of, same_shape
-from compiler.passes.merge_reshapes import reshape_target
+from compiler.passes.drop_noops import DropReshape
+from compiler.passes.merge_reshapes import MergeReshapes, reshape_target
 from compiler.passes.pattern import AnyOf, Match, Op, Var
 from compiler.passes.permutation import (
     Permutation,
@@ -23,6 +24,7 @@ from compiler.passes.permutation import (
 )
 from compiler.passes.reduction import axes_of, keeps_axes
 from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.passes.sink_transposes import SinkBelowGather, SinkBelowMatMul, SinkBelowReshape, SinkBelowSplit
 
 __all__ = ["cancel_transposes"]
 
@@ -224,6 +226,12 @@ cancel_transposes = rules_pass(
         SinkBelowElementwise(),
         SinkBelowConcat(),
         SinkBelowReduction(),
+        SinkBelowGather(),
+        SinkBelowMatMul(),
+        SinkBelowReshape(),
+        SinkBelowSplit(),
+        DropReshape(),
+        MergeReshapes(),  # which lets transposes pass
     ],
     requires=frozenset({"shapes"}),
 )

@@ -15,7 +15,7 @@ from compiler.passes.drop_noops import DropReshape
 from compiler.passes.pattern import Match, Op, Var
 from compiler.passes.rule import Rewriter, Rule, rules_pass
 
-__all__ = ["merge_reshapes", "reshape_target"]
+__all__ = ["MergeReshapes", "merge_reshapes", "reshape_target"]
 
 Dims = Sequence[int | ir.SymbolicDim]
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")

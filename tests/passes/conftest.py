@@ -147,13 +147,13 @@ def check_export(tmp_path) -> Callable[..., list[str]]:
             return self.function(*arguments)
 
     def exported(module, arrays, exporter, opset, dims):
-        if not isinstance(module, torch.nn.Module):
+        is_function = not isinstance(module, torch.nn.Module)
+        if is_function:
             module = Function(module)
         path, given = tmp_path / "m.onnx", {}
         if dims and exporter == "dynamo":
-            given["dynamic_shapes"] = (
-                tuple({axis: torch.export.Dim(name) for axis, name in of.items()} for of in dims),
-            )
+            shapes = tuple({axis: torch.export.Dim(name) for axis, name in of.items()} for of in dims)
+            given["dynamic_shapes"] = (shapes,) if is_function else shapes
         elif dims:
             names = [f"input{index}" for index in range(len(dims))]
             given |= {"input_names": names, "dynamic_axes": dict(zip(names, dims, strict=True))}

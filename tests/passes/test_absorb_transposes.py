@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from compiler.passes.absorb_transposes import absorb_transposes
@@ -62,3 +63,99 @@ def test_attention_with_values_as_they_are_stays(check_pass):
     report = check_pass(absorb_transposes, text, opset=23)
     assert not report.fired
     assert report.missed[0].reason == "queries, keys and values are not all transposed"
+
+
+def test_attention_with_positions_before_batches(check_pass, parse):
+    text = """
+        agraph (float[3,B,4,8] q, float[6,B,4,8] k, float[6,B,4,5] v) => (float[3,B,4,5] y) {
+            qt = Transpose<perm = [1, 2, 0, 3]>(q)
+            kt = Transpose<perm = [1, 2, 0, 3]>(k)
+            vt = Transpose<perm = [1, 2, 0, 3]>(v)
+            a = Attention<scale = 0.5>(qt, kt, vt)
+            y = Transpose<perm = [2, 0, 1, 3]>(a)
+        }
+    """
+    model = parse(text, opset=23)
+    check_pass(absorb_transposes, model, same_results=CLOSE)
+    kinds = [node.op_type for node in model.graph]
+    assert kinds == [*["Reshape", "Transpose"] * 3, "Attention", "Reshape", "Transpose"]
+    assert {tuple(node.attributes["perm"].as_ints()) for node in model.graph if node.op_type == "Transpose"} == {
+        (1, 0, 2),
+        (1, 0, 2, 3),
+    }
+
+
+def torch():
+    return pytest.importorskip("torch")
+
+
+def attention(batch_first, **options):
+    """A module of self-attention, or of attention to a second input, with biases that are not 0."""
+
+    class Attention(torch().nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch().nn.MultiheadAttention(16, 4, batch_first=batch_first)
+            torch().nn.init.normal_(self.inner.in_proj_bias)
+            torch().nn.init.normal_(self.inner.out_proj.bias)
+
+        def forward(self, x, y=None):
+            other = x if y is None else y
+            return self.inner(x, other, other, need_weights=False, **options)[0]
+
+    return Attention()
+
+
+def encoder():
+    return torch().nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+
+
+def vision():
+    """A module with packed queries, keys and values, as models for images have them."""
+
+    class Vision(torch().nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.packed = torch().nn.Linear(16, 48)
+
+        def forward(self, x):
+            q, k, v = self.packed(x).reshape(*x.shape[:2], 3, 4, 4).permute(2, 0, 3, 1, 4).unbind(0)
+            mixed = torch().nn.functional.scaled_dot_product_attention(q, k, v)
+            return mixed.transpose(1, 2).reshape(x.shape)
+
+    return Vision()
+
+
+def causal():
+    return torch().triu(torch().ones(6, 6, dtype=torch().bool), 1)
+
+
+X, Y = (np.random.default_rng(0).normal(size=shape).astype("float32") for shape in ((2, 6, 16), (2, 5, 16)))
+ONE = ["MatMul", "Split", "Attention", "MatMul"]
+MODULES = {
+    "batches first": (lambda: attention(True), [X], ONE),
+    "masked": (lambda: attention(True, attn_mask=causal()), [X], ONE),
+    "batches second": (
+        lambda: attention(False),
+        [X],
+        ["MatMul", "Split", "Transpose", "Transpose", "Transpose", "Attention", "MatMul", "Transpose"],
+    ),
+    "cross": (lambda: attention(True), [X, Y], ["MatMul", "MatMul", "Split", "Attention", "MatMul"]),
+    "vision": (vision, [X], ["MatMul", "Split", "Attention"]),
+    "encoder": (encoder, [X], [*ONE, "LayerNorm", "MatMul", "MatMul", "LayerNorm"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "exporter", "dims"),
+    [
+        *((name, "dynamo", None) for name in MODULES),
+        *((name, "script", None) for name in ("batches first", "masked", "batches second", "cross", "vision")),
+        ("batches first", "dynamo", [{0: "batch", 1: "length"}]),
+        ("vision", "dynamo", [{0: "batch", 1: "length"}]),
+    ],
+)
+def test_exported_from_torch(check_export, name, exporter, dims):
+    make, arrays, expected = MODULES[name]
+    assert check_export(make(), arrays, exporter=exporter, dims=dims, tolerance=1e-5) == expected

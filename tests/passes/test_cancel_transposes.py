@@ -95,9 +95,9 @@ def test_reductions(check_pass, parse, reduction, opset, expected):
     [
         ("float[N, 1, 4, 1] x", TO, "Reshape Exp"),
         ("float[1, 1, H, W] x", TO, "Transpose[0, 2, 3, 1] Exp"),
-        ("float[1, H, 1, W] x", "perm=[2, 1, 0, 3]", "Reshape Exp"),
+        ("float[1, H, 1, W] x", "perm=[2, 1, 0, 3]", "Exp"),
         ("float[A, 1, B] x", "perm=[0, 2, 1]", "Reshape Exp"),
-        ("float[1, A, B, 1] x", "perm=[3, 1, 2, 0]", "Reshape Exp"),
+        ("float[1, A, B, 1] x", "perm=[3, 1, 2, 0]", "Exp"),
         ("float[2, 1, 3] x", "perm=[1, 0, 2]", "Reshape Exp"),
         ("float[2, 0, 1] x", "perm=[0, 2, 1]", "Transpose[0, 2, 1] Exp"),
         ("float[2, 3, 1] x", "perm=[1, 2, 0]", "Exp Transpose[1, 2, 0]"),
