@@ -80,10 +80,13 @@ class Diagnostic:
 
 
 class CompileError(Exception):
-    """The model is refused. `diagnostics` holds every finding, not only the first."""
+    """The model is refused. `diagnostics` holds every finding, not only the first.
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = list(diagnostics)
+    `unchecked` are the nodes behind refused ones of which too little is known to say whether they can be compiled.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], unchecked: Iterable[Origin] = ()) -> None:
+        self.diagnostics, self.unchecked = list(diagnostics), list(unchecked)
         super().__init__("\n\n".join(map(str, self.diagnostics)))
 
 

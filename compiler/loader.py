@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.tensors import check_external, check_tensors
+from compiler.tensors import check_tensors
 
 __all__ = ["Loaded", "Source", "load"]
 
@@ -35,17 +35,25 @@ class Loaded:
     sha256: str
 
 
-def load(source: Source) -> Loaded:
+def load(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     """Reads a model; every node's origin is noted.
 
+    What is wrong with its weights and opsets is added to `found`, where a caller has more to say of the model. Such
+    weights are not in the model then.
+
     Raises:
-        CompileError: the source is not a model that can be read.
+        CompileError: the source is not a model that can be read; without `found` also: some of it cannot be.
     """
+    wrong: list[Diagnostic] = []
     data, folder = _read(source)
     proto = source if isinstance(source, onnx.ModelProto) else _parse(data)
-    _raise(check_external(proto, folder))
-    model = _deserialize(_without_sparse(proto), folder)
-    _check_opsets(model)
+    proto = _without_sparse(proto, wrong)
+    model = _deserialize(proto)
+    wrong += [*check_tensors(model, proto, folder), *_check_opsets(model)]
+    if wrong and found is None:
+        raise CompileError(wrong)
+    if found is not None:
+        found += wrong
     _fix_initializers(model)
     _fix_symbols(model)
     origin.record(model)
@@ -54,11 +62,6 @@ def load(source: Source) -> Loaded:
 
 def _refuse(code: str, message: str, help: str = "") -> CompileError:
     return CompileError([Diagnostic(code, message, help=help)])
-
-
-def _raise(diagnostics: list[Diagnostic]) -> None:
-    if diagnostics:
-        raise CompileError(diagnostics)
 
 
 def _read(source: Source) -> tuple[bytes, Path | None]:
@@ -87,8 +90,8 @@ def _parse(data: bytes) -> onnx.ModelProto:
     return proto
 
 
-def _without_sparse(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its sparse tensors written out; the model itself where it has none."""
+def _without_sparse(model: onnx.ModelProto, wrong: list[Diagnostic]) -> onnx.ModelProto:
+    """The model with its sparse tensors written out; the model itself where it has none. A `wrong` one is empty."""
     if not any(_has_sparse(holder) for holder in _node_lists(model)):
         return model
     copy = onnx.ModelProto()
@@ -96,11 +99,11 @@ def _without_sparse(model: onnx.ModelProto) -> onnx.ModelProto:
     for holder in _node_lists(copy):
         for attribute in (attribute for node in holder.node for attribute in node.attribute):
             if attribute.name == "sparse_value" and attribute.HasField("sparse_tensor"):
-                attribute.t.CopyFrom(_dense(attribute.sparse_tensor))
+                attribute.t.CopyFrom(_dense(attribute.sparse_tensor, wrong))
                 attribute.name, attribute.type = "value", onnx.AttributeProto.TENSOR
                 attribute.ClearField("sparse_tensor")
         if isinstance(holder, onnx.GraphProto):
-            holder.initializer.extend(_dense(sparse) for sparse in holder.sparse_initializer)
+            holder.initializer.extend(_dense(sparse, wrong) for sparse in holder.sparse_initializer)
             holder.ClearField("sparse_initializer")
     return copy
 
@@ -120,9 +123,12 @@ def _has_sparse(holder: onnx.GraphProto | onnx.FunctionProto) -> bool:
     return nested or (isinstance(holder, onnx.GraphProto) and len(holder.sparse_initializer) > 0)
 
 
-def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
+def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.TensorProto:
     """The tensor with its zeros. `indices` are places in row-major order, or one row of indices for each value."""
     name, dims = sparse.values.name, list(sparse.dims)
+    if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
+        wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file, which is not supported"))
+        return numpy_helper.from_array(np.zeros(0, np.float32), name)
     try:
         values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
         if values.dtype == object or min(dims, default=1) < 1 or math.prod(dims) * values.itemsize > LARGEST:
@@ -133,19 +139,19 @@ def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
         if (places < 0).any() or (places >= math.prod(dims)).any():
             raise ValueError(f"an index is not inside {dims}")
     except (TypeError, ValueError, AttributeError, OSError) as error:
-        raise _refuse("CC0101", f"the sparse tensor {name!r}: {error}") from None
+        wrong.append(Diagnostic("CC0101", f"the sparse tensor {name!r}: {error}"))
+        return numpy_helper.from_array(np.zeros(0, np.float32), name)
     dense = np.zeros(math.prod(dims), values.dtype)
     dense[places] = values
     return numpy_helper.from_array(dense.reshape(dims), name)
 
 
-def _deserialize(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
+def _deserialize(proto: onnx.ModelProto) -> ir.Model:
     try:
         model = ir.serde.deserialize_model(proto)
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
         raise _refuse("CC0101", f"this is not a sound ONNX model: {_root_cause(error)}") from error
     _check_nodes(model)
-    _raise(check_tensors(model, proto, folder))
     return model
 
 
@@ -155,19 +161,23 @@ def _root_cause(error: BaseException) -> BaseException:
 
 def _check_nodes(model: ir.Model) -> None:
     """Names are text, for which protobuf takes any bytes; attributes have a type."""
+    problems = []
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for node in graph.all_nodes():
             if any(isinstance(part, bytes) for part in (node.domain, node.op_type, node.name)):
-                raise _refuse("CC0101", f"this is not a sound ONNX model: {node.op_type!r} is not UTF-8")
-            if untyped := [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]:
-                raise _refuse("CC0101", f"this is not a sound ONNX model: attribute {untyped[0]!r} has no type")
+                problems.append(f"{node.op_type!r} is not UTF-8")
+            untyped = [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]
+            problems += [f"attribute {name!r} of {node.op_type!r} has no type" for name in untyped]
+    if problems:
+        raise CompileError([Diagnostic("CC0101", f"this is not a sound ONNX model: {each}") for each in problems])
 
 
-def _check_opsets(model: ir.Model) -> None:
+def _check_opsets(model: ir.Model) -> list[Diagnostic]:
     opset = model.opset_imports.get("")
     if opset is not None and not onnx_schema.OLDEST <= opset <= onnx_schema.NEWEST:
         message = f"opset {opset} is not between {onnx_schema.OLDEST} and {onnx_schema.NEWEST}"
-        raise _refuse("CC0104", message)
+        return [Diagnostic("CC0104", message)]
+    return []
 
 
 def _fix_initializers(model: ir.Model) -> None:

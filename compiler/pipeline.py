@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler import lower
+from compiler import lower, origin
 from compiler.errors import CompileError, Diagnostic
+from compiler.graph import nodes_of
 from compiler.loader import Loaded, Source, load
 from compiler.options import Options
 from compiler.origin import Origin
@@ -131,7 +132,10 @@ def compile(source: Source, options: Options | None = None) -> Plan:
         CompileError: the model is refused.
     """
     options = options or Options()
-    loaded = load(source)
+    wrong: list[Diagnostic] = []
+    loaded = load(source, wrong)
+    if wrong:
+        raise _broken(loaded.model, wrong)
     done = optimize(loaded.model, options)
     block, pool = lower.lower(loaded.model)
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
@@ -151,18 +155,45 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
     """Runs the passes that the options choose on a model; gives their names.
 
     Raises:
-        CompileError: the model is refused.
+        CompileError: the model is refused. What a pass refuses keeps the others that are needed from nothing, nor the
+            lowering from saying what it refuses besides.
     """
     chosen = _chosen(options)
+    refused: list[Diagnostic] = []
     for index, step in enumerate(chosen):
-        report = step.run(model)
+        if refused and not step.needed:
+            break
+        try:
+            report = step.run(model)
+        except CompileError as error:
+            raise _broken(model, [*refused, *error.diagnostics]) from None
+        refused += report.refused
         if options.on_pass:
             options.on_pass(report)
         # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
         is_input = step is sort_nodes
         if (is_input or options.verify_passes) and "sorted" in _ensured(chosen[: index + 1]):
-            _check(model, step, is_input)
+            _check(model, step, is_input, refused)
+    if refused:
+        raise _refused(model, refused)
     return list(dict.fromkeys(step.name for step in chosen))
+
+
+def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
+    """What passes refused, and what the lowering does."""
+    try:
+        lower.lower(model, {each.origin for each in found if each.origin})
+    except CompileError as error:
+        return CompileError([*found, *error.diagnostics], error.unchecked)
+    return CompileError(found)
+
+
+def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
+    """What was found in a model that no pass can work on, and what can be said of it all the same."""
+    places = {each.origin for each in found if each.origin}
+    more = [*reject_3d.run(model).refused, *lower.unknown_operators(model)]
+    unchecked = {origin.of(node) for node in nodes_of(model)} - places - {each.origin for each in more}
+    return CompileError([*found, *(each for each in more if each.origin not in places)], unchecked)
 
 
 def _chosen(options: Options) -> list[Pass]:
@@ -178,12 +209,12 @@ def _ensured(steps: list[Pass]) -> set[str]:
     return {fact for step in steps for fact in step.ensures}
 
 
-def _check(model: ir.Model, step: Pass, is_input: bool) -> None:
+def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:
     found = verify(model)
     if found and not is_input:
-        found = [Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found]
+        raise CompileError([Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found])
     if found:
-        raise CompileError(found)
+        raise _broken(model, [*refused, *found])
 
 
 def _metadata(loaded: Loaded) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,57 +12,49 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 
-__all__ = ["check_external", "check_tensors"]
+__all__ = ["check_tensors"]
 
 
-def check_external(model: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
-    """The tensors in other files that nothing may read: all of them where no folder is known, and sparse ones."""
-    found = []
-    for tensor, is_sparse in _protos(model):
-        if tensor.data_location != onnx.TensorProto.EXTERNAL:
-            continue
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        if folder is None:
-            message = f"the weight {tensor.name!r} is in the file {location!r}: give the model's path"
-            found.append(Diagnostic("CC0103", message))
-        elif is_sparse:
-            found.append(Diagnostic("CC0103", f"the sparse tensor {tensor.name!r} is in the file {location!r}"))
+def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
+    """Every tensor has the elements its shape says; one in another file lies in the model's folder. Forgets the others.
+
+    The library that reads the tensors keeps to a folder only where it is told one. So a tensor in another file that the
+    model's file has and that is not met here is refused, too.
+    """
+    tensors = list(_tensors(model))
+    met = sum(isinstance(tensor, ir.ExternalTensor) for _, tensor, _ in tensors)
+    is_complete = met == sum(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in _protos(proto))
+    found = [] if is_complete else [Diagnostic("CC0103", "a weight in another file is where a model has no weights")]
+    for name, tensor, forget in tensors:
+        problem = _check(name, tensor, folder if is_complete else None)
+        if problem is not None:
+            forget()
+            found.append(problem)
     return found
 
 
-def _protos(message: Any, is_sparse: bool = False) -> Iterator[tuple[onnx.TensorProto, bool]]:
-    """Every tensor of a protobuf, and whether it is part of a sparse one, whatever field it is in."""
+def _protos(message: Any) -> Iterator[onnx.TensorProto]:
+    """Every tensor of a protobuf, whatever field it is in."""
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.name in _WITHOUT_TENSORS:
             continue
         for part in [value] if hasattr(value, "ListFields") else value:
             if isinstance(part, onnx.TensorProto):
-                yield part, is_sparse
+                yield part
             else:
-                yield from _protos(part, is_sparse or isinstance(part, onnx.SparseTensorProto))
+                yield from _protos(part)
 
 
 _WITHOUT_TENSORS = frozenset(["StringStringEntryProto", "ValueInfoProto", "TypeProto", "OperatorSetIdProto"])
 """Messages that hold no tensor, of which a model has many."""
 
 
-def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
-    """Every tensor has the elements its shape says; one in another file lies in the model's folder.
-
-    The library that reads the tensors looks at the folder only where it is told one. So a tensor in another file that
-    is in the file and was not met here is refused, too.
-    """
-    tensors = list(_tensors(model))
-    external = sum(isinstance(tensor, ir.ExternalTensor) for _, tensor in tensors)
-    if external != sum(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor, _ in _protos(proto)):
-        return [Diagnostic("CC0103", "a weight is in another file, and it stands where no weight of a model does")]
-    found = (_check(name, tensor, folder) for name, tensor in tensors)
-    return [diagnostic for diagnostic in found if diagnostic is not None]
-
-
 def _check(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnostic | None:
     is_external = isinstance(tensor, ir.ExternalTensor)
     if isinstance(tensor, ir.ExternalTensor):
+        if folder is None:
+            message = f"the weight {name!r} is in the file {str(tensor.location)!r}: give the model's path"
+            return Diagnostic("CC0103", message)
         tensor.base_dir = str(folder)
     try:
         tensor.numpy()
@@ -77,24 +70,28 @@ def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
         yield from graph.subgraphs()
 
 
-def _tensors(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
-    """The tensors of a model by name: initializers, and those in attributes of nodes and functions."""
+_Tensor = tuple[str, ir.TensorProtocol, Callable[[], object]]
+"""A tensor, what it is called, and what takes it away."""
+
+
+def _tensors(model: ir.Model) -> Iterator[_Tensor]:
+    """The tensors of a model: initializers, and those in attributes of nodes and functions."""
     for graph in _graphs(model):
         for value in graph.initializers.values():
             if value.const_value is not None:
-                yield value.name or "", value.const_value
+                yield value.name or "", value.const_value, partial(setattr, value, "const_value", None)
         for node in graph:
-            yield from _of_attributes(node.name or node.op_type, node.attributes.values())
+            yield from _of_attributes(node.name or node.op_type, node.attributes)
     for function in model.functions.values():
-        yield from _of_attributes(function.name, function.attributes.values())
+        yield from _of_attributes(function.name, function.attributes)
 
 
-def _of_attributes(owner: str, attributes: Any) -> Iterator[tuple[str, ir.TensorProtocol]]:
-    for attribute in attributes:
-        name = f"{owner}.{attribute.name}"
+def _of_attributes(owner: str, attributes: MutableMapping[str, ir.Attr]) -> Iterator[_Tensor]:
+    for key, attribute in attributes.items():
         if attribute.is_ref() or attribute.value is None:
             continue
+        forget = partial(attributes.pop, key, None)
         if attribute.type == ir.AttributeType.TENSOR:
-            yield name, attribute.value
+            yield f"{owner}.{key}", attribute.value, forget
         elif attribute.type == ir.AttributeType.TENSORS:
-            yield from ((name, tensor) for tensor in attribute.value)
+            yield from ((f"{owner}.{key}", tensor, forget) for tensor in attribute.value)

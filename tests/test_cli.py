@@ -230,6 +230,16 @@ def test_check_names_what_is_in_the_way(folder: Path, capsys: pytest.CaptureFixt
     assert "Freeze" in printed
 
 
+def test_check_does_not_pass_what_it_could_not_look_at(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = "g (float[2] x) => (y, z) { a = Melt(x) y = Celu<heat = 1>(a) z = Relu(x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {graph}'), "behind.onnx")
+    assert run("check", "behind.onnx") == 1
+    rows = {line.split()[1]: line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:1] in set("✓✗?")}
+    assert rows == {"Melt": "✗", "Celu": "?", "Relu": "✓"}
+    assert run("check", "behind.onnx", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["unchecked"] == ["Celu(y)"]
+
+
 def test_check_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "refused.onnx", "--json") == 1
     told = json.loads(capsys.readouterr().out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +11,13 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
-from compiler.cli.output import RIGHT, WRONG, Cell, console, json_option, print_json, table, working
+from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from compiler import Diagnostic, Options
+    from compiler import CompileError, Options
+    from compiler.origin import Origin
 
 
 @click.command(short_help="Say whether a model can be compiled.")
@@ -36,42 +38,67 @@ def command(context: click.Context, model: Path, sizes: dict[str, int], as_json:
 
     with working(f"checking {model}"):
         counts = _operators(model)
-        findings = _findings(model, compiler.Options(optimize=False, dims=sizes))
+        refusal = _refusal(model, compiler.Options(optimize=False, dims=sizes))
+    findings = refusal.diagnostics
     if as_json:
-        print_json(
-            {"ok": not findings, "operators": counts, "diagnostics": [diagnostic_data(each) for each in findings]}
-        )
+        unchecked = [name for place in refusal.unchecked for name in place.nodes]
+        data = [diagnostic_data(each) for each in findings]
+        print_json({"ok": not findings, "operators": counts, "diagnostics": data, "unchecked": unchecked})
     else:
-        _show(counts, findings)
+        _show(counts, refusal)
     context.exit(1 if findings else 0)
 
 
-def _findings(model: Path, options: Options) -> Sequence[Diagnostic]:
+def _refusal(model: Path, options: Options) -> CompileError:
+    """Why the model cannot be compiled; empty where it can."""
     import compiler
 
     try:
         compiler.compile(model, options)
     except compiler.CompileError as error:
-        return error.diagnostics
-    return ()
+        return error
+    return compiler.CompileError([])
 
 
 def _operators(model: Path) -> Counter[str]:
-    """How many nodes of each operator the model has, those of nested graphs too."""
+    """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
+    import compiler
+    from compiler.graph import nodes_of
     from compiler.loader import load
+    from compiler.passes.inline_functions import inline_functions
 
-    return Counter(node.op_type for node in load(model).model.graph.all_nodes())
+    loaded = load(model, []).model
+    with contextlib.suppress(compiler.CompileError):  # compiling it says what is wrong with its functions
+        inline_functions.run(loaded)
+    return Counter(node.op_type for node in nodes_of(loaded))
 
 
-def _show(counts: Counter[str], findings: Sequence[Diagnostic]) -> None:
+def _show(counts: Counter[str], refusal: CompileError) -> None:
     """One row an operator, then the findings."""
-    nodes = Counter(node.partition("(")[0] for each in findings if each.origin for node in each.origin.nodes)
+    places = [each.origin for each in refusal.diagnostics if each.origin]
+    refused, unchecked = _by_operator(places), _by_operator(refusal.unchecked)
     rows: Iterator[list[Cell]] = (
-        [WRONG if nodes[name] else RIGHT, name, str(count), str(nodes[name] or "")]
+        [
+            WRONG if refused[name] else UNKNOWN if unchecked[name] else RIGHT,
+            name,
+            str(count),
+            str(refused[name] or ""),
+            str(unchecked[name] or ""),
+        ]
         for name, count in counts.most_common()
     )
-    table(("", "operator", ">nodes", ">refused"), rows)
-    if findings:
-        show_diagnostics(findings)
+    table(("", "operator", ">nodes", ">refused", ">not checked"), rows)
+    if refusal.diagnostics:
+        show_diagnostics(refusal.diagnostics)
+        if unchecked:
+            console.print(
+                f"{unchecked.total()} nodes behind these are not checked: too little is known of their inputs"
+            )
     else:
         console.print("can be compiled", style="green")
+
+
+def _by_operator(places: Iterable[Origin]) -> Counter[str]:
+    """The number of different nodes at these places, by operator."""
+    nodes = {node for place in places for node in place.nodes}
+    return Counter(node.partition("(")[0] for node in nodes)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NEAR",
     "RIGHT",
+    "UNKNOWN",
     "WRONG",
     "Cell",
     "console",
@@ -44,6 +45,7 @@ errors = Console(stderr=True, highlight=False, markup=False)
 
 Cell = str | Text
 RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
+UNKNOWN = Text("?", "yellow")
 NEAR = Text("≈", "yellow")
 """Right within more than the tolerance: see `compiler.check` on doubt."""
 

@@ -48,7 +48,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     views,
 )
 from compiler.lower.evaluate import evaluate
-from compiler.lower.lower import can_lower, lower
+from compiler.lower.lower import can_lower, lower, unknown_operators
 from compiler.lower.program import is_elementwise, takes_epilogue
 
-__all__ = ["can_lower", "evaluate", "is_elementwise", "lower", "takes_epilogue"]
+__all__ = ["can_lower", "evaluate", "is_elementwise", "lower", "takes_epilogue", "unknown_operators"]

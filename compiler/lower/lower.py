@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import constant_of, opset_of
+from compiler.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
 from compiler.lower.node import LOWERINGS, Node
+from compiler.origin import Origin
 from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
 
-__all__ = ["can_lower", "lower", "lower_nodes"]
+__all__ = ["can_lower", "lower", "lower_nodes", "unknown_operators"]
 
 _REMOVED = frozenset(
     [
@@ -37,13 +38,26 @@ def can_lower(node: ir.Node) -> bool:
     return (node.domain, node.op_type) in LOWERINGS
 
 
-def lower(model: ir.Model) -> tuple[ops.Block, Pool]:
+def lower(model: ir.Model, refused: Collection[Origin] = ()) -> tuple[ops.Block, Pool]:
     """The model's graph as the main block of a plan, and the constants and origins that it refers to.
 
+    With nodes that were `refused` before there is no plan; what else cannot be lowered is found all the same.
+
     Raises:
-        CompileError: nodes that cannot be lowered, all of them.
+        CompileError: nodes that cannot be lowered, all of them, but for those refused before.
     """
-    return _Lowering(model.opset_imports).run(model.graph)
+    return _Lowering(model.opset_imports, refused).run(model.graph)
+
+
+def unknown_operators(model: ir.Model) -> list[Diagnostic]:
+    """The operators that nothing has: no lowering, no function of the standard, none of the model."""
+    functions = {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
+    return [
+        Diagnostic(*_unknown(node), origin.of(node))
+        for node in nodes_of(model)
+        if not can_lower(node) and (node.domain, node.op_type) not in functions
+        if node.op_identifier() not in model.functions
+    ]
 
 
 def lower_nodes(
@@ -64,23 +78,33 @@ def lower_nodes(
     return builder.finish(_named(builder, outputs, [str(index) for index in range(len(outputs))])), builder.pool
 
 
+_OF_THE_NODE = frozenset(["CC0201", "CC0202", "CC0203", "CC0204", "CC0208"])
+"""What is wrong with a node whatever its inputs are."""
+
+
 class _Lowering:
-    def __init__(self, opsets: Mapping[str, int]) -> None:
-        self.opsets = opsets
+    def __init__(self, opsets: Mapping[str, int], refused: Collection[Origin] = ()) -> None:
+        self.opsets, self.refused = opsets, frozenset(refused)
         self.diagnostics: list[Diagnostic] = []
-        self.has_refused = False
+        self.has_refused = bool(refused)
+        self.doubtful: set[ir.Value] = set()
+        """Values behind refused nodes, of which the dtype is known at most."""
+        self.unchecked: dict[Origin, None] = {}
+        self.entered: set[ir.Graph] = set()
 
     def run(self, graph: ir.Graph) -> tuple[ops.Block, Pool]:
         builder = PlanBuilder(self.lower_graph)
         for value in graph.inputs:
             builder.values[value] = builder.input(value.name or "", self.input_type(value))
         outputs: list[Value] = []
+        is_whole = not self.refused
         try:
             outputs = self.lower_graph(graph, builder)
         except CompileError as error:
             self.diagnostics.extend(error.diagnostics)
-        if self.diagnostics:
-            raise CompileError(self.diagnostics)
+            is_whole = False
+        if self.diagnostics or not is_whole:
+            raise CompileError(self.diagnostics, self.unchecked)
         return builder.finish(_named(builder, outputs, [value.name or "" for value in graph.outputs])), builder.pool
 
     def input_type(self, value: ir.Value) -> ops.AnyType:
@@ -95,15 +119,15 @@ class _Lowering:
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
         """The values that the graph returns; what is refused in it is the error that is raised."""
         outside, self.diagnostics = self.diagnostics, []
+        self.entered.add(graph)
         try:
-            for node in graph:
-                self.node(node, builder)
+            done = [self.node(node, builder) for node in graph]
             results = [self.value(value, builder) for value in graph.outputs]
             missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
             # Behind a node that was refused, its diagnostic says enough.
             if missing and not self.has_refused:
                 self.diagnostics.append(Diagnostic("CC0106", f"nothing defines {missing}"))
-            if missing or self.diagnostics:
+            if missing or self.diagnostics or not all(done):
                 raise CompileError(self.diagnostics)
         finally:
             self.has_refused |= bool(self.diagnostics)
@@ -117,29 +141,74 @@ class _Lowering:
             found.name = value.name or ""
         return found
 
-    def node(self, node: ir.Node, builder: PlanBuilder) -> None:
-        inputs = tuple(None if value is None else self.value(value, builder) for value in node.inputs)
-        if any(value is not None and found is None for value, found in zip(node.inputs, inputs, strict=True)):
-            self.unreachable(node)
-            return
+    def node(self, node: ir.Node, builder: PlanBuilder) -> bool:
+        """Lowers a node; says whether that was done, or it was refused."""
         builder.origin = origin.of(node)
+        inputs = tuple(None if value is None else self.value(value, builder) for value in node.inputs)
+        is_defined = all(value is None or found is not None for value, found in zip(node.inputs, inputs, strict=True))
+        if self.is_doubtful(node):
+            self.doubtful.update(node.outputs, *(graph.inputs for graph in graph_attributes(node)))
+        if builder.origin in self.refused:
+            is_done = False
+        elif is_defined:
+            is_done = self.attempt(node, inputs, builder)
+        else:
+            is_done = self.unreachable(node)
+        if not is_done:
+            self.has_refused = True
+            self.stand_in(node.outputs, builder)
+            self.look_inside(node, builder)
+        return is_done
+
+    def attempt(self, node: ir.Node, inputs: tuple[Value | None, ...], builder: PlanBuilder) -> bool:
         try:
-            results = self.lower_node(node, inputs, builder)
-            self.assign(node, results, builder)
+            self.assign(node, self.lower_node(node, inputs, builder), builder)
+            return True
         except RefusedError as error:
             code = "CC0210" if error.for_shapes else "CC0205"
-            self.diagnostics.append(Diagnostic(code, f"{node.op_type}: {error}", origin.of(node)))
+            found = [Diagnostic(code, f"{node.op_type}: {error}", origin.of(node))]
         except CompileError as error:
-            self.diagnostics.extend(error.diagnostics)
-        self.has_refused |= bool(self.diagnostics)
+            found = error.diagnostics
+        if self.is_doubtful(node):
+            found = [each for each in found if each.code in _OF_THE_NODE or each.origin != origin.of(node)]
+            if not found:
+                self.unchecked[origin.of(node)] = None
+        self.diagnostics.extend(found)
+        return False
 
-    def unreachable(self, node: ir.Node) -> None:
+    def unreachable(self, node: ir.Node) -> bool:
         """A node behind one that was refused: all that can be said is whether its operator is known."""
         if not self.has_refused:
             self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
-        elif not can_lower(node):
-            code, message = _unknown(node)
-            self.diagnostics.append(Diagnostic(code, message, origin.of(node)))
+        elif can_lower(node):
+            self.unchecked[origin.of(node)] = None
+        else:
+            self.diagnostics.append(Diagnostic(*_unknown(node), origin.of(node)))
+        return False
+
+    def is_doubtful(self, node: ir.Node) -> bool:
+        return any(value in self.doubtful for value in node.inputs)
+
+    def stand_in(self, values: Sequence[ir.Value], builder: PlanBuilder) -> None:
+        """Values that no step computes, of the types that were inferred, so that what reads them can be looked at."""
+        for value in values:
+            kind = type_of(value) if _is_known(value) else None
+            if kind is not None:
+                builder.values[value] = Value(kind, builder)
+            if kind is None or builder.values[value].shape is None:
+                self.doubtful.add(value)
+
+    def look_inside(self, node: ir.Node, builder: PlanBuilder) -> None:
+        """Looks at the graphs of a node that was refused before they were."""
+        for graph in graph_attributes(node):
+            if graph in self.entered or node.domain == PLAN_DOMAIN:
+                continue
+            inner = builder.inner()
+            self.stand_in(graph.inputs, inner)
+            try:
+                self.lower_graph(graph, inner)
+            except CompileError as error:
+                self.diagnostics.extend(error.diagnostics)
 
     def lower_node(self, node: ir.Node, inputs: tuple[Value | None, ...], builder: PlanBuilder) -> tuple[Value, ...]:
         opset = opset_of(node, self.opsets.get(node.domain, 1))

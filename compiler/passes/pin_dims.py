@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import Diagnostic
 from compiler.origin import Origin
 from compiler.passes.report import Fired, Pass, Report
 
@@ -30,10 +30,10 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
             for name in set(names) & set(dims):
                 left.pop(name, None)
                 report.fired.append(Fired(f"{name} = {dims[name]}", Origin(nodes=(f"input {value.name}",))))
-            value.shape = ir.Shape([dims.get(name, dim) for name, dim in zip(names, shape, strict=True)])
+            sizes = [dims.get(name, dim) for name, dim in zip(names, shape, strict=True)]
+            value.shape = ir.Shape([None if isinstance(size, int) and size < 0 else size for size in sizes])
         problems = [f"no input has a dimension {name!r}" for name in left]
         problems += [f"{name} = {size} is negative" for name, size in dims.items() if size < 0]
-        if problems:
-            raise CompileError([Diagnostic("CC0403", problem) for problem in problems])
+        report.refused.extend(Diagnostic("CC0403", problem) for problem in problems)
 
     return Pass("pin_dims", pin, needed=True)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import Diagnostic
 from compiler.graph import constant_of, nodes_of, opset_of
 from compiler.passes.report import Fired, Pass, Report
 from compiler.passes.rule import Rewriter, insert
@@ -25,7 +25,6 @@ _MODERN = 7
 def _raise_first_versions(model: ir.Model, report: Report) -> None:
     """Writes first versions of operators, whose attributes were others, as opset 7 has them."""
     opset = model.opset_imports.get("", _MODERN)
-    diagnostics = []
     for node in list(nodes_of(model)):
         if node.op_type not in _FORMS or node.domain != "":
             continue
@@ -34,11 +33,9 @@ def _raise_first_versions(model: ir.Model, report: Report) -> None:
         problem = _FORMS[node.op_type](node)
         if problem is not None:
             help = "export with opset 7 or newer"
-            diagnostics.append(Diagnostic("CC0202", f"{node.op_type}-1: {problem}", origin.of(node), help))
+            report.refused.append(Diagnostic("CC0202", f"{node.op_type}-1: {problem}", origin.of(node), help))
         node.version = _MODERN
         report.fired.append(Fired("raise", origin.of(node)))
-    if diagnostics:
-        raise CompileError(diagnostics)
 
 
 def _cast(node: ir.Node) -> str | None:

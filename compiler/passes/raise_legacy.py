@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import Diagnostic
 from compiler.graph import nodes_of, opset_of, rank
 from compiler.passes.report import Fired, Pass, Report
 from compiler.passes.rule import Rewriter, insert
@@ -26,7 +26,6 @@ _FORGOTTEN = ("consumed_inputs", "broadcast", "is_test")
 def _raise_legacy(model: ir.Model, report: Report) -> None:
     """Writes operators of opsets before 7 as opset 7 has them."""
     opset = model.opset_imports.get("", _MODERN)
-    diagnostics = []
     for node in list(nodes_of(model)):
         if opset_of(node, opset) >= _MODERN or node.domain != "":
             continue
@@ -35,13 +34,11 @@ def _raise_legacy(model: ir.Model, report: Report) -> None:
             continue
         problem = _align(node)
         if problem is not None:
-            diagnostics.append(Diagnostic("CC0202", f"{node.op_type}: {problem}", origin.of(node)))
+            report.refused.append(Diagnostic("CC0202", f"{node.op_type}: {problem}", origin.of(node)))
         for name in (*_FORGOTTEN, "spatial"):
             node.attributes.pop(name, None)
         node.version = _MODERN
         report.fired.append(Fired("raise", origin.of(node)))
-    if diagnostics:
-        raise CompileError(diagnostics)
 
 
 def _align(node: ir.Node) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from compiler import origin
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import Diagnostic
 from compiler.graph import constant_of, nodes_of, rank, static_shape
 from compiler.passes.report import Pass, Report
 
@@ -39,8 +39,7 @@ _HELP = "candle-plan executes 1-D and 2-D operators only"
 def _reject_3d(model: ir.Model, report: Report) -> None:
     """Refuses operators with three or more spatial dimensions, all of them at once."""
     found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node)) > 2]
-    if found:
-        raise CompileError([_diagnostic(node, count) for node, count in found])
+    report.refused.extend(_diagnostic(node, count) for node, count in found)
 
 
 def _spatial_dims(node: ir.Node) -> int:

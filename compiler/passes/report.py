@@ -43,6 +43,8 @@ class Report:
     fired: list[Fired] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
+    refused: list[Diagnostic] = field(default_factory=list)
+    """Nodes that no plan has. The model is refused, once what follows has been looked at too."""
 
     @property
     def changed(self) -> bool:
@@ -74,7 +76,7 @@ class Pass:
         """Rewrites the model and says what was done.
 
         Raises:
-            CompileError: the model cannot be compiled.
+            CompileError: the model is such that no pass can work on it any more.
         """
         report = Report(self.name, nodes_before=_count(model))
         self.apply(model, report)
