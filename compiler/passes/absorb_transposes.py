@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN, rank
+from compiler.graph import PLAN_DOMAIN, constant_of, rank
 from compiler.passes.pattern import AnyOf, Match, Op, Var
 from compiler.passes.permutation import permutation_of, reordered_shape, typed
 from compiler.passes.rule import Rewriter, Rule, rules_pass
@@ -18,6 +20,7 @@ _HEADS_SECOND = (0, 2, 1, 3)
 _POSITIONS_FIRST = (1, 2, 0, 3)
 _ROWS_TURNED = (1, 0, 2)
 _TRANSPOSE = Op("Transpose", Var())
+_EITHER_SIDE = ((_TRANSPOSE, Var()), (Var(), _TRANSPOSE))
 
 
 def _given(value: ir.Value | None, perm: tuple[int, ...]) -> ir.Value | None:
@@ -46,6 +49,41 @@ class AbsorbInMatMul(Rule):
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         trans_a, trans_b = int(given_a is not None), int(given_b is not None)
         return new.op("Gemm", given_a or a, given_b or b, version=13, transA=trans_a, transB=trans_b)
+
+
+class AbsorbInStacks(Rule):
+    """`MatMul(Aᵀ, B)`, `MatMul(A, Bᵀ)` of stacks of matrices → the plan's `MatMul`, which takes either transposed."""
+
+    pattern = AnyOf(
+        *(Op("MatMul", *sides, domain=domain) for domain in ("", PLAN_DOMAIN) for sides in _EITHER_SIDE),
+    )
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """The matrices of a side, which is no constant, are transposed, and nothing else."""
+        if any((rank(value) or 0) < 2 for value in match.root.inputs):
+            return "not both sides are matrices"
+        if "epilogue" in match.root.attributes:
+            return "it has an epilogue"
+        return None if any(map(_swapped, match.root.inputs)) else "other axes are moved than those of the matrices"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The product of what was transposed."""
+        given, old = [_swapped(value) for value in match.root.inputs], match.root.attributes
+        sides = [before or value for before, value in zip(given, match.root.inputs, strict=True)]
+        flags: dict[str, Any] = {
+            name: int((name in old and old[name].as_int() != 0) != (before is not None))
+            for name, before in zip(("trans_a", "trans_b"), given, strict=True)
+        }
+        result: ir.Value = new.op("MatMul", *sides, domain=PLAN_DOMAIN, version=1, **flags)
+        return result
+
+
+def _swapped(value: ir.Value | None) -> ir.Value | None:
+    """What a Transpose of the last two axes made the value of; `None` if none did, or of a constant."""
+    order = tuple(range(rank(value) or 0))
+    given = _given(value, (*order[:-2], *order[:-3:-1]))
+    return None if constant_of(given) is not None else given
 
 
 class AbsorbInGemm(Rule):
@@ -149,6 +187,6 @@ def _folded(value: ir.Value, is_turned: bool, new: Rewriter) -> ir.Value:
 
 absorb_transposes = rules_pass(
     "absorb_transposes",
-    [AbsorbInMatMul(), AbsorbInGemm(), AbsorbInAttention()],
+    [AbsorbInMatMul(), AbsorbInStacks(), AbsorbInGemm(), AbsorbInAttention()],
     requires=frozenset({"shapes"}),
 )

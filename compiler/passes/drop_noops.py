@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from compiler import onnx_schema
 from compiler.graph import constant_of, same_shape
 from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
 from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
@@ -53,6 +54,36 @@ class DropReshape(_Drop):
     def why_not(self, match: Match) -> str | None:
         """The shapes are equal."""
         return None if same_shape(match["x"], match.root.outputs[0]) else "the shape changes"
+
+
+_EXPAND = Op("Expand", Var(), Var())
+
+
+class DropExpand(Rule):
+    """`f(x, Expand(y))` → `f(x, y)` of an elementwise `f` whose result is no larger than `x`."""
+
+    pattern = AnyOf(
+        Op(onnx_schema.ELEMENTWISE, Var(), _EXPAND, rest=True),
+        Op(onnx_schema.ELEMENTWISE, _EXPAND, Var(), rest=True),
+        Op(onnx_schema.ELEMENTWISE, Var(), Var(), _EXPAND, rest=True),
+    )
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """An input that is not expanded has the shape of the result: the others broadcast to it anyway."""
+        output = match.root.outputs[0]
+        is_full = any(_expanded(value) is None and same_shape(value, output) for value in match.root.inputs)
+        return None if is_full else "the result may have its shape from what is expanded"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The function of what was expanded."""
+        return new.like(match.root, *(_expanded(value) or value for value in match.root.inputs))
+
+
+def _expanded(value: ir.Value | None) -> ir.Value | None:
+    """What an Expand made the value of; `None` if none did."""
+    node = None if value is None else value.producer()
+    return node.inputs[0] if node is not None and node.op_identifier() == ("", "Expand", "") else None
 
 
 class DropBlock(_Drop):
@@ -167,6 +198,7 @@ drop_noops = rules_pass(
     [
         DropSlice(),
         DropReshape(),
+        DropExpand(),
         DropBlock(),
         DropPad(),
         DropTile(),

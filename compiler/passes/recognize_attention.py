@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.graph import PLAN_DOMAIN, constant_of, rank, same_shape
+from compiler.passes.attention_mask import dims_of, leaves_a_key, mask_of, why_not_mask
 from compiler.passes.merge_reshapes import reshape_target
 from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
 from compiler.passes.permutation import permutation_of, reordered_shape, typed
@@ -22,7 +23,13 @@ __all__ = ["recognize_attention"]
 _FLOATS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 _PRODUCT = Op("MatMul", Var("q"), Var("k"), name="product")
 _SCALED = AnyOf(Op(("Mul", "Div"), _PRODUCT, Const("factor"), name="scaled"), _PRODUCT)
-_SCORES = AnyOf(Op("Add", _SCALED, Var("mask"), name="masked"), _SCALED)
+_LOWEST = Const(equal=-np.inf)
+_SCORES = AnyOf(
+    Op("Add", _SCALED, Var("mask")),
+    Op("Where", Var("hidden"), _LOWEST, _SCALED),
+    Op("Where", Var("shown"), _SCALED, _LOWEST),
+    _SCALED,
+)
 _WEIGHTS = Op("Softmax", _SCORES, name="weights")
 _GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="guarded")
 
@@ -55,7 +62,7 @@ class RecognizeAttention(Rule):
             return "the scale is not one positive constant"
         if not all(_leads_alike(match[name], match["v"]) for name in ("q", "k")):
             return "the batches and heads of queries, keys and values are not known to be the same"
-        return _why_not_mask(match)
+        return why_not_mask(match)
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The one node; where there is no axis of batches, between nodes that add and take one."""
@@ -79,10 +86,12 @@ class RecognizeAttention(Rule):
 
 
 def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Value, scale: float) -> ir.Value:
-    inputs = [q, k, v, *([_chosen(match["mask"]) or match["mask"]] if match.has("mask") else [])]
+    inputs = [q, k, v]
+    if (mask := mask_of(match, new)) is not None:
+        inputs.append(mask)
     if "guarded" in match.named_nodes:
         return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="undefined")
-    if match.has("mask") and not _leaves_a_key(match["mask"]):
+    if not leaves_a_key(match):
         return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="nothing")
     return new.op("Attention", *inputs, version=23, scale=scale)
 
@@ -146,12 +155,12 @@ def _keys_by_reshapes(last: ir.Node, scale: float) -> _Keys | None:
     if middle.inputs[0] is None or (result := last.outputs[0].shape) is None:
         return None
     rows, inner = _unscaled(middle.inputs[0])
-    folded, shape = _dims(rows), reordered_shape(result, (*range(len(result) - 2), len(result) - 1, len(result) - 2))
+    folded, shape = dims_of(rows), reordered_shape(result, (*range(len(result) - 2), len(result) - 1, len(result) - 2))
     if folded is None or shape is None or rows.shape is None or None in folded or folded[-2:] != _listed(shape)[-2:]:
         return None
     first = rows.producer()
     given = first.inputs[0] if first is not None and first.op_identifier() == ("", "Reshape", "") else None
-    if given is not None and None not in _listed(shape) and _dims(given) == _listed(shape):
+    if given is not None and None not in _listed(shape) and dims_of(given) == _listed(shape):
         return _Keys(given, scale * inner)
     can_reshape = reshape_target(rows.shape.dims, shape.dims) is not None
     return _Keys(rows, scale * inner, shape=shape) if can_reshape else None
@@ -170,7 +179,7 @@ def _before_repeat(value: ir.Value, repeated: ir.Shape | None) -> ir.Value | Non
         if node is None or node.op_identifier() != ("", op_type, "") or node.inputs[0] is None:
             return None
         at = node.inputs[0]
-        chain.append(_dims(at))
+        chain.append(dims_of(at))
     expanded, apart, few = chain
     if few is None or expanded is None or repeated is None or len(few) != 4 or len(expanded) != 5 or None in few:
         return None
@@ -181,58 +190,16 @@ def _before_repeat(value: ir.Value, repeated: ir.Shape | None) -> ir.Value | Non
     return at if is_repeat and _listed(repeated) == [n, heads * times, *vector] else None
 
 
-def _dims(value: ir.Value | None) -> list[int | str | None] | None:
-    return None if value is None or value.shape is None else _listed(value.shape)
-
-
 def _listed(shape: ir.Shape) -> list[int | str | None]:
     return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
 def _leads_alike(one: ir.Value, other: ir.Value) -> bool:
     """Whether both are known to have the same axes but for the last two."""
-    first, second = _dims(one), _dims(other)
+    first, second = dims_of(one), dims_of(other)
     if first is None or second is None or len(first) != len(second) or None in first[:-2]:
         return False
     return first[:-2] == second[:-2]
-
-
-def _why_not_mask(match: Match) -> str | None:
-    if not match.has("mask"):
-        return None
-    mask, scores = _dims(match["mask"]), _dims(match["product"])
-    if mask is None or scores is None or not mask or None in scores or mask[-1] != scores[-1]:
-        return "the mask is not known to have an element for each key"
-    if len(mask) > len(scores) or any(dim not in (1, of) for dim, of in zip(mask[::-1], scores[::-1], strict=False)):
-        return "the mask is larger than the scores"
-    return None
-
-
-def _chosen(mask: ir.Value) -> ir.Value | None:
-    """`c` of a mask `Where(c, 0, -∞)`."""
-    where = _where(mask)
-    if where is None or not where[1] or where[2] != -np.inf or _dims(where[0]) != _dims(mask):
-        return None
-    return where[0]
-
-
-def _where(mask: ir.Value) -> tuple[ir.Value, bool, float] | None:
-    """The condition of a mask that is one of two numbers, whether the first is 0, and the other."""
-    node = mask.producer()
-    if node is None or node.op_identifier() != ("", "Where", "") or node.inputs[0] is None:
-        return None
-    one, other = constant_of(node.inputs[1]), constant_of(node.inputs[2])
-    if one is None or other is None or one.size != 1 or other.size != 1:
-        return None
-    return node.inputs[0], float(one.item()) == 0, float(other.item())
-
-
-def _leaves_a_key(mask: ir.Value) -> bool:
-    """Whether every query is certain to see a key: no row of the mask is −∞ all along."""
-    array, where = constant_of(mask), _where(mask)
-    if array is not None:
-        return not bool(np.isneginf(array.astype(np.float64)).all(axis=-1).any())
-    return where is not None and where[1] and np.isfinite(where[2])
 
 
 recognize_attention = rules_pass("recognize_attention", [RecognizeAttention()], requires=frozenset({"shapes"}))

@@ -11,7 +11,8 @@ HEAD = """agraph (float[N, 3, 4] x) => (float y)
     int64[3] three = {0, 1, 2}, int64[3] turned = {2, 1, 0}, int64[3] behind = {-3, -2, -1},
     int64[6] nothing = {0, 0, 0, 0, 0, 0},
     int64[6] shift = {0, 1, 0, 0, -1, 0}, int64[3] ones = {1, 1, 1}, float f = {1}, float z = {0}, bool off = {0},
-    bool on = {1}, float[1, 1, 1, 1] wide = {1}, int64[3] own = {-1, 3, 4}, int64[4] broad = {2, 1, 1, 1}>"""
+    bool on = {1}, float[1, 1, 1, 1] wide = {1}, int64[3] own = {-1, 3, 4}, int64[4] broad = {2, 1, 1, 1},
+    int64[2] tail = {3, 4}>"""
 OLD = "agraph (float[N, 3, 4] x) => (float y)"
 
 
@@ -50,6 +51,20 @@ def run(check_pass, parse, pass_, nodes, opset, head=HEAD):
 )
 def test_what_does_nothing(check_pass, parse, nodes, opset):
     assert run(check_pass, parse, drop_noops, nodes, opset) == (["Exp"], [])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "left"),
+    [
+        ("e = Expand(f, tail)  a = Add(x, e)", ["Add", "Exp"]),
+        ("e = Expand(f, tail)  a = Div(e, x)", ["Div", "Exp"]),
+        ("e = Expand(f, tail)  c = Less(x, f)  a = Where(c, x, e)", ["Less", "Where", "Exp"]),
+        ("e = Expand(f, broad)  a = Mul(x, e)", ["Expand", "Mul", "Exp"]),
+        ("e = Expand(x, broad)  a = Mul(e, e)", ["Expand", "Mul", "Exp"]),
+    ],
+)
+def test_expanded_operands(check_pass, parse, nodes, left):
+    assert run(check_pass, parse, drop_noops, nodes, 20)[0] == left
 
 
 @pytest.mark.parametrize("kind", ["DepthToSpace", "SpaceToDepth"])

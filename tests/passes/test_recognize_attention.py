@@ -159,6 +159,43 @@ def test_constant_masks_are_looked_at(parse, blind, domain):
     assert (node.domain, node.op_type) == (domain, "Attention")
 
 
+FILLED = "float lowest = {-inf}, float zero = {0.0}"
+
+
+@pytest.mark.parametrize(
+    ("scores", "kinds"),
+    [
+        ("s = Where(m, p, lowest)", ["Attention"]),
+        ("s = Where(m, lowest, p)", ["Not", "Attention"]),
+        ("n = Not(m)  s = Where(n, lowest, p)", ["Attention"]),
+    ],
+)
+@pytest.mark.parametrize("mask", ["bool[3,6]", "bool[2,1,3,6]"])
+def test_scores_that_are_filled(parse, scores, kinds, mask):
+    model = parse(attention(scores, mask=mask, constants=FILLED))
+    infer_shapes.run(model)
+    assert recognize_attention.run(model).fired
+    assert [node.op_type for node in model.graph] == kinds
+    assert model.graph[-1].attributes["guard"].as_string() == "nothing"
+
+
+@pytest.mark.parametrize(("blind", "domain"), [(False, ""), (True, "candle.plan")])
+@pytest.mark.parametrize("scores", ["s = Where(a, p, lowest)", "s = Where(a, lowest, p)"])
+def test_constant_choices_are_looked_at(check_pass, parse, scores, blind, domain):
+    seen = np.tril(np.ones((3, 6), bool), -1 if blind else 0)
+    chosen = seen if scores.endswith("lowest)") else ~seen
+    constants = f"{FILLED}, bool[3,6] a = {{{', '.join(str(int(item)) for item in chosen.ravel())}}}"
+    model = parse(attention(scores, constants=constants), opset=23)
+    check_pass(recognize_attention, model, same_results=None if blind else CLOSE)
+    assert operators(model) == [(domain, "Attention")]
+
+
+def test_other_numbers_fill_no_scores(parse):
+    model = parse(attention("s = Where(m, low, p)", mask="bool[3,6]", constants="float low = {-1e9}"))
+    infer_shapes.run(model)
+    assert not recognize_attention.run(model).fired
+
+
 def test_heads_that_were_repeated(check_pass, parse):
     repeat = """
             {0}u = Unsqueeze({0}, axis)
@@ -260,10 +297,28 @@ def encoder():
 
 X = np.random.default_rng(0).normal(size=(2, 4, 6, 8)).astype("float32")
 SEEN = np.tri(6, dtype=bool)[None, None] & (np.arange(6) != 2)[:, None]
+
+
+def filled(q, k, v, hidden):
+    scores = (q @ k.transpose(-1, -2) / 3.0).masked_fill(hidden, -np.inf)
+    return scores.softmax(-1) @ v
+
+
+def by_hand():
+    torch = pytest.importorskip("torch")
+
+    class ByHand(torch.nn.Module):
+        def forward(self, q, k, v, hidden):
+            return filled(q, k, v, hidden)
+
+    return ByHand()
+
+
 MODULES = {
     "plain": (dot_product, [X, X, X]),
     "mask of booleans": (dot_product, [X, X, X, SEEN]),
     "added mask": (dot_product, [X, X, X, X[0, 0, :, :6]]),
+    "filled": (by_hand, [X, X, X, ~SEEN]),
     "causal": (lambda: dot_product(is_causal=True), [X, X, X]),
     "few heads": (lambda: dot_product(enable_gqa=True), [X, X[:, :2], X[:, 2:]]),
     "self-attention": (self_attention, [X[0, :, :, :4].reshape(2, 3, 16)]),
