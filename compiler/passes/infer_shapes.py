@@ -16,6 +16,7 @@ from compiler import origin
 from compiler.errors import Diagnostic
 from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of
 from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.passes.sound_shapes import Corrections
 
 __all__ = ["infer_shapes"]
 
@@ -73,6 +74,7 @@ class _Inference:
         kept = [value for node in nodes_of(model) if node.domain == PLAN_DOMAIN for value in node.outputs]
         named = [value.shape for value in (*model.graph.inputs, *kept) if value.shape is not None]
         self.context.reserve_symbol_names({symbol for shape in named for symbol in shape.free_symbols()})
+        self.corrections = Corrections(self.context)
         self.changing: set[str | None] = set()
 
     def graph(self, graph: ir.Graph) -> None:
@@ -113,29 +115,10 @@ class _Inference:
                 infer(self.context, node)
         except Exception as error:  # a node that cannot be inferred is left to the lowering, which knows better
             self.report.missed.append(Missed("infer", origin.of(node), str(error)))
-        if node.op_type == "Div" and node.domain == "":
-            self.quotient(node)
+        self.corrections.correct(node)
         for value, kind in zip(node.outputs, declared, strict=True):
-            self.settle(value)
             if value.type is None or value.dtype == ir.DataType.UNDEFINED:
                 value.type = kind
-
-    def quotient(self, node: ir.Node) -> None:
-        """Follows sizes through a division by a positive number, which the library does for known numbers only."""
-        sizes, divisors = (None if value is None else self.context.get_symbolic_value(value) for value in node.inputs)
-        if not sizes or divisors is None or len(divisors) != 1 or not all(map(_is_no_difference, sizes)):
-            return
-        divisor = divisors[0]
-        if isinstance(divisor, int) and divisor > 0:
-            self.context.set_symbolic_value(node.outputs[0], [size // divisor for size in sizes])
-
-    def settle(self, value: ir.Value) -> None:
-        """Puts numbers in place of expressions that come to one, such as `32*N/(8*N)`."""
-        if value.shape is not None and any(map(_is_number, value.shape.dims)):
-            value.shape = ir.Shape(map(_settled, value.shape.dims))
-        sizes = self.context.get_symbolic_value(value) if SYM_DATA_KEY in value.metadata_props else None
-        if sizes is not None and any(map(_is_number, sizes)):
-            self.context.set_symbolic_value(value, [_settled(size) for size in sizes])
 
     def loop(self, node: ir.Node) -> None:
         """Infers a body with the shapes its states have at first, and again without what it changes."""
@@ -182,20 +165,6 @@ class _Inference:
         if shape is None:
             return None
         return ir.Shape([self.context.new_symbolic_dim() if self.changes(dim) else dim for dim in shape.dims])
-
-
-def _is_number(size: int | ir.SymbolicDim) -> bool:
-    """Whether what looks like an expression is a number: 0 or more, as the size of a dimension is."""
-    return isinstance(size, ir.SymbolicDim) and size.value is not None and size.value.isdecimal()
-
-
-def _settled(size: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
-    return int(str(size)) if _is_number(size) else size
-
-
-def _is_no_difference(size: int | ir.SymbolicDim) -> bool:
-    """Whether a size cannot be negative: there the quotient rounded down is the one rounded towards zero."""
-    return size >= 0 if isinstance(size, int) else size.value is not None and "-" not in size.value
 
 
 def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:

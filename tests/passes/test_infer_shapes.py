@@ -1,4 +1,5 @@
 import onnx_ir as ir
+import pytest
 
 from compiler.graph import elements_of
 from compiler.passes.infer_shapes import infer_shapes
@@ -83,6 +84,72 @@ def test_expressions_that_come_to_a_number_are_one(check_pass, parse):
     values = {value.name: value for node in model.graph for value in node.outputs}
     assert values["y"].shape.dims[2:] == (4, 8)
     assert elements_of(values["three"]) == [3] and values["z"].shape.dims == (3,)
+
+
+@pytest.mark.parametrize(
+    ("node", "shape"),
+    [
+        ("Slice(x, zero, five, zero)", "[Min(5, N),3]"),
+        ("Slice(x, one, five, zero)", "[_d0,3]"),
+        ("Slice(x, zero, one, one)", "[N,1]"),
+        ("Add(x, y)", "[_d0,3]"),
+        ("Where(c, x, y)", "[_d0,3]"),
+        ("Mul(x, z)", "[N,3]"),
+        ("Add(x, w)", "[7,3]"),
+        ("Expand(x, size)", "[_d0,3]"),
+        ("Add(z5, x)", "[N,3]"),
+    ],
+)
+def test_nothing_is_taken_for_granted(check_pass, parse, node, shape):
+    model = parse(
+        f"""
+        agraph (float[N, 3] x, float[M, 1] y, float[1, 3] z, float[7, 3] w, bool[N, 1] c) => (float[a, b] r)
+            <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] five = {{5}}> {{
+            size = Shape(y)
+            z5 = Slice(x, zero, five, zero)
+            r = {node}
+        }}
+        """
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    assert shapes(model)["r"] == f"FLOAT {shape}"
+
+
+def test_sizes_that_stand_for_others(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[N, 1, T] x) => (float[a, b, c] y)
+            <int64[1] minus = {-1}, int64[3] ones = {1, 1, 1}, int64[1] four = {4}> {
+            s = Shape(x)
+            n = Shape<start=0, end=1>(x)
+            wanted = Concat<axis=0>(n, four, minus)
+            same = Equal(wanted, minus)
+            target = Where(same, ones, wanted)
+            y = Expand(x, target)
+        }
+        """
+    )
+    check_pass(infer_shapes, model)
+    values = {value.name: value for node in model.graph for value in node.outputs}
+    assert elements_of(values["target"]) == ["N", 4, 1]
+    assert shapes(model)["y"] == "FLOAT [N,4,T]"
+
+
+def test_long_expressions_get_names(check_pass, parse):
+    convolutions = " ".join(f"x{i + 1} = Conv<pads=[{i}, 0], strides=[2]>(x{i}, w)" for i in range(1, 40))
+    model = parse(
+        f"""
+        agraph (float[N, 1, T] x1, float[1, 1, 3] w) => (float[a, b, c] y, float[a, b, c] z) {{
+            {convolutions}
+            y = Abs(x40)
+            z = Neg(x40)
+        }}
+        """
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    found = shapes(model)
+    assert max(map(len, found.values())) < 150
+    assert found["x40"] == found["y"] == found["z"]
 
 
 def test_declared_shapes_are_not_trusted(check_pass):
