@@ -27,6 +27,7 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
+from compiler.passes.keep_reduced_axes import keep_reduced_axes
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
@@ -90,6 +91,7 @@ def _optional() -> list[Pass]:
         drop_identities,  # of casts that look at what is computed, but for its type
         fold_constants(lower.evaluate),
         split_sequences,
+        keep_reduced_axes,
         merge_duplicates,
         drop_dead_nodes,  # whose readings would stand against what follows
         drop_noops,

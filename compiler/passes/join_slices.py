@@ -1,4 +1,4 @@
-"""Concat of slices, or of outputs of a Split, that follow one another in one value: one slice, or the value itself."""
+"""Concat of joined parts, and of slices that follow one another in one value: one slice, or the value itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of
+from compiler.graph import constant_of, rank, sole_user
 from compiler.passes.pattern import AnyOf, Match, Op
 from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
@@ -52,6 +52,34 @@ class JoinSlices(Rule):
         axis = match.root.attributes["axis"].as_int()
         parts = [part if isinstance(part, ir.Value) else _made(part, axis, new) for part in _joined(match.root)]
         return parts[0] if len(parts) == 1 else new.like(match.root, *parts)
+
+
+class FlattenConcat(Rule):
+    """`Concat(…, Concat(a, b), …)` along one axis → `Concat(…, a, b, …)`."""
+
+    pattern = Op("Concat", rest=True)
+
+    def check(self, match: Match) -> str | None:
+        """An input is a Concat along the same axis, which nothing else reads."""
+        return None if any(_inner(match.root, value) for value in match.root.inputs) else "it joins no joined parts"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """All parts, joined at once."""
+        parts: list[ir.Value | None] = []
+        for value in match.root.inputs:
+            inner = _inner(match.root, value)
+            parts += [value] if inner is None else inner.inputs
+        return new.like(match.root, *parts)
+
+
+def _inner(concat: ir.Node, value: ir.Value | None) -> ir.Node | None:
+    """The Concat along the same axis that made the value for this node alone."""
+    node = None if value is None else value.producer()
+    if node is None or value is None or node.op_identifier() != ("", "Concat", "") or sole_user(value) is not concat:
+        return None
+    axes, dims = [each.attributes["axis"].as_int() for each in (concat, node)], rank(value)
+    is_same = axes[0] == axes[1] or (dims is not None and axes[0] % dims == axes[1] % dims)
+    return node if is_same and len(value.uses()) == 1 else None
 
 
 def _joined(concat: ir.Node) -> Iterator[ir.Value | _Piece]:
@@ -134,4 +162,4 @@ def _split_bounds(node: ir.Node, value: ir.Value, axis: int, size: int | None) -
     return end - numbers[-1], None if value is node.outputs[-1] else end
 
 
-join_slices = rules_pass("join_slices", [JoinSlices()], requires=frozenset({"shapes"}))
+join_slices = rules_pass("join_slices", [FlattenConcat(), JoinSlices()], requires=frozenset({"shapes"}))

@@ -1,4 +1,4 @@
-"""Activations written out: SiLU, HardSwish and Mish."""
+"""Activations written out: SiLU, HardSwish, Softplus and Mish."""
 
 from __future__ import annotations
 
@@ -94,6 +94,25 @@ def _bound(clip: ir.Node, name: str, value: ir.Value | None) -> float | None:
     return None if array is None or array.size != 1 else float(array.item())
 
 
+class RecognizeSoftplus(Rule):
+    """`x > 20 ? x : softplus(x)`, as PyTorch has it → `Softplus(x)`, which is the same number from there on."""
+
+    pattern = Op("Where", Op("Greater", _X, Const("threshold")), _X, Op("Softplus", _X))
+
+    def check(self, match: Match) -> str | None:
+        """`log(1 + exp(-x))` is less than half a unit in the last place of `x`, in single precision from 17 on."""
+        threshold = match.constant("threshold")
+        if match["x"].dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+            return f"the type is {match['x'].dtype}"
+        if threshold.size != 1 or not float(threshold.item()) >= 17:
+            return "the threshold is too low"
+        return None if same_shape(match["x"], match.root.outputs[0]) else "the constant may enlarge the result"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The one node."""
+        return new.op("Softplus", match["x"], version=1)
+
+
 class RecognizeMish(Rule):
     """`x · tanh(softplus(x))` → `Mish(x)`."""
 
@@ -104,8 +123,12 @@ class RecognizeMish(Rule):
         return new.op("Mish", match["x"], version=18)
 
 
-recognize_activations = rules_pass(
-    "recognize_activations",
-    [RecognizeSwish(), RecognizeScaledSwish(), RecognizeHardSigmoidSwish(), RecognizeHardSwish(), RecognizeMish()],
-    requires=frozenset({"shapes"}),
-)
+_RULES = [
+    RecognizeSwish(),
+    RecognizeScaledSwish(),
+    RecognizeHardSigmoidSwish(),
+    RecognizeHardSwish(),
+    RecognizeSoftplus(),
+    RecognizeMish(),
+]
+recognize_activations = rules_pass("recognize_activations", _RULES, requires=frozenset({"shapes"}))

@@ -1,4 +1,4 @@
-"""Gemm between reshapes to a matrix and back, as linear layers over `[N, L, K]` are exported, without these reshapes.
+"""Gemm and MatMul between reshapes to a matrix and back, as linear layers over `[N, L, K]` are exported, without these.
 
 What follows, such as an activation or a sum, can then be fused with the product.
 """
@@ -21,9 +21,12 @@ _FLAT = Op(("Reshape", "Flatten"), Var("x"), rest=True)
 
 
 class UnflattenGemm(Rule):
-    """`reshape(Gemm(reshape(x, [M, K]), W, bias), […, N])` → `MatMul(x, W) + bias`, `x` being read as `[…, K]`."""
+    """`reshape(Gemm(reshape(x, [M, K]), W, bias), […, N])` → `MatMul(x, W) + bias`, `x` being read as `[…, K]`.
 
-    pattern = Op("Reshape", Op("Gemm", _FLAT, Var("w"), Var("bias", optional=True), name="gemm"), Var())
+    So for MatMul, which has no bias.
+    """
+
+    pattern = Op("Reshape", Op(("Gemm", "MatMul"), _FLAT, Var("w"), Var("bias", optional=True), name="gemm"), Var())
     keeps_inner = True
 
     def check(self, match: Match) -> str | None:

@@ -10,7 +10,7 @@ from compiler.passes.recognize_softmax import recognize_softmax
 
 CLOSE = (1e-5, 1e-6)
 CONSTANTS = """float zero = {0}, float half = {0.5}, float one = {1}, float two = {2}, float three = {3},
-    float six = {6}, float sixth = {0.16666667}, float eps = {0.001}, float root = {1.4142135},
+    float twenty = {20}, float six = {6}, float sixth = {0.16666667}, float eps = {0.001}, float root = {1.4142135},
     float tip = {0.70710677}, float cubic = {0.044715}, float scale = {0.7978846}, float alpha = {1.702},
     float[1] cube = {3}, float[4] g = {1, 2, 3, 4}, float[1, 4] b = {5, 6, 7, 8}, int64[1] last = {-1},
     int64[2] both = {1, 2}"""
@@ -183,6 +183,7 @@ CLIP = "a = Add(x, three)  c = Clip(a, zero, six)"
         (f"{CLIP}  p = Div(c, six)  y = Mul(p, x)", "HardSwish(x)"),
         (f"{CLIP}  p = Mul(x, sixth)  y = Mul(p, c)", "HardSwish(x)"),
         ("p = Softplus(x)  t = Tanh(p)  y = Mul(x, t)", "Mish(x)"),
+        ("p = Softplus(x)  o = Greater(x, twenty)  y = Where(o, x, p)", "Softplus(x)"),
     ],
 )
 def test_activations(check_pass, parse, body, expected):
@@ -195,6 +196,7 @@ def test_activations(check_pass, parse, body, expected):
         ("s = HardSigmoid(x)  y = Mul(s, x)", "the slope is 0.2"),
         ("a = Mul(x, g)  s = Sigmoid(a)  y = Mul(s, x)", "alpha is not one number"),
         ("a = Add(x, three)  c = Clip(a, zero, three)  p = Mul(x, c)  y = Div(p, six)", "the bounds are [0.0, 3.0]"),
+        ("p = Softplus(x)  o = Greater(x, six)  y = Where(o, x, p)", "the threshold is too low"),
     ],
 )
 def test_what_is_no_activation(check_pass, parse, body, reason):

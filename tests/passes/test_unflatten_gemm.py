@@ -24,6 +24,7 @@ def run(check_pass, parse, body):
     [
         ("g = Gemm(m, w, bias)  y = Reshape(g, back)", ["MatMul", "Add"]),
         ("g = Gemm(m, w)  y = Reshape(g, back)", ["MatMul"]),
+        ("g = MatMul(m, w)  y = Reshape(g, back)", ["MatMul"]),
         ("g = Gemm<transB=1>(m, t, bias)  y = Reshape(g, back)", ["MatMul", "Add"]),
         (
             "k = Reshape(x, heads)  n = Reshape(k, flat)  g = Gemm(n, w)  y = Reshape(g, back)",
