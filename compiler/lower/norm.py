@@ -10,19 +10,44 @@ from compiler.plan import PlanBuilder, Value, ops
 
 
 @lowers("BatchNormalization", newest=15)
-def batch_normalization(node: Node, build: PlanBuilder) -> Value:
-    """`BatchNormalization` with the statistics given. `spatial` (version 7) follows from the scale's shape."""
-    if node.int("training_mode", 0):
-        node.refuse(
-            "CC0202",
-            "BatchNormalization in training mode is not supported",
-            help="export the model in evaluation mode: call module.eval() first",
-        )
-    node.float("momentum", 0.9)
+def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
+    """`BatchNormalization`. `spatial` (version 7) follows from the scale's shape.
+
+    In training mode, which models use to standardise weights, the statistics are those of X.
+    """
+    op, momentum = ops.BatchNorm(epsilon=node.float("epsilon", 1e-5)), node.float("momentum", 0.9)
     if node.version < 9:
         node.int("spatial", 1)
-    op = ops.BatchNorm(epsilon=node.float("epsilon", 1e-5))
-    return build(op, *(node.input(index) for index in range(5)))
+    x, scale, bias, *given = (node.input(index) for index in range(5))
+    if not node.int("training_mode", 0):
+        return (build(op, x, scale, bias, *given),)
+    statistics = _statistics(node, x, build)
+    is_moved = node.uses_output(1) or node.uses_output(2)
+    running = zip(given, statistics, strict=True) if is_moved else ()
+    return build(op, x, scale, bias, *statistics), *(_moved(old, new, momentum, build) for old, new in running)
+
+
+def _statistics(node: Node, x: Value, build: PlanBuilder) -> tuple[Value, Value]:
+    """Mean and variance of each channel, in float32 or wider."""
+    if x.rank is None or x.rank < 2:
+        node.refuse("CC0202", "BatchNormalization in training mode needs an input of known rank, 2 or more")
+    wide = converted(build, x, "float32") if x.dtype in ("float16", "bfloat16") else x
+    axes = [axis for axis in range(x.rank) if axis != 1]
+    kept, mean = (
+        build(ops.Reduce(function="Mean", keepdims=keep, noop_with_empty_axes=False, axes=axes), wide)
+        for keep in (True, False)
+    )
+    centred = build(ops.Binary(function="Sub"), wide, kept)
+    square = build(ops.Binary(function="Mul"), centred, centred)
+    variance = build(ops.Reduce(function="Mean", keepdims=False, noop_with_empty_axes=False, axes=axes), square)
+    return mean, variance
+
+
+def _moved(old: Value, new: Value, momentum: float, build: PlanBuilder) -> Value:
+    """`old · momentum + new · (1 - momentum)`."""
+    factors = (build.constant(np.array(factor, old.dtype)) for factor in (momentum, 1 - momentum))
+    scaled = zip((old, converted(build, new, old.dtype)), factors, strict=True)
+    return build(ops.Binary(function="Add"), *(build(ops.Binary(function="Mul"), *pair) for pair in scaled))
 
 
 @lowers("InstanceNormalization", newest=22)

@@ -34,6 +34,25 @@ def test_batch_normalization_of_single_activations(check_node):
     check_node("BatchNormalization", inputs, opset=7, attributes={"spatial": 0}, expected=[expected], **CLOSE)
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (1, 3, 4, 5)])
+def test_batch_normalization_in_training_mode(check_node, shape):
+    inputs = batch_inputs(normal(*shape, seed=5))
+    x, scale, bias, mean, var = (value.astype(np.float64) for value in inputs)
+    axes, channels = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
+    new_mean, new_var = x.mean(axes), x.var(axes)
+    scale, bias, centre, width = (each.reshape(channels) for each in (scale, bias, new_mean, new_var))
+    y = (x - centre) / np.sqrt(width + 1e-3) * scale + bias
+    expected = [y, mean * 0.75 + new_mean * 0.25, var * 0.75 + new_var * 0.25]
+    attributes = {"training_mode": 1, "epsilon": 1e-3, "momentum": 0.75}
+    given = {"opset": 15, "attributes": attributes, **CLOSE}
+    check_node(
+        "BatchNormalization", inputs, outputs=3, expected=[each.astype(np.float32) for each in expected], **given
+    )
+    check_node("BatchNormalization", inputs, expected=[y.astype(np.float32)], **given)
+    last = [expected[0].astype(np.float32), expected[2].astype(np.float32)]
+    check_node("BatchNormalization", inputs, outputs=[True, False, True], expected=last, **given)
+
+
 def test_batch_normalization_in_half_precision(check_node):
     x, *given = batch_inputs(normal(2, 3, 4))
     scale, bias, mean, var = (value[:, None] for value in given)
@@ -52,10 +71,6 @@ def test_refusals(node_model):
     inputs = batch_inputs(normal(1, 2, 3, 3, 3))
     assert "3-D" in refusal(node_model, "BatchNormalization", inputs, opset=15)
     assert "3-D" in refusal(node_model, "InstanceNormalization", inputs[:3], opset=22)
-    inputs = batch_inputs(normal(1, 2, 3))
-    training = {"training_mode": 1}
-    message = refusal(node_model, "BatchNormalization", inputs, opset=15, attributes=training, outputs=3)
-    assert "training mode" in message
     groups = {"num_groups": 3}
     message = refusal(
         node_model, "GroupNormalization", [normal(1, 4, 2), normal(4), normal(4)], opset=21, attributes=groups
