@@ -35,6 +35,7 @@ from compiler.passes.merge_slices import merge_slices, split_slices
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
+from compiler.passes.read_sizes import read_sizes
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
 from compiler.passes.recognize_gather import recognize_gather
@@ -93,6 +94,7 @@ def _optional() -> list[Pass]:
         split_sequences,
         keep_reduced_axes,
         merge_duplicates,
+        read_sizes,
         drop_dead_nodes,  # whose readings would stand against what follows
         drop_noops,
         join_slices,

@@ -12,7 +12,11 @@ from compiler.passes.pattern import Match
 from compiler.passes.permutation import typed
 from compiler.passes.rule import Rewriter
 
-__all__ = ["dims_of", "leaves_a_key", "mask_of", "why_not_mask"]
+__all__ = ["dims_of", "is_causal", "leaves_a_key", "mask_of", "why_not_mask"]
+
+
+_LOWEST = -3e38
+"""What is this low, added to a score, leaves it no weight beside any other."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,53 @@ def leaves_a_key(match: Match) -> bool:
         return choice is not None and bool(np.isfinite(choice.other))
     hidden = np.isneginf(array.astype(np.float64)) if match.has("mask") else array == match.has("hidden")
     return not bool(hidden.all(axis=-1).any())
+
+
+def is_causal(match: Match) -> bool:
+    """Whether a query sees the keys up to its own position, which is told by a triangle made at run time."""
+    if match.has("shown"):
+        return _is_triangle(match["shown"], match)
+    if match.has("hidden"):
+        return _is_above_triangle(match["hidden"], match)
+    where = match["mask"].producer() if match.has("mask") else None
+    if where is None or where.op_identifier() != ("", "Where", "") or where.inputs[0] is None:
+        return False
+    one, other = (_number(value) for value in where.inputs[1:])
+    if other == 0 and one is not None and one <= _LOWEST:
+        return _is_above_triangle(where.inputs[0], match)
+    return one == 0 and other is not None and other <= _LOWEST and _is_triangle(where.inputs[0], match)
+
+
+def _is_above_triangle(hidden: ir.Value, match: Match) -> bool:
+    node = hidden.producer()
+    if node is None or node.domain or node.inputs[0] is None:
+        return False
+    is_negated = node.op_type == "Not" or (node.op_type == "Equal" and _number(node.inputs[1]) == 0)
+    return is_negated and _is_triangle(node.inputs[0], match)
+
+
+def _is_triangle(value: ir.Value, match: Match) -> bool:
+    """Whether it is a matrix of ones for each pair of query and key, but zeros above the diagonal."""
+    node, scores = value.producer(), dims_of(match["product"])
+    if node is None or node.op_identifier() != ("", "Trilu", "") or scores is None or None in scores[-2:]:
+        return False
+    is_upper = "upper" not in node.attributes or node.attributes["upper"].as_int() != 0
+    offset = 0 if len(node.inputs) < 2 or node.inputs[1] is None else _number(node.inputs[1])
+    return not is_upper and offset == 0 and _is_all_ones(node.inputs[0]) and dims_of(value) == scores[-2:]
+
+
+def _is_all_ones(value: ir.Value | None) -> bool:
+    node = None if value is None else value.producer()
+    if node is None or node.domain:
+        return False
+    if node.op_type == "ConstantOfShape" and "value" in node.attributes:
+        return bool(node.attributes["value"].as_tensor().numpy().item() == 1)
+    return node.op_type == "Expand" and _number(node.inputs[0]) == 1
+
+
+def _number(value: ir.Value | None) -> float | None:
+    array = constant_of(value)
+    return None if array is None or array.size != 1 else float(array.item())
 
 
 def dims_of(value: ir.Value | None) -> list[int | str | None] | None:

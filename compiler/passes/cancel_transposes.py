@@ -24,7 +24,13 @@ from compiler.passes.permutation import (
 )
 from compiler.passes.reduction import axes_of, keeps_axes
 from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
-from compiler.passes.sink_transposes import SinkBelowGather, SinkBelowMatMul, SinkBelowReshape, SinkBelowSplit
+from compiler.passes.sink_transposes import (
+    DropUnitAxis,
+    SinkBelowGather,
+    SinkBelowMatMul,
+    SinkBelowReshape,
+    SinkBelowSplit,
+)
 
 __all__ = ["cancel_transposes"]
 
@@ -226,6 +232,7 @@ cancel_transposes = rules_pass(
         SinkBelowElementwise(),
         SinkBelowConcat(),
         SinkBelowReduction(),
+        DropUnitAxis(),
         SinkBelowGather(),
         SinkBelowMatMul(),
         SinkBelowReshape(),

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.graph import PLAN_DOMAIN, constant_of, rank, same_shape
-from compiler.passes.attention_mask import dims_of, leaves_a_key, mask_of, why_not_mask
+from compiler.passes.attention_mask import dims_of, is_causal, leaves_a_key, mask_of, why_not_mask
 from compiler.passes.merge_reshapes import reshape_target
 from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
 from compiler.passes.permutation import permutation_of, reordered_shape, typed
@@ -87,6 +87,8 @@ class RecognizeAttention(Rule):
 
 def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Value, scale: float) -> ir.Value:
     inputs = [q, k, v]
+    if is_causal(match):
+        return new.op("Attention", *inputs, version=23, scale=scale, is_causal=1)
     if (mask := mask_of(match, new)) is not None:
         inputs.append(mask)
     if "guarded" in match.named_nodes:

@@ -11,11 +11,11 @@ import onnx_ir as ir
 
 from compiler.graph import constant_of, rank
 from compiler.passes.merge_reshapes import reshape_target
-from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.pattern import Const, Match, Op, Var
 from compiler.passes.permutation import Permutation, inverse, permutation_of, reordered_shape, typed
 from compiler.passes.rule import Rewriter, Rule
 
-__all__ = ["SinkBelowGather", "SinkBelowMatMul", "SinkBelowReshape", "SinkBelowSplit"]
+__all__ = ["DropUnitAxis", "SinkBelowGather", "SinkBelowMatMul", "SinkBelowReshape", "SinkBelowSplit"]
 
 _TRANSPOSE = Op("Transpose", Var("x"), name="transpose")
 
@@ -101,6 +101,32 @@ class SinkBelowGather(Rule):
 def _takes_one(node: ir.Node) -> bool:
     places = constant_of(node.inputs[1]) if node.op_identifier() == ("", "Gather", "") else None
     return places is not None and places.ndim == 0
+
+
+class DropUnitAxis(Rule):
+    """`Squeeze(Transpose(Unsqueeze(x, a), p), b)` of the same axis → `Transpose(x)` of the others."""
+
+    pattern = Op(
+        "Squeeze", Op("Transpose", Op("Unsqueeze", Var("x"), Const("added")), name="transpose"), Const("dropped")
+    )
+
+    def check(self, match: Match) -> str | None:
+        """The axis that is dropped is the one that was added."""
+        perm, added, dropped = (
+            permutation_of(match.node("transpose")),
+            match.constant("added"),
+            match.constant("dropped"),
+        )
+        if perm is None or added.size != 1 or dropped.size != 1:
+            return "not one axis is added and dropped"
+        is_same = perm[int(dropped.item())] == int(added.item()) % len(perm)
+        return None if is_same else "another axis is dropped than was added"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The transpose without that axis."""
+        perm = permutation_of(match.node("transpose")) or ()
+        unit = int(match.constant("added").item()) % len(perm)
+        return new.op("Transpose", match["x"], perm=[axis - (axis > unit) for axis in perm if axis != unit])
 
 
 class SinkBelowReshape(Rule):

@@ -149,20 +149,20 @@ def encoder():
     return torch().nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
 
 
-def vision():
-    """A module with packed queries, keys and values, as models for images have them."""
+def packed(is_causal):
+    """A module with packed queries, keys and values, as models for images and for text have them."""
 
-    class Vision(torch().nn.Module):
+    class Packed(torch().nn.Module):
         def __init__(self):
             super().__init__()
             self.packed = torch().nn.Linear(16, 48)
 
         def forward(self, x):
             q, k, v = self.packed(x).reshape(*x.shape[:2], 3, 4, 4).permute(2, 0, 3, 1, 4).unbind(0)
-            mixed = torch().nn.functional.scaled_dot_product_attention(q, k, v)
+            mixed = torch().nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
             return mixed.transpose(1, 2).reshape(x.shape)
 
-    return Vision()
+    return Packed()
 
 
 def causal():
@@ -180,7 +180,8 @@ MODULES = {
         ["MatMul", "Split", "Transpose", "Transpose", "Transpose", "Attention", "MatMul", "Transpose"],
     ),
     "cross": (lambda: attention(True), [X, Y], ["MatMul", "MatMul", "Split", "Attention", "MatMul"]),
-    "vision": (vision, [X], ["MatMul", "Split", "Attention"]),
+    "vision": (lambda: packed(False), [X], ["MatMul", "Split", "Attention"]),
+    "text": (lambda: packed(True), [X], ["MatMul", "Split", "Attention"]),
     "encoder": (encoder, [X], [*ONE, "LayerNorm", "MatMul", "MatMul", "LayerNorm"]),
 }
 
@@ -192,7 +193,8 @@ MODULES = {
         *((name, "dynamo", None) for name in MODULES),
         *((name, "script", None) for name in ("batches first", "masked", "batches second", "cross", "vision")),
         ("batches first", "dynamo", [{0: "batch", 1: "length"}]),
-        ("vision", "dynamo", [{0: "batch", 1: "length"}]),
+        *((name, "dynamo", [{0: "batch", 1: "length"}]) for name in ("vision", "text", "batches second")),
+        ("text", "script", [{0: "batch", 1: "length"}]),
     ],
 )
 def test_exported_from_torch(check_export, name, exporter, dims):

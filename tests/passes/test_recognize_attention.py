@@ -196,6 +196,54 @@ def test_other_numbers_fill_no_scores(parse):
     assert not recognize_attention.run(model).fired
 
 
+TRIANGLE = """h = Shape(q)  l = Slice(h, two, three)  e = Shape(k)  c = Slice(e, two, three)
+    size = Concat<axis = 0>(l, c)  ones = Expand(one, size)  tri = Trilu<upper = 0>(ones)"""
+NUMBERS = "float one = {1}, float zero = {0}, float lowest = {-3.4028235e38}, float hidden = {-inf}"
+PLACES = "bool true = {1}, int64[1] two = {2}, int64[1] three = {3}, int64 first = {1}"
+
+
+def triangular(scores, triangle=TRIANGLE):
+    signature = "float[2,4,L,8] q, float[2,4,S,8] k, float[2,4,S,5] v"
+    body = f"""<{NUMBERS}, {PLACES}> {{
+        {triangle}
+        kt = Transpose<perm = [0, 1, 3, 2]>(k)
+        p = MatMul(q, kt)
+        {scores}
+        w = Softmax<axis = -1>(s)
+        y = MatMul(w, v)
+    }}"""
+    return f"agraph ({signature}) => (float[2,4,L,5] y) {body}"
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        "z = Equal(tri, zero)  m = Where(z, lowest, zero)  s = Add(p, m)",
+        "z = Equal(tri, zero)  s = Where(z, hidden, p)",
+        "m = Where(tri, zero, hidden)  s = Add(p, m)",
+    ],
+)
+def test_triangles_made_at_run_time_are_causal(check_pass, parse, scores):
+    triangle = TRIANGLE.replace("Expand(one", "Expand(true") if "Where(tri" in scores else TRIANGLE
+    model = parse(triangular(scores, triangle), opset=23)
+    infer_shapes.run(model)
+    check_pass(recognize_attention, model, same_results=CLOSE)
+    node = model.graph[-1]
+    assert (node.domain, node.attributes["is_causal"].as_int(), len(node.inputs)) == ("", 1, 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("upper = 0", "upper = 1"), ("(ones)", "(ones, first)"), ("Expand(one,", "Expand(zero,"), ("(l, c)", "(c, c)")],
+)
+def test_other_triangles_are_masks(parse, change):
+    text = triangular("z = Equal(tri, zero)  s = Where(z, hidden, p)", TRIANGLE.replace(*change))
+    model = parse(text, opset=23)
+    infer_shapes.run(model)
+    recognize_attention.run(model)
+    assert not any("is_causal" in node.attributes for node in model.graph)
+
+
 def test_heads_that_were_repeated(check_pass, parse):
     repeat = """
             {0}u = Unsqueeze({0}, axis)
