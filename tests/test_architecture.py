@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
 
 PYTHON_LAYERS = [
-    {"_runtime", "dtypes", "origin", "onnx_schema"},
+    {"_runtime", "dtypes", "files", "origin", "onnx_schema"},
     {"errors", "graph", "tensors"},
     {"loader", "plan", "text", "verifier"},
     {"lower"},
@@ -52,7 +52,9 @@ RUST = sorted(
     for path in (ROOT / "runtime").rglob("*.rs")
     if not {"target", "tests", "benches"} & {*path.relative_to(ROOT).parts}
 )
-OVER_BUDGET: dict[str, str] = {}
+OVER_BUDGET: dict[str, str] = {
+    "runtime/kernels/src/conv/mod.rs panel": "one loop over rows, taps and channels, which parts would hide",
+}
 """What is too long, and why; a line of something that is not fails."""
 
 GENERATED = {ROOT / "compiler/plan/ops.py"}
@@ -128,8 +130,23 @@ def test_the_kernels_know_nothing_of_tensors() -> None:
     assert "pyo3" not in (ROOT / "runtime/plan/Cargo.toml").read_text()
 
 
+TESTS = re.compile(
+    r"^#\[cfg\((?:all\()?test\b.*\n"  # the condition, other attributes, then an item of one line or up to its brace
+    r"(?:#\[.*\n)*(?:.*;\n|(?:.*\n)*?\}\n)",
+    re.MULTILINE,
+)
+
+
 def without_tests(source: str) -> str:
-    return re.split(r"^#\[cfg\((?:all\()?test", source, maxsplit=1, flags=re.MULTILINE)[0]
+    """A Rust file without the items that only tests have."""
+    return TESTS.sub("", source)
+
+
+def test_only_tests_are_left_out() -> None:
+    head, tail = "use a;\n", "fn run() {\n    b();\n}\n"
+    for item in ("mod tests;\n", "mod tests {\n    fn c() {\n    }\n}\n", '#[path = "t.rs"]\nmod tests;\n'):
+        for condition in ("test", 'all(test, target_arch = "x86_64")'):
+            assert without_tests(f"{head}#[cfg({condition})]\n{item}{tail}") == head + tail
 
 
 @pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=lambda path: str(path.relative_to(ROOT)))
