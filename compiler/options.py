@@ -23,6 +23,9 @@ class Options:
     max_memory: int | None = None
     """The most bytes that the values of a run may hold at once, beside the constants: a step that needs more is a
     `RunError`. For models that are not trusted."""
+    keep_metadata: Sequence[str] = ()
+    """The keys of the model's own metadata that the plan keeps, such as the names of classes. By default it keeps none:
+    exporters write dates, paths and names of people there."""
     strip_origins: bool = False
     """Whether to leave module paths and source lines out of the plan."""
     verify_passes: bool = False

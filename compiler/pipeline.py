@@ -7,7 +7,7 @@ import onnx_ir as ir
 from compiler import lower, origin
 from compiler.errors import CompileError, Diagnostic
 from compiler.graph import nodes_of
-from compiler.loader import Loaded, Source, load
+from compiler.loader import Source, load
 from compiler.options import Options
 from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
@@ -143,13 +143,14 @@ def compile(source: Source, options: Options | None = None) -> Plan:
     done = optimize(loaded.model, options)
     block, pool = lower.lower(loaded.model)
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
+    metadata = loaded.model.metadata_props
     data = write(
         block,
         pool,
         origins,
         passes=done,
         source_sha256=loaded.sha256,
-        metadata=_metadata(loaded),
+        metadata={key: metadata[key] for key in options.keep_metadata if key in metadata},
         max_memory=options.max_memory,
     )
     return Plan(data)
@@ -219,7 +220,3 @@ def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic
         raise CompileError([Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found])
     if found:
         raise _broken(model, [*refused, *found])
-
-
-def _metadata(loaded: Loaded) -> dict[str, str]:
-    return {key: value for key, value in loaded.model.metadata_props.items() if not key.startswith("pkg.")}

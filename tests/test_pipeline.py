@@ -81,3 +81,12 @@ def test_bytes_that_are_no_plan():
 
 def test_every_code_has_a_page():
     assert all(text.endswith(".") and len(code) == 6 for code, text in PAGES.items())
+
+
+def test_metadata_is_kept_by_name():
+    proto = model()
+    onnx.helper.set_model_props(proto, {"names": "cat, dog", "date": "2026-01-01T10:00 /home/alice/model.pt"})
+    assert compiler.compile(proto).document["metadata"] == {}
+    kept = compiler.compile(proto, Options(keep_metadata=["names", "absent"]))
+    assert kept.document["metadata"] == {"names": "cat, dog"}
+    assert b"alice" not in kept.data
