@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.output import console, json_option, megabytes, print_json, table, working, write_whole
+from compiler.cli.output import console, json_option, megabytes, print_json, table, working
+from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,14 +1,11 @@
-"""Tables, JSON, and files that are written whole or not at all."""
+"""Tables and JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,7 +31,6 @@ __all__ = [
     "shape_text",
     "table",
     "working",
-    "write_whole",
 ]
 
 WIDE = 160
@@ -92,25 +88,6 @@ def working(what: str) -> Iterator[None]:
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half written: beside it first, then moved into its place."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def shape_text(shape: Sequence[int | str | None] | None) -> str:

@@ -11,7 +11,8 @@ import click
 import numpy as np
 
 from compiler.cli import arguments
-from compiler.cli.output import console, json_option, print_json, shape_text, table, write_whole
+from compiler.cli.output import console, json_option, print_json, shape_text, table
+from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from compiler.session import StepTime

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.output import NEAR, RIGHT, WRONG, Cell, console, json_option, print_json, table, working, write_whole
+from compiler.cli.output import NEAR, RIGHT, WRONG, Cell, console, json_option, print_json, table, working
+from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from compiler import Plan

@@ -11,7 +11,7 @@ from compiler import dtypes
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
-__all__ = ["function_of"]
+__all__ = ["CHAINS", "function_of"]
 
 _PLAIN: dict[ops.BinaryFunction, int] = {
     "Add": 14,
@@ -57,21 +57,16 @@ _FUNCTIONS: dict[str, Callable[[Node], ops.BinaryFunction]] = {
     **{op_type: read for op_type, (read, _) in _WITH_ATTRIBUTES.items()},
 }
 
-_CHAINS: dict[str, tuple[ops.BinaryFunction, int]] = {
-    "Max": ("Max", 13),
-    "Mean": ("Add", 13),
-    "Min": ("Min", 13),
-    "Sum": ("Add", 13),
-}
-"""Operators of any number of inputs: the function that joins two, and the newest version."""
+CHAINS: dict[str, ops.BinaryFunction] = {"Max": "Max", "Min": "Min", "Sum": "Add"}
+"""Operators of any number of inputs, and the function that joins two."""
 
 
 def function_of(node: Node) -> ops.BinaryFunction | None:
     """The function of two elements that a node of two inputs computes; `None` for any other node."""
     if node.domain != "" or len(node.inputs) != 2:
         return None
-    if node.op_type in _CHAINS and node.op_type != "Mean":
-        return _CHAINS[node.op_type][0]
+    if node.op_type in CHAINS:
+        return CHAINS[node.op_type]
     read = _FUNCTIONS.get(node.op_type)
     return read(node) if read else None
 
@@ -81,8 +76,8 @@ def _binary(node: Node, build: PlanBuilder) -> Value:
 
 
 def _chain(node: Node, build: PlanBuilder) -> Value:
-    """The inputs joined two by two, from the first on."""
-    join = ops.Binary(function=_CHAINS[node.op_type][0])
+    """The inputs joined two by two, from the first on; a mean is a sum first."""
+    join = ops.Binary(function=CHAINS.get(node.op_type, "Add"))
     return reduce(lambda x, y: build(join, x, y), (node.input(i) for i in range(len(node.inputs))))
 
 
@@ -94,9 +89,9 @@ def _mean(node: Node, build: PlanBuilder) -> Value:
 
 for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) in _WITH_ATTRIBUTES.items())]:
     lowers(str(_name), newest=_newest)(_binary)
-for _name in ("Max", "Min", "Sum"):
-    lowers(_name, newest=_CHAINS[_name][1])(_chain)
-lowers("Mean", newest=_CHAINS["Mean"][1])(_mean)
+for _name in CHAINS:
+    lowers(_name, newest=13)(_chain)
+lowers("Mean", newest=13)(_mean)
 
 
 @lowers("SwiGLU", newest=28)

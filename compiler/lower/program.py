@@ -21,11 +21,10 @@ from compiler.lower import binary, unary
 from compiler.lower.node import Node
 from compiler.plan import Value, ops
 
-__all__ = ["is_elementwise", "program_of", "takes_epilogue", "with_epilogue"]
+__all__ = ["SLOTS", "is_elementwise", "program_of", "takes_epilogue", "with_epilogue"]
 
-_SLOTS = 16
-_CHAINS: dict[str, ops.BinaryFunction] = {"Max": "Max", "Min": "Min", "Sum": "Add"}
-"""Operators of any number of inputs, and the function that joins two."""
+SLOTS = 16
+"""How many values a program keeps beside the accumulator: the runtime's `Program::SLOTS`."""
 _MOST_INPUTS = 6
 """Nodes of more would make programs too long."""
 _WITH_EPILOGUE = frozenset(["Conv", "ConvTranspose", "Gemm", "MatMul"])
@@ -42,7 +41,7 @@ def is_elementwise(node: ir.Node) -> bool:
         return node.inputs[0] is not None and _bounds(node) is not None
     if None in node.inputs:
         return False
-    if node.op_type == "Where" or node.op_type in _CHAINS:
+    if node.op_type == "Where" or node.op_type in binary.CHAINS:
         return not node.attributes
     function = _function_of(node)
     return function is not None and function not in _NOT_FLOAT and _is_finite(function)
@@ -104,7 +103,7 @@ class _Writer:
         self.leaves, self.result = leaves, result
         self.output = graph.outputs[0]
         self.code: list[ops.AnyInstruction] = []
-        self.free = list(range(_SLOTS))[::-1]
+        self.free = list(range(SLOTS))[::-1]
         self.slots: dict[ir.Value, int] = {}
         self.readings: dict[ir.Value, int] = {self.output: 1}
         for node in graph:
@@ -140,8 +139,8 @@ class _Writer:
             self.compute(_operands(node)[0])
             self.clip(node)
             return
-        if node.op_type in _CHAINS:
-            self.chain(_CHAINS[node.op_type], _operands(node))
+        if node.op_type in binary.CHAINS:
+            self.chain(binary.CHAINS[node.op_type], _operands(node))
             return
         function = _function_of(node)
         if function is None:
@@ -224,7 +223,7 @@ class _Writer:
     def save(self, value: ir.Value) -> None:
         """Saves the accumulator, which holds the value."""
         if not self.free:
-            raise CompileError([Diagnostic("CC0502", f"an elementwise program needs more than {_SLOTS} slots")])
+            raise CompileError([Diagnostic("CC0502", f"an elementwise program needs more than {SLOTS} slots")])
         self.slots[value] = self.free.pop()
         self.code.append(ops.Instruction.Save(self.slots[value]))
 

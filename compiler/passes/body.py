@@ -10,7 +10,10 @@ import onnx_ir as ir
 from compiler import origin
 from compiler.graph import constant_of
 
-__all__ = ["body_of", "is_number"]
+__all__ = ["MOST_NODES", "body_of", "is_number"]
+
+MOST_NODES = 16
+"""So many nodes a body has at most: a program keeps no more values than that beside the accumulator."""
 
 
 def body_of(

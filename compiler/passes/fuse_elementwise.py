@@ -12,14 +12,14 @@ import onnx_ir as ir
 
 from compiler import origin
 from compiler.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
-from compiler.passes.body import body_of, is_number
+from compiler.passes.body import MOST_NODES, body_of, is_number
 from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.rule import Rewriter, hand_over, insert
 
 __all__ = ["fuse_elementwise"]
 
-_MOST_NODES, _MOST_INPUTS = 16, 16
-"""A program keeps at most so many values beside the accumulator."""
+_MOST_INPUTS = 16
+"""More would cost more than the nodes that they save."""
 
 _ANY_RANK = 64
 
@@ -60,7 +60,7 @@ class _Region:
 
     def grow(self) -> list[ir.Node]:
         """The most nodes, in order; none where that is not worth a program."""
-        while len(self.nodes) < _MOST_NODES and (node := self.next()):
+        while len(self.nodes) < MOST_NODES and (node := self.next()):
             self.nodes.add(node)
         self.drop_open_ends()
         is_small = len(self.nodes) < 2 or len(self.inputs()) > _MOST_INPUTS

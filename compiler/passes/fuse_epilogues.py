@@ -14,14 +14,11 @@ import onnx_ir as ir
 
 from compiler import origin
 from compiler.graph import PLAN_DOMAIN, graphs_of
-from compiler.passes.body import body_of
+from compiler.passes.body import MOST_NODES, body_of
 from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.rule import Rewriter, hand_over, insert
 
 __all__ = ["fuse_epilogues"]
-
-_MOST_NODES = 16
-"""A program keeps at most so many values beside the accumulator."""
 
 Question = Callable[[ir.Node], bool]
 
@@ -71,7 +68,7 @@ class _Region:
     def grow(self) -> list[ir.Node]:
         """The most nodes, in order, of which only the last one's result is read outside."""
         closed = 0
-        while len(self.nodes) < _MOST_NODES:
+        while len(self.nodes) < MOST_NODES:
             node = self.next()
             if node is None:
                 break

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import onnx_ir as ir
 
 from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import nodes_of
+from compiler.graph import graph_attributes, nodes_of
 from compiler.passes.report import Fired, Pass, Report
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 __all__ = ["sort_nodes"]
+
+_MOST_NAMES = 5
 
 
 def _sort_nodes(model: ir.Model, report: Report) -> None:
@@ -18,21 +25,37 @@ def _sort_nodes(model: ir.Model, report: Report) -> None:
     try:
         model.graph.sort()
     except ValueError:
-        raise CompileError([Diagnostic("CC0105", f"the graph has a cycle through {_cycle(model)}")]) from None
+        raise CompileError([Diagnostic("CC0105", f"the graph has a cycle: {_cycle(model)}")]) from None
     moved = [node for node, old in zip(nodes_of(model), before, strict=True) if node is not old]
     report.fired.extend(Fired("move", origin.of(node)) for node in moved)
 
 
 def _cycle(model: ir.Model) -> str:
-    """The nodes that wait for each other: what is left when all others are taken away."""
-    left = dict.fromkeys(model.graph)
-    while ready := [node for node in left if not any(other in left for other in node.predecessors())]:
-        for node in ready:
-            del left[node]
-    names = [" + ".join(origin.of(node).nodes) for node in left]
-    return (
-        ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") if names else "nested graphs"
-    )
+    """The nodes of a cycle, each after one that it waits for."""
+    import networkx as nx  # slow to import, and few models have cycles
+
+    for graph in (model.graph, *model.graph.subgraphs()):
+        try:
+            edges = nx.find_cycle(_dependences(graph))
+        except nx.NetworkXNoCycle:
+            continue
+        names = [" + ".join(origin.of(node).nodes) for node, _ in edges]
+        left_out = [f"({len(names) - _MOST_NAMES} more)"] if len(names) > _MOST_NAMES else []
+        return " → ".join([*names[:_MOST_NAMES], *left_out, names[0]])
+    raise ValueError("the graph has no cycle")
+
+
+def _dependences(graph: ir.Graph) -> nx.DiGraph:
+    """From node to node that reads its results; what a nested graph reads, the node that has it does."""
+    inside = set(graph)
+    import networkx as nx
+
+    edges = nx.DiGraph()
+    edges.add_nodes_from(graph)  # the cycle is told from the first node in the file
+    for node in graph:
+        readers = [node, *(inner for nested in graph_attributes(node) for inner in nested.all_nodes())]
+        edges.add_edges_from((above, node) for reader in readers for above in reader.predecessors() if above in inside)
+    return edges
 
 
 sort_nodes = Pass("sort_nodes", _sort_nodes, ensures=frozenset({"sorted"}), needed=True)

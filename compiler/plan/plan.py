@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compiler import _runtime
 from compiler.errors import PlanError
+from compiler.files import write_whole
 from compiler.plan import decode
 from compiler.plan.types import tensor_type
 
@@ -64,16 +64,7 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file; at no time is there half a file under this name."""
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
-            try:
-                file.write(self.data)
-                file.close()
-                Path(file.name).chmod(0o666 & ~_umask())
-                Path(file.name).replace(target)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        write_whole(path, self.data)
 
     @functools.cached_property
     def document(self) -> dict[str, Any]:
@@ -102,9 +93,3 @@ class Plan:
         main = self.document["main"]
         values = [main["values"][index] for index in main[which]]
         return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

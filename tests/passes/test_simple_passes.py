@@ -32,7 +32,23 @@ def test_a_cycle_is_named():
     with pytest.raises(CompileError) as error:
         sort_nodes.run(model)
     assert [item.code for item in error.value.diagnostics] == ["CC0105"]
-    assert "Add(a), Exp(b)" in str(error.value)
+    assert "Add(a) → Exp(b) → Add(a)" in str(error.value)
+
+
+def test_a_cycle_through_a_branch_is_named(parse):
+    model = parse("""agraph (float[N] x, bool c) => (y) {
+        a = Exp(b)
+        b = If (c) <then_branch = t () => (s) { s = Neg(a) }, else_branch = e () => (o) { o = Neg(x) }>
+        y = Neg(x)
+    }""")
+    with pytest.raises(CompileError, match=r"has a cycle: Exp\(a\) → If\(b\) → Exp\(a\)"):
+        sort_nodes.run(model)
+
+
+def test_a_long_cycle_is_cut():
+    ring = [("Exp", [f"v{(index + 1) % 9}"], f"v{index}") for index in range(9)]
+    with pytest.raises(CompileError, match=r"(Exp\(v\d\) → ){5}\(4 more\) → Exp"):
+        sort_nodes.run(unsorted_model(*ring, ("Neg", ["v0"], "y")))
 
 
 def test_dead_nodes_and_initializers(check_pass):
