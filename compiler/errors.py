@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.origin import Origin
+from compiler.symbols import shown
 
 __all__ = ["PAGES", "CompileError", "Diagnostic", "InputError", "PlanError", "RunError", "program"]
 
@@ -69,6 +70,9 @@ class Diagnostic:
     origin: Origin | None = None
     help: str = ""
     severity: Literal["error", "warning"] = "error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shown(self.message))  # dimensions by the names that the model gives them
 
     def __str__(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from onnx import numpy_helper
 
 from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
+from compiler.symbols import symbol_of
 from compiler.tensors import check_tensors
 
 __all__ = ["Loaded", "Source", "load"]
@@ -189,10 +189,12 @@ def _fix_initializers(model: ir.Model) -> None:
 
 
 def _fix_symbols(model: ir.Model) -> None:
-    """Names of dimensions become symbols that expressions can be made of; one name stays one symbol."""
+    """Names of dimensions become symbols that expressions can be made of."""
     for value in model.graph.inputs:
         if value.shape is not None:
-            value.shape = ir.Shape([_dim(dim) if isinstance(dim, int) else _symbol(dim.value) for dim in value.shape])
+            value.shape = ir.Shape(
+                [_dim(dim) if isinstance(dim, int) else symbol_of(dim.value or "") for dim in value.shape]
+            )
     for value in (*model.graph.outputs, *(each for node in model.graph.all_nodes() for each in node.outputs)):
         if value.shape is not None and any(isinstance(dim, int) and dim < 0 for dim in value.shape):
             value.shape = ir.Shape([_dim(dim) if isinstance(dim, int) else dim for dim in value.shape])
@@ -201,9 +203,3 @@ def _fix_symbols(model: ir.Model) -> None:
 def _dim(size: int) -> int | None:
     """A size; a negative one is how some exporters write that it is not known."""
     return None if size < 0 else size
-
-
-def _symbol(name: str | None) -> str | None:
-    """`name` as an identifier: `batch-size` is `batch_size`, and a name without letters or digits says nothing."""
-    symbol = re.sub(r"\W", "_", name or "", flags=re.ASCII).strip("_")
-    return f"_{symbol}" if symbol[:1].isdigit() else symbol or None

@@ -14,6 +14,7 @@ import numpy as np
 from compiler import _runtime, dtypes
 from compiler.errors import InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
+from compiler.symbols import shown
 
 __all__ = ["DeviceError", "Session", "StepTime", "load"]
 
@@ -94,7 +95,7 @@ def _own_errors() -> Iterator[None]:
     try:
         yield
     except _runtime.InputError as error:
-        raise InputError(*error.args) from None
+        raise InputError(*map(shown, error.args)) from None
     except _runtime.RunError as error:
         raise RunError(*error.args) from None
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
 
 PYTHON_LAYERS = [
-    {"_runtime", "dtypes", "files", "origin", "onnx_schema"},
+    {"_runtime", "dtypes", "files", "origin", "onnx_schema", "symbols"},
     {"errors", "graph", "tensors"},
     {"loader", "plan", "text", "verifier"},
     {"lower"},

@@ -9,8 +9,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import compiler
-from compiler import CompileError
+from compiler import CompileError, Options
 from compiler.loader import load
+from compiler.symbols import shown, symbol_of
 
 
 def model_of(nodes, inputs=(("x", [2, 3]),), outputs=(("y", None),), initializers=(), opset=20, ir_version=10, **more):
@@ -177,7 +178,41 @@ def test_complex_numbers_are_refused():
 
 def test_symbols_with_odd_names():
     plan = compiler.compile(model_of([IDENTITY], inputs=(("x", ["batch-size", "?"]),)))
-    assert plan.inputs[0].shape[0] == "batch_size"
+    session = compiler.load(plan)
+    assert [info.shape[0] for info in (*plan.inputs, *plan.outputs, *session.inputs)] == ["batch-size"] * 3
+    assert "[batch-size, " in compiler.plan.show(plan)
+    pinned = compiler.compile(model_of([IDENTITY], inputs=(("x", ["batch-size", 3]),)), Options(dims={"batch-size": 2}))
+    assert pinned.inputs[0].shape == (2, 3)
+    with pytest.raises(CompileError, match="no input has a dimension 'batch_size'"):
+        compiler.compile(model_of([IDENTITY], inputs=(("x", ["batch-size"]),)), Options(dims={"batch_size": 2}))
+
+
+def test_different_names_are_different_symbols():
+    names = ["past+seq", "past-seq", "past_seq", "é1", "è1", "1", "_1"]
+    inputs = [(f"x{index}", [name]) for index, name in enumerate(names)]
+    nodes = [helper.make_node("Neg", [f"x{index}"], [f"y{index}"]) for index in range(len(names))]
+    model = model_of(nodes, inputs=inputs, outputs=[(f"y{index}", None) for index in range(len(names))])
+    session = compiler.load(compiler.compile(model))
+    assert [info.shape[0] for info in session.inputs] == names
+    outputs = session.run({f"x{index}": np.ones(index + 1, np.float32) for index in range(len(names))})
+    assert [len(y) for y in outputs.values()] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_one_name_is_one_symbol():
+    model = model_of([helper.make_node("Add", ["x", "z"], ["y"])], inputs=(("x", ["a-b"]), ("z", ["a-b"])))
+    session = compiler.load(compiler.compile(model))
+    with pytest.raises(compiler.InputError, match="a-b = 2"):
+        session.run({"x": np.ones(2, np.float32), "z": np.ones(3, np.float32)})
+
+
+def test_names_of_dimensions_come_back():
+    random = np.random.default_rng(0)
+    names = {"".join(random.choice(list("__uu02dé-"), random.integers(1, 14))) for _ in range(20_000)}
+    symbols = {name: symbol for name in names if (symbol := symbol_of(name)) is not None}
+    assert len(symbols) > 10_000
+    assert all(shown(symbol) == name and symbol.isidentifier() for name, symbol in symbols.items())
+    assert symbol_of("?") is None
+    assert shown("_ud800_ _uffffff_") == "_ud800_ _uffffff_"
 
 
 def test_a_negative_size_is_an_unknown_one():

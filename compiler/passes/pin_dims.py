@@ -9,6 +9,7 @@ import onnx_ir as ir
 from compiler.errors import Diagnostic
 from compiler.origin import Origin
 from compiler.passes.report import Fired, Pass, Report
+from compiler.symbols import shown
 
 __all__ = ["pin_dims"]
 
@@ -24,7 +25,7 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
             if shape is None:
                 continue
             names = [
-                dim.value or f"{value.name}.{axis}" if isinstance(dim, ir.SymbolicDim) else ""
+                shown(dim.value or f"{value.name}.{axis}") if isinstance(dim, ir.SymbolicDim) else ""
                 for axis, dim in enumerate(shape)
             ]
             for name in set(names) & set(dims):

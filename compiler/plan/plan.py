@@ -14,6 +14,7 @@ from compiler.errors import PlanError
 from compiler.files import write_whole
 from compiler.plan import decode
 from compiler.plan.types import tensor_type
+from compiler.symbols import shown
 
 __all__ = ["Plan", "TensorInfo"]
 
@@ -36,7 +37,7 @@ class TensorInfo:
         while "Tensor" not in inner:
             inner = next(iter(inner.values()))
         tensor = tensor_type(decode.type_from(inner))
-        shape = None if tensor is None or tensor.shape is None else tuple(tensor.shape)
+        shape = None if tensor is None or tensor.shape is None else tuple(map(_dim, tensor.shape))
         return cls(name, "" if tensor is None else tensor.dtype, shape, kind)
 
 
@@ -93,3 +94,7 @@ class Plan:
         main = self.document["main"]
         values = [main["values"][index] for index in main[which]]
         return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
+
+
+def _dim(dim: int | str | None) -> int | str | None:
+    return shown(dim) if isinstance(dim, str) else dim

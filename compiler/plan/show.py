@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from compiler import symbols
 from compiler.plan.decode import type_from
 from compiler.plan.plan import Plan
 from compiler.plan.types import described
@@ -17,7 +18,7 @@ Json = dict[str, Any]
 
 def show(plan: Plan) -> str:
     """The plan's graph: its inputs, constants, steps with their attributes and result types, and outputs."""
-    return "\n".join(_block(plan.document["main"])) + "\n"
+    return symbols.shown("\n".join(_block(plan.document["main"])) + "\n")
 
 
 def _block(block: Json) -> Iterator[str]:

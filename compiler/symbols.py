@@ -1,0 +1,26 @@
+"""Names of dimensions as identifiers, which expressions can be made of, and back.
+
+ONNX allows any text. What is no ASCII letter, digit or `_` becomes its code point: `batch-size` is `batch_u002d_size`,
+so that different names stay different and each can be told from its identifier.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["shown", "symbol_of"]
+
+_ESCAPED = re.compile(r"_u((?!d[89a-f])[0-9a-f]{4}|[1-9a-f][0-9a-f]{4}|10[0-9a-f]{4})_")
+_ODD = re.compile(r"^\d|\W|_(?=u[0-9a-f]{4,6}(?:_|\W))", re.ASCII)
+
+
+def symbol_of(name: str) -> str | None:
+    """The identifier of a dimension's name; `None` for a name without letters and digits, such as `?`."""
+    if not any(character.isalnum() for character in name):
+        return None
+    return _ODD.sub(lambda odd: f"_u{ord(odd[0]):04x}_", name)
+
+
+def shown(text: str) -> str:
+    """A text with the names that the identifiers in it stand for."""
+    return _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), text)
