@@ -13,11 +13,11 @@ _GUARDS: dict[str, ops.AttentionGuard] = {"nothing": "Nothing", "undefined": "Un
 @lowers("Attention", newest=25)
 @lowers("Attention", newest=1, domain=PLAN_DOMAIN)
 def attention(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`Attention`. All is computed in float32 or wider, whatever `softmax_precision` asks for.
+    """`Attention`. All is computed in float32 or wider; `softmax_precision` may ask for what is as wide as the inputs.
 
     That of `candle.plan` has an attribute more: `guard`, see `ops.AttentionGuard`.
     """
-    node.dtype_attr("softmax_precision", None)
+    node.precision("softmax_precision", node.input(0))
     mode = node.int("qk_matmul_output_mode", 0)
     if not 0 <= mode < len(_SCORES):
         node.refuse("CC0202", f"Attention has no qk_matmul_output_mode {mode}")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, TypeVar, overload
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -176,6 +177,19 @@ class Node:
         """An attribute that names an element type, as a logical dtype."""
         return self._attribute(name, _Kind.INT, default, self._dtype)
 
+    def precision(self, name: str, value: Value, default: str | None = None) -> str | None:
+        """An attribute that names the type to compute in.
+
+        The runtime computes in the type of `value`, and in float32 at least. What another type gives differs by no more
+        than the rounding of the result, unless it is narrower than `value` is: that is refused, but for the default.
+        """
+        asked = self.dtype_attr(name, default)
+        if asked is None or asked == default:
+            return asked
+        if _digits(asked) < _digits(value.dtype):
+            self.refuse("CC0202", f"{self.op_type} of {value.dtype} is not computed in {asked}, as {name} asks for")
+        return asked
+
     def type_attr(self, name: str) -> ir.TypeAndShape | None:
         """An attribute that is a type, if it is there."""
         kind: ir.TypeAndShape | None = self._attribute(name, _Kind.TYPE_PROTO, None)
@@ -216,3 +230,11 @@ class Node:
         default = onnx_schema.default_of(self.domain, self.op_type, self.version, name)
         default = default.decode() if isinstance(default, bytes) else default
         return default is not None and value == default
+
+
+def _digits(dtype: str) -> int:
+    """The binary digits of a floating-point type; none of another type."""
+    kind = dtypes.numpy_dtype(dtype)
+    if kind.kind != "f" and "float" not in dtype:
+        return 0
+    return int(ml_dtypes.finfo(kind).nmant)  # type: ignore[no-untyped-call]

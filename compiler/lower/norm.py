@@ -61,7 +61,7 @@ def instance_normalization(node: Node, build: PlanBuilder) -> Value:
 def group_normalization(node: Node, build: PlanBuilder) -> Value:
     """`GroupNormalization`: a scale for each group in version 18, for each channel from 21 on."""
     if node.version >= 21:
-        node.dtype_attr("stash_type", "float32")
+        node.precision("stash_type", node.input(0), "float32")
     groups = node.int("num_groups")
     if groups < 1:
         node.refuse("CC0202", f"num_groups {groups} is not positive")

@@ -65,8 +65,9 @@ def rnn(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _step(node: Node, build: PlanBuilder, op: ops.Lstm | ops.Gru | ops.Rnn) -> tuple[Value, ...]:
-    """Version 1 says by `output_sequence` whether it gives Y, which the node's outputs say too."""
-    node.int("output_sequence", 0)
+    """Version 1 says by `output_sequence` 0 that Y may be left out: whether it is, the node's outputs say."""
+    if node.int("output_sequence", 0) not in (0, 1):
+        node.refuse("CC0202", f"{node.op_type}'s attribute output_sequence is 0 or 1")
     return build(op, *node.inputs, outputs=node.outputs)
 
 

@@ -10,9 +10,13 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("TopK", newest=24)
 def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`TopK`: k from the attribute before 10, from the input on. The sorted order is also one of the unsorted ones."""
+    """`TopK`: k from the attribute before 10, from the input on.
+
+    With `sorted` 0 the standard leaves the order open, and onnxruntime has another than the sorted one that this gives.
+    """
     k = node.input(1) if node.version >= 10 else build.constant(np.array([node.int("k")], np.int64))
-    node.int("sorted", 1)
+    if node.int("sorted", 1) not in (0, 1):
+        node.refuse("CC0202", "TopK's attribute sorted is 0 or 1")
     op = ops.TopK(axis=node.int("axis", -1), largest=bool(node.int("largest", 1)))
     return build(op, node.input(0), k, outputs=2)
 

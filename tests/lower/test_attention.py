@@ -153,8 +153,14 @@ def test_windows(check_node, window, causal):
     check_node("Attention", [Q, K, V], opset=25, attributes=attributes, expected=expected, **CLOSE)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float16", 1e-3)])
-@pytest.mark.parametrize("precision", [None, 1, 10, 11])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "precision"),
+    [
+        ("float64", 1e-12, None),
+        ("float64", 1e-12, 11),
+        *[("float16", 1e-3, precision) for precision in (None, 1, 10, 11)],
+    ],
+)
 def test_types(check_node, dtype, tolerance, precision):
     inputs = [x.astype(dtype) for x in (Q, K, V, ADDED)]
     y, _ = attend(*inputs[:3], mask=inputs[3].astype(np.float64))
@@ -179,6 +185,9 @@ def test_masks_of_numbers(check_node):
 
 
 REFUSED = {
+    "Attention of float32 is not computed in float16": ([Q, K, V], {"softmax_precision": 10}),
+    "Attention of float32 is not computed in bfloat16": ([Q, K, V], {"softmax_precision": 16}),
+    "Attention of float32 is not computed in int64": ([Q, K, V], {"softmax_precision": 7}),
     "no qk_matmul_output_mode 4": ([Q, K, V], {"qk_matmul_output_mode": 4}),
     "needs q_num_heads and kv_num_heads": ([Q[0], K[0], V[0]], {}),
     "left_window_size -2": ([Q, K, V], {"left_window_size": -2}),
