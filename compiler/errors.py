@@ -41,14 +41,13 @@ PAGES = {
     "CC0207": "The node's result has another dtype than ONNX says. This is a fault of the compiler: please report it.",
     "CC0208": "The operator was experimental and was removed from ONNX. "
     "Export the model again with a current exporter.",
-    "CC0209": "An input of the node has to be a constant of the model: its value decides which steps are needed.",
     "CC0210": "The node is given shapes that its operator cannot take, so it would fail whenever it runs.",
     "CC0301": "The model has a three-dimensional operator (convolution, pooling, normalisation, resize … with three "
     "spatial dimensions). candle-plan executes 1-D and 2-D operators only, by design.",
     "CC0401": "Shapes contradict each other: the operator cannot be applied to inputs of these shapes.",
     "CC0402": "The shape that the file declares for a value differs from the one that follows from the operators. "
     "The one that follows is used.",
-    "CC0403": "A dimension that was pinned (`--dim`) is not a symbol of the model's inputs, or not a positive number.",
+    "CC0403": "A dimension that was pinned (`--dim`) is not a symbol of the model's inputs, or its size is negative.",
     "CC0501": "A pass left the graph broken. This is a fault of the compiler: please report it.",
     "CC0502": "The plan that was written is not valid. This is a fault of the compiler: please report it.",
     "CC0503": "There is no pass of that name. `candlec compile --help` lists them.",

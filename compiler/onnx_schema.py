@@ -20,6 +20,7 @@ __all__ = [
     "is_commutative",
     "is_deterministic",
     "newest_version",
+    "required_inputs",
     "schema",
     "since_version",
 ]
@@ -64,6 +65,21 @@ def newest_version(domain: str, op_type: str) -> int | None:
         return onnx.defs.get_schema(op_type, domain).since_version
     except onnx.defs.SchemaError:
         return None
+
+
+def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
+    """Index and name of the inputs that a node has to have.
+
+    One that a later version made optional counts as such: exporters left it out before (`roi` of Resize-11).
+    """
+    latest = onnx.defs.get_schema(found.name, found.domain).inputs
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    pairs = zip(found.inputs, (*latest, *[None] * len(found.inputs)), strict=False)
+    return [
+        (index, each.name)
+        for index, (each, now) in enumerate(pairs)
+        if each.option == single and (now is None or now.option == single)
+    ]
 
 
 def is_deterministic(domain: str, op_type: str, opset: int) -> bool:

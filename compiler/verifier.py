@@ -6,7 +6,8 @@
 3. A node has as many inputs and outputs as its operator takes, and the required ones are there.
 4. A node has the attributes that its operator requires, with the types it says.
 5. The model's inputs and outputs have names, all different.
-6. Every graph and value belongs where it says: a node's graph holds it.
+6. Who holds something is known to it: a graph to its nodes, inputs, outputs and initializers; a node to the values
+   that it makes and reads.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ def _arity(model: ir.Model) -> Iterator[Diagnostic]:
             continue
         present = [index for index, value in enumerate(node.inputs) if value is not None]
         count = present[-1] + 1 if present else 0
+        for index, name in onnx_schema.required_inputs(schema):
+            if index < count and node.inputs[index] is None:
+                yield Diagnostic("CC0205", f"{node.op_type} needs the input {name}", origin.of(node))
         if not schema.min_input <= count <= schema.max_input:
             message = f"{node.op_type} takes {_range(schema.min_input, schema.max_input)} inputs, found {count}"
             yield Diagnostic("CC0205", message, origin.of(node))
@@ -108,6 +112,15 @@ def _names(model: ir.Model) -> Iterator[Diagnostic]:
 def _ownership(model: ir.Model) -> Iterator[Diagnostic]:
     """Invariant 6."""
     for graph in (model.graph, *model.graph.subgraphs()):
+        values = [(value, value.is_graph_input()) for value in graph.inputs]
+        values += [(value, value.is_initializer()) for value in graph.initializers.values()]
+        values += [(value, value.is_graph_output()) for value in graph.outputs]
+        for value in (value for value, knows in values if not knows):
+            yield Diagnostic("CC0501", f"the value {value.name!r} does not know that a graph has it")
         for node in graph:
             if node.graph is not graph:
                 yield Diagnostic("CC0501", f"{node.op_type} does not know its graph", origin.of(node))
+            made = (value.producer() is node and value.index() == at for at, value in enumerate(node.outputs))
+            read = ((node, at) in value.uses() for at, value in enumerate(node.inputs) if value is not None)
+            if not all(made) or not all(read):
+                yield Diagnostic("CC0501", f"a value of {node.op_type} does not know the node", origin.of(node))

@@ -1,5 +1,8 @@
 """The order of the passes, options, and the plan that comes out."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -79,8 +82,11 @@ def test_bytes_that_are_no_plan():
             ask(compiler.Plan(b"abc"))
 
 
-def test_every_code_has_a_page():
-    assert all(text.endswith(".") and len(code) == 6 for code, text in PAGES.items())
+def test_every_code_has_a_page_and_every_page_a_code():
+    sources = [path for path in Path(compiler.__file__).parent.rglob("*.py") if path.name != "errors.py"]
+    used = {code for path in sources for code in re.findall(r'"(CC\d{4})"', path.read_text())}
+    assert used == set(PAGES)
+    assert all(text.endswith(".") for text in PAGES.values())
 
 
 def test_metadata_is_kept_by_name():
