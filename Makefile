@@ -85,9 +85,10 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: $(VENV)/.dev ## write the files that are generated from the Rust source
-	$(SAY) "Generating plan.schema.json and compiler/plan/ops.py"
+generate: $(VENV)/.dev ## write the files that are generated: from the Rust source, and from the tables of layers
+	$(SAY) "Generating plan.schema.json, compiler/plan/ops.py and docs/layers.md"
 	$(BIN)/python tools/generate.py
+	$(BIN)/python -m tests.layers.page
 
 bless: $(VENV)/.dev ## accept the present output as the expected one of the golden tests
 	$(SAY) "Blessing goldens: review the difference before you commit it"

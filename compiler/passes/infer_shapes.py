@@ -8,6 +8,7 @@ Nodes that passes made for the plan keep the shapes that those gave them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
@@ -94,6 +95,8 @@ class _Inference:
         if node.op_type in ("Loop", "Scan") and node.domain == "":
             self.loop(node)
         else:
+            if node.op_type == "SequenceMap" and node.domain == "":
+                _bind_items(node)
             for nested in graph_attributes(node):
                 self.graph(nested)
         self.outputs(node)
@@ -197,6 +200,15 @@ def _bind_slices(node: ir.Node) -> None:
             dims = list(outer.shape.dims)
             del dims[axis]
             inner.shape = ir.Shape(dims)
+
+
+def _bind_items(node: ir.Node) -> None:
+    """The body of a SequenceMap gets the items of the sequences, whose shapes may differ, and the tensors as they are."""
+    for outer, inner in zip(node.inputs, next(graph_attributes(node)).inputs, strict=False):
+        if outer is not None and outer.type is not None:
+            is_sequence = isinstance(outer.type, ir.SequenceType)
+            inner.type = cast("ir.TypeProtocol", outer.type.elem_type) if is_sequence else outer.type
+            inner.shape = None if is_sequence else outer.shape
 
 
 infer_shapes = Pass(

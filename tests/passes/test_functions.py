@@ -1,9 +1,11 @@
 """inline_functions and expand_functions."""
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
 
+import compiler
 from compiler import CompileError
 from compiler.loader import load
 from compiler.passes.expand_functions import expand_functions
@@ -83,3 +85,17 @@ def test_an_expanded_node_keeps_its_origin(parse):
     infer_shapes.run(model)
     expand_functions(lambda node: node.op_type != "HardSwish").run(model)
     assert {origin.of(node).nodes for node in model.graph} == {("HardSwish(y)",)}
+
+
+def test_a_map_over_a_sequence_whose_body_declares_no_types():
+    text = """
+        <ir_version: 10, opset_import: ["" : 20]>
+        agraph (float[2, 3] x) => (float[2, 3] y) <int64 zero = {0}> {
+            s = SequenceConstruct(x, x)
+            t = SequenceMap<body = inner (item) => (result) { result = Neg(item) }>(s)
+            y = SequenceAt(t, zero)
+        }
+    """
+    plan = compiler.compile(onnx.parser.parse_model(text))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(compiler.load(plan).run({"x": x})["y"], -x)

@@ -185,3 +185,20 @@ def test_an_unknown_operator_does_not_stop_it(check_pass, parse):
     )
     check_pass(infer_shapes, model, same_results=None)
     assert shapes(model)["b"] == "FLOAT [2]"
+
+
+def test_bodies_get_the_items_of_sequences(check_pass, parse):
+    model = parse(
+        """
+        agraph (float[2, 3] x, double[4] d) => (seq(float) y) {
+            s = SequenceConstruct(x, x)
+            y = SequenceMap<body = inner (item, other) => (result) {
+                given = Identity(other)
+                result = Neg(item)
+            }>(s, d)
+        }
+        """
+    )
+    check_pass(infer_shapes, model, same_results=None)
+    assert shapes(model)["result"] == "FLOAT None"
+    assert shapes(model)["given"] == "DOUBLE [4]"

@@ -1,0 +1,1 @@
+"""PyTorch layers, each exported, compiled, run and compared with PyTorch itself."""

@@ -1,0 +1,71 @@
+"""Every layer of the tables, exported by both exporters, compiled, run and compared; and the page made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from torch import nn
+
+import compiler
+from tests.layers import page, run
+from tests.layers.layer import EXPORTERS, Exporter, Layer
+from tests.layers.tables import FAMILIES
+
+LAYERS = [layer for layers in FAMILIES.values() for layer in layers]
+
+
+class Model(nn.Module):
+    """A model that has the layer as its encoder."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.encoder(*inputs)
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_layer(layer: Layer, exporter: Exporter) -> None:
+    module = run.module_of(layer)
+    if exporter in layer.unexportable:
+        with pytest.raises(run.Unexportable):
+            run.exported(layer, module, exporter)
+            pytest.fail(f"{exporter} exports it: take its line out of `unexportable`")
+    elif exporter in layer.refused:
+        check_refused(layer, exporter)
+    elif exporter in layer.misexported:
+        check_misexported(layer, module, exporter)
+    else:
+        for label, model in run.exported(layer, module, exporter).items():
+            run.check(layer, model, module, label)
+
+
+def check_refused(layer: Layer, exporter: Exporter) -> None:
+    """The diagnostics have the code, and say which of a model's modules they are about."""
+    for label, model in run.exported(layer, Model(run.module_of(layer)).eval(), exporter).items():
+        with pytest.raises(compiler.CompileError) as caught:
+            compiler.compile(model)
+        assert {diagnostic.code for diagnostic in caught.value.diagnostics} == {layer.refused[exporter]}, label
+        assert "encoder" in str(caught.value), label
+
+
+def check_misexported(layer: Layer, module: nn.Module, exporter: Exporter) -> None:
+    """The plan does what onnxruntime does; PyTorch does something else."""
+    for label, model in run.exported(layer, module, exporter).items():
+        reference = run.OnnxRuntime(model)
+        run.check(layer, model, reference, label)
+        with pytest.raises(AssertionError):
+            run.assert_all_close(run.outputs(reference, layer.inputs), run.outputs(module, layer.inputs), layer, label)
+            pytest.fail(f"{exporter} exports what PyTorch computes: take its line out of `misexported`")
+
+
+def test_names_are_unique() -> None:
+    names = [layer.name for layer in LAYERS]
+    assert len(names) == len(set(names))
+
+
+def test_page_is_fresh() -> None:
+    assert page.FILE.read_text(encoding="utf-8") == page.text(), "run `make generate`"
