@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
-from compiler.graph import nodes_of, opset_of
+from compiler.graph import graph_attributes, nodes_of, opset_of
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline
 from compiler.passes.report import Fired, Pass, Report
@@ -43,17 +43,42 @@ def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
     body = onnx_schema.function_body(proto, opset, _input_types(node))
     if body is None:
         return False
-    for attribute in onnx_schema.defaults(node.domain, node.op_type, opset):
+    captures = _captures(node)
+    body.input.extend(value.name for value in captures)
+    body.overload = f"{depth}.{len(model.functions)}"
+    _complete_outputs(body, len(node.outputs))
+    try:
+        function = ir.serde.deserialize_function(body)
+    except ir.serde.SerdeError:
+        return False  # the types of a graph are not known, and the body says nothing of them either
+    model.functions[function.identifier()] = function
+    _call(node, function, captures, onnx_schema.defaults(node.domain, node.op_type, opset))
+    return True
+
+
+def _call(node: ir.Node, function: ir.Function, captures: list[ir.Value], defaults: list[Any]) -> None:
+    """Makes the node a call of the function."""
+    node.overload = function.overload
+    for attribute in defaults:
         if attribute.name not in node.attributes:
             node.attributes.add(ir.serde.deserialize_attribute(attribute))
     for name, given in list(node.attributes.items()):
         if given.type == ir.AttributeType.GRAPH:
             del node.attributes[name]  # the body was made with it
-    node.overload = body.overload = f"{depth}.{len(model.functions)}"
-    _complete_outputs(body, len(node.outputs))
-    function = ir.serde.deserialize_function(body)
-    model.functions[function.identifier()] = function
-    return True
+    if captures:
+        absent = [None] * (len(function.inputs) - len(captures) - len(node.inputs))
+        given_inputs = [*node.inputs, *absent, *captures]
+        node.resize_inputs(len(given_inputs))
+        for index, value in enumerate(given_inputs):
+            node.replace_input_with(index, value)
+
+
+def _captures(node: ir.Node) -> list[ir.Value]:
+    """The values from outside that the node's graphs use: a function sees only what it is given."""
+    graphs = [graph for nested in graph_attributes(node) for graph in (nested, *nested.subgraphs())]
+    used = [value for graph in graphs for inner in graph for value in inner.inputs if value is not None]
+    used += [value for graph in graphs for value in graph.outputs]
+    return [value for value in dict.fromkeys(used) if value.graph not in graphs]
 
 
 def _complete_outputs(body: Any, count: int) -> None:

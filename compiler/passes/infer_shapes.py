@@ -203,7 +203,7 @@ def _bind_slices(node: ir.Node) -> None:
 
 
 def _bind_items(node: ir.Node) -> None:
-    """The body of a SequenceMap gets the items of the sequences, whose shapes may differ, and the tensors as they are."""
+    """A SequenceMap's body gets the items of the sequences, whose shapes may differ, and the tensors as they are."""
     for outer, inner in zip(node.inputs, next(graph_attributes(node)).inputs, strict=False):
         if outer is not None and outer.type is not None:
             is_sequence = isinstance(outer.type, ir.SequenceType)

@@ -87,15 +87,29 @@ def test_an_expanded_node_keeps_its_origin(parse):
     assert {origin.of(node).nodes for node in model.graph} == {("HardSwish(y)",)}
 
 
-def test_a_map_over_a_sequence_whose_body_declares_no_types():
+def test_map_whose_body_declares_no_types_and_uses_an_outer_value():
     text = """
         <ir_version: 10, opset_import: ["" : 20]>
         agraph (float[2, 3] x) => (float[2, 3] y) <int64 zero = {0}> {
             s = SequenceConstruct(x, x)
-            t = SequenceMap<body = inner (item) => (result) { result = Neg(item) }>(s)
+            t = SequenceMap<body = inner (item) => (result) { n = Neg(item) result = Sub(n, x) }>(s)
             y = SequenceAt(t, zero)
         }
     """
     plan = compiler.compile(onnx.parser.parse_model(text))
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_array_equal(compiler.load(plan).run({"x": x})["y"], -x)
+    np.testing.assert_array_equal(compiler.load(plan).run({"x": x})["y"], -2 * x)
+
+
+def test_map_whose_body_has_an_unknown_type_is_refused():
+    text = """
+        <ir_version: 10, opset_import: ["" : 20, "own" : 1]>
+        agraph (float[2, 3] x) => (float[2, 3] y) <int64 zero = {0}> {
+            s = SequenceConstruct(x, x)
+            t = SequenceMap<body = inner (item) => (result) { result = own.Unknown(item) }>(s)
+            y = SequenceAt(t, zero)
+        }
+    """
+    with pytest.raises(CompileError) as error:
+        compiler.compile(onnx.parser.parse_model(text))
+    assert "CC0201" in {item.code for item in error.value.diagnostics}
