@@ -5,6 +5,7 @@
 //! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
 
 pub mod attention;
+pub mod blocked;
 pub mod broadcast;
 pub mod buffer;
 pub mod cast;

@@ -6,7 +6,7 @@ mod weights;
 mod window;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use plain::{conv_plain, conv_transposed_plain};
 pub use transposed::{conv_transposed, TransposedWeights};

@@ -3,7 +3,7 @@ use crate::gemm::tests::noise;
 use crate::isa::Isa;
 
 /// Numbers below `limit`, from a seed.
-struct Draw(u64);
+pub(crate) struct Draw(pub u64);
 
 impl Draw {
     fn below(&mut self, limit: usize) -> usize {
@@ -21,7 +21,7 @@ impl Draw {
 }
 
 /// A shape whose output has the size that the standard gives; `None` where the window does not fit.
-fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
+pub(crate) fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
     let groups = draw.one_of(&[1, 1, 1, 2, 3, 7]);
     let image = draw.below(4) > 0;
     let axis = |pair: [usize; 2], first: usize| if image { pair } else { [first, pair[1]] };
@@ -77,7 +77,7 @@ fn products(s: &Shape, large: [usize; 2], small: [usize; 2], mut add: impl FnMut
     }
 }
 
-fn expected(s: &Shape, transposed: bool, w: &[f32], bias: &[f32], x: &[f32]) -> Vec<f64> {
+pub(crate) fn expected(s: &Shape, transposed: bool, w: &[f32], bias: &[f32], x: &[f32]) -> Vec<f64> {
     let plane = s.output[0] * s.output[1];
     let mut out: Vec<f64> =
         (0..s.batch * s.outputs * plane).map(|i| f64::from(bias[i / plane.max(1) % s.outputs])).collect();
@@ -145,7 +145,7 @@ fn random_shapes() {
     }
 }
 
-fn same(batch: usize, channels: usize, outputs: usize, groups: usize, size: usize, kernel: usize) -> Shape {
+pub(crate) fn same(batch: usize, channels: usize, outputs: usize, groups: usize, size: usize, kernel: usize) -> Shape {
     let before = [(kernel / 2) as isize; 2];
     let (size, kernel) = ([size; 2], [kernel; 2]);
     Shape {

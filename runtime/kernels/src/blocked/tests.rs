@@ -1,0 +1,97 @@
+use super::*;
+use crate::conv::tests::{draw, expected, same, Draw};
+use crate::conv::Shape;
+use crate::gemm::tests::noise;
+
+fn images(batch: usize, channels: usize, plane: usize) -> Images {
+    Images { batch, channels, plane }
+}
+
+#[test]
+fn blocks_hold_the_channels_of_each_pixel() {
+    for (batch, channels, plane) in [(1, 16, 1), (2, 3, 5), (1, 40, 17), (3, 33, 64), (0, 4, 4), (2, 0, 4), (2, 5, 0)] {
+        let images = images(batch, channels, plane);
+        let x = noise(images.len(), 1);
+        for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+            let threads = Threads::new(count).unwrap();
+            let mut blocked = vec![f32::NAN; images.blocked_len()];
+            to_blocks(isa, &threads, images, &x, &mut blocked);
+            for (i, &found) in blocked.iter().enumerate() {
+                let (lane, pixel, block) = (i % BLOCK, i / BLOCK % plane, i / BLOCK / plane);
+                let (image, channel) = (block / images.blocks(), block % images.blocks() * BLOCK + lane);
+                let expected = if channel < channels { x[(image * channels + channel) * plane + pixel] } else { 0.0 };
+                assert_eq!(found, expected, "{images:?} {i}");
+            }
+            let mut back = vec![f32::NAN; images.len()];
+            from_blocks(isa, &threads, images, &blocked, &mut back);
+            assert_eq!(back, x, "{images:?}");
+        }
+    }
+}
+
+/// `[N, C, plane]` in blocks, with NaN in the lanes beyond C.
+fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
+    let images = images(batch, channels, plane);
+    let mut out = vec![0.0; images.blocked_len()];
+    to_blocks(Isa::Scalar, &Threads::serial(), images, x, &mut out);
+    for (i, value) in out.iter_mut().enumerate() {
+        if i / BLOCK / plane % images.blocks() * BLOCK + i % BLOCK >= channels {
+            *value = f32::NAN;
+        }
+    }
+    out
+}
+
+fn check(s: &Shape) {
+    let taps = s.channels / s.groups * s.kernel[0] * s.kernel[1];
+    let (plane_in, plane_out) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
+    let x = noise(s.batch * s.channels * plane_in, 1);
+    let (w, bias) = (noise(s.outputs * taps, 2), noise(s.outputs, 3));
+    let expected = expected(s, false, &w, &bias, &x);
+    let x = blocked(s.batch, s.channels, plane_in, &x);
+    let to = images(s.batch, s.outputs, plane_out);
+    let mut results: Vec<Vec<f32>> = Vec::new();
+    for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+        let threads = Threads::new(count).unwrap();
+        let filter = Filter::new(isa, s.groups, s.outputs / s.groups, s.channels / s.groups, s.kernel, &w);
+        let mut out = vec![f32::NAN; to.blocked_len()];
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
+        };
+        conv(&threads, s, &filter, Some(&bias), &x, &mut out, Some(&finish));
+        out.iter_mut().enumerate().for_each(|(i, x)| *x -= (i / BLOCK % 5) as f32);
+        let mut rows = vec![f32::NAN; to.len()];
+        from_blocks(isa, &threads, to, &out, &mut rows);
+        results.push(rows);
+    }
+    for (i, expected) in expected.iter().enumerate() {
+        let found = f64::from(results[0][i]);
+        assert!((found - expected).abs() <= 1e-6 * (taps as f64 + 5.0), "{s:?} {i}: {found} {expected}");
+    }
+    assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
+}
+
+#[test]
+fn random_shapes() {
+    let mut source = Draw(3);
+    let fits = |s: &Shape| Filter::fits(s.groups, s.channels, s.outputs);
+    for shape in std::iter::repeat_with(|| draw(&mut source, false)).flatten().filter(fits).take(300) {
+        check(&shape);
+    }
+}
+
+#[test]
+fn shapes_of_several_parts_and_tasks() {
+    for shape in [
+        same(1, 40, 70, 1, 30, 3),
+        same(2, 64, 64, 2, 20, 5),
+        same(1, 64, 48, 1, 40, 1),
+        same(1, 300, 30, 1, 7, 3),
+        Shape { strides: [2, 2], output: [30, 30], ..same(1, 40, 32, 1, 60, 3) },
+        same(0, 4, 4, 1, 5, 3),
+        Shape { output: [0, 5], ..same(1, 4, 4, 1, 5, 3) },
+        same(1, 0, 3, 1, 5, 3),
+    ] {
+        check(&shape);
+    }
+}

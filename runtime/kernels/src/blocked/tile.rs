@@ -1,0 +1,213 @@
+//! The register tile of convolutions over blocks of channels, and of Winograd's products.
+//!
+//! A tile is some pixels by one or two vectors of outputs. For each tap and each of its channels, one scalar a pixel,
+//! broadcast, is multiplied with a row of weights. Pixels of a tile lie in one row of the image, or in two.
+
+use super::BLOCK;
+use crate::isa::Isa;
+use crate::vector::Vector;
+
+/// The operands: `out[r][p][o] = start[o] + Σₜ Σ꜀ x[taps[t] + r · row + p · pixel + c] · w[t][c][o]`.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    pub x: *const f32,
+    /// From one pixel's channels to the next pixel's, and from the first row's to the second row's.
+    pub pixel: usize,
+    pub row: usize,
+    /// Where each tap's block of channels lies: all taps of a block, then those of the next.
+    pub taps: &'a [u32],
+    /// How many taps at the end belong to a block that is not full, and how many channels that has.
+    pub last: usize,
+    pub last_channels: usize,
+    /// `[tap][channel][outputs]`
+    pub w: *const f32,
+    /// One value an output; null for zeros.
+    pub start: *const f32,
+    pub out: *mut f32,
+    /// From one block of outputs to the next, and from the first row to the second. Pixels are 16 apart.
+    pub out_block: usize,
+    pub out_row: usize,
+}
+
+/// A tile of a fixed number of rows, pixels and vectors.
+///
+/// # Safety
+/// Every address that the formula of [`Tile`] names is inside its allocation, `out` is written by nobody else, and the
+/// processor has the instruction set.
+pub(super) type Kernel = unsafe fn(&Tile);
+
+/// The tiles of one instruction set.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles {
+    /// The outputs of a wide tile: one or two blocks.
+    pub outputs: usize,
+    /// By number of pixels less one: wide tiles of one row, wide ones of two rows, and the same for one block of outputs.
+    wide: [&'static [Kernel]; 2],
+    narrow: [&'static [Kernel]; 2],
+}
+
+impl Tiles {
+    pub fn of(isa: Isa) -> Tiles {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => x86::AVX512,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => x86::AVX2,
+            _ => SCALAR,
+        }
+    }
+
+    /// The most pixels of a row, of `rows` rows and `outputs` outputs.
+    pub fn pixels(&self, rows: usize, outputs: usize) -> usize {
+        self.kernels(rows, outputs).len()
+    }
+
+    /// Computes `pixels` pixels of each of `rows` rows for `outputs` outputs, as even tiles side by side.
+    ///
+    /// # Safety
+    /// As for [`Kernel`].
+    pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, tile: Tile) {
+        let kernels = self.kernels(rows, outputs);
+        let count = pixels.div_ceil(kernels.len());
+        for i in 0..count {
+            let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
+            // SAFETY: the tiles lie side by side inside what the caller promised.
+            unsafe {
+                let (x, out) = (tile.x.add(first * tile.pixel), tile.out.add(first * BLOCK));
+                kernels[end - first - 1](&Tile { x, out, ..tile });
+            }
+        }
+    }
+
+    fn kernels(&self, rows: usize, outputs: usize) -> &'static [Kernel] {
+        if outputs == self.outputs {
+            self.wide[rows - 1]
+        } else {
+            self.narrow[rows - 1]
+        }
+    }
+}
+
+/// The taps of a block of channels that are summed before the sum is added to what came before: rounding errors grow with
+/// the length of a piece and the number of pieces, not with the number of terms.
+const TAPS: usize = 8;
+
+/// See [`Kernel`].
+#[inline(always)]
+unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+    let (full, last) = t.taps.split_at(t.taps.len() - t.last);
+    let (mut w, mut first) = (t.w, true);
+    // SAFETY: the caller's promise.
+    unsafe {
+        for taps in full.chunks(TAPS) {
+            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, BLOCK, w, first);
+            w = w.add(taps.len() * BLOCK * VECTORS * V::LANES);
+            first = false;
+        }
+        for taps in last.chunks(TAPS) {
+            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, t.last_channels, w, first);
+            w = w.add(taps.len() * t.last_channels * VECTORS * V::LANES);
+            first = false;
+        }
+        if first {
+            sum::<V, ROWS, PIXELS, VECTORS>(t, &[], 0, w, first);
+        }
+    }
+}
+
+/// The terms of some taps; added to what the output holds, unless they are the `first`.
+#[inline(always)]
+unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
+    t: &Tile,
+    taps: &[u32],
+    channels: usize,
+    mut w: *const f32,
+    first: bool,
+) {
+    // SAFETY: the caller's promise covers every address below.
+    unsafe {
+        let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
+        for &tap in taps {
+            let x = t.x.add(tap as usize);
+            for c in 0..channels {
+                let mut weights = [V::splat(0.0); VECTORS];
+                for (v, weights) in weights.iter_mut().enumerate() {
+                    *weights = V::load(w.add(v * V::LANES));
+                }
+                for (r, sums) in sums.iter_mut().enumerate() {
+                    for (p, sums) in sums.iter_mut().enumerate() {
+                        let x = V::splat(*x.add(r * t.row + p * t.pixel + c));
+                        for (sum, &weights) in sums.iter_mut().zip(&weights) {
+                            *sum = x.mul_add(weights, *sum);
+                        }
+                    }
+                }
+                w = w.add(VECTORS * V::LANES);
+            }
+        }
+        for (r, sums) in sums.iter().enumerate() {
+            for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
+                let out = t.out.add(r * t.out_row + at / BLOCK * t.out_block + at % BLOCK);
+                for (p, sums) in sums.iter().enumerate() {
+                    let out = out.add(p * BLOCK);
+                    let before = if !first {
+                        V::load(out)
+                    } else if t.start.is_null() {
+                        V::splat(0.0)
+                    } else {
+                        V::load(t.start.add(at))
+                    };
+                    (before + sums[v]).store(out);
+                }
+            }
+        }
+    }
+}
+
+/// A table of [`Kernel`]s of one or two rows: for each number of pixels, the tile that leaves no sum outside the registers.
+macro_rules! kernels {
+    ($function:ident $rows:literal x $vectors:literal: $($pixels:literal)*) => {
+        &[$($function::<$rows, $pixels, $vectors> as Kernel),*] as &[Kernel]
+    };
+}
+
+unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: the caller's promise.
+    unsafe { tile::<f32, ROWS, PIXELS, VECTORS>(t) }
+}
+
+const SCALAR: Tiles = {
+    let kernels = [kernels!(scalar 1 x 16: 1 2), kernels!(scalar 2 x 16: 1)];
+    Tiles { outputs: BLOCK, wide: kernels, narrow: kernels }
+};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{tile, Kernel, Tile, Tiles, BLOCK};
+    use crate::vector::{F32x16, F32x8};
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
+    unsafe fn avx512<const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<F32x16, ROWS, PIXELS, VECTORS>(t) }
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn avx2<const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<F32x8, ROWS, PIXELS, VECTORS>(t) }
+    }
+
+    /// 32 registers.
+    pub(super) const AVX512: Tiles = Tiles {
+        outputs: 2 * BLOCK,
+        wide: [kernels!(avx512 1 x 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14), kernels!(avx512 2 x 2: 1 2 3 4 5 6 7)],
+        narrow: [kernels!(avx512 1 x 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14), kernels!(avx512 2 x 1: 1 2 3 4 5 6 7)],
+    };
+
+    /// 16 registers.
+    pub(super) const AVX2: Tiles = {
+        let kernels = [kernels!(avx2 1 x 2: 1 2 3 4 5 6), kernels!(avx2 2 x 2: 1 2 3)];
+        Tiles { outputs: BLOCK, wide: kernels, narrow: kernels }
+    };
+}
