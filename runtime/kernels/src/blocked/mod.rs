@@ -4,13 +4,18 @@
 //! read by anything that mixes lanes, so elementwise functions may leave there whatever they give.
 
 mod conv;
+mod cost;
+mod direct;
+mod filter;
 mod tile;
 mod window;
+mod winograd;
 
 #[cfg(test)]
 mod tests;
 
-pub use conv::{conv, Filter};
+pub use conv::conv;
+pub use filter::Filter;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 

@@ -1,3 +1,4 @@
+use super::winograd::Form;
 use super::*;
 use crate::conv::tests::{draw, expected, same, Draw};
 use crate::conv::Shape;
@@ -42,7 +43,16 @@ fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
     out
 }
 
+/// Every form that can do it, against the definition.
 fn check(s: &Shape) {
+    check_form(s, None, 1e-6);
+    if s.kernel == [3, 3] && s.strides == [1, 1] && s.dilations == [1, 1] {
+        check_form(s, Some(Form::Two), 1e-6);
+        check_form(s, Some(Form::Four), 3e-6);
+    }
+}
+
+fn check_form(s: &Shape, form: Option<Form>, tolerance: f64) {
     let taps = s.channels / s.groups * s.kernel[0] * s.kernel[1];
     let (plane_in, plane_out) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
     let x = noise(s.batch * s.channels * plane_in, 1);
@@ -53,7 +63,7 @@ fn check(s: &Shape) {
     let mut results: Vec<Vec<f32>> = Vec::new();
     for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
         let threads = Threads::new(count).unwrap();
-        let filter = Filter::new(isa, s.groups, s.outputs / s.groups, s.channels / s.groups, s.kernel, &w);
+        let filter = Filter::of_form(isa, s, &w, form);
         let mut out = vec![f32::NAN; to.blocked_len()];
         let finish = |run: &mut [f32], offset: usize| {
             run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
@@ -66,9 +76,9 @@ fn check(s: &Shape) {
     }
     for (i, expected) in expected.iter().enumerate() {
         let found = f64::from(results[0][i]);
-        assert!((found - expected).abs() <= 1e-6 * (taps as f64 + 5.0), "{s:?} {i}: {found} {expected}");
+        assert!((found - expected).abs() <= tolerance * (taps as f64 + 5.0), "{form:?} {s:?} {i}: {found} {expected}");
     }
-    assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
+    assert!(results.iter().all(|other| *other == results[0]), "{form:?} {s:?}: not the same bits everywhere");
 }
 
 #[test]
@@ -93,5 +103,18 @@ fn shapes_of_several_parts_and_tasks() {
         same(1, 0, 3, 1, 5, 3),
     ] {
         check(&shape);
+    }
+}
+
+#[test]
+fn random_shapes_of_three_by_three() {
+    let mut source = Draw(5);
+    for _ in 0..60 {
+        let [pads, cut] = [source.pair(4), source.pair(3)];
+        let input = source.pair(30).map(|size| size + 3);
+        let sizes = [1, 2].map(|_| source.one_of(&[1, 8, 16, 24, 40]));
+        let output = [0, 1].map(|a| input[a] + pads[a] - 2 + cut[a]);
+        let before = pads.map(|pad| pad as isize);
+        check(&Shape { input, output, before, ..same(1, sizes[0], sizes[1], 1, 1, 3) });
     }
 }

@@ -59,6 +59,11 @@ impl Shape {
         fits(extent(0).zip(extent(1)).and_then(|(h, w)| all(h, w))) && fits(all(self.input[0], self.input[1]))
     }
 
+    /// H' · W'
+    pub(crate) fn pixels(&self) -> usize {
+        self.output[0] * self.output[1]
+    }
+
     fn taps(&self) -> usize {
         self.channels / self.groups * self.kernel[0] * self.kernel[1]
     }

@@ -11,11 +11,11 @@ impl Draw {
         ((self.0 >> 33) as usize) % limit
     }
 
-    fn pair(&mut self, limit: usize) -> [usize; 2] {
+    pub fn pair(&mut self, limit: usize) -> [usize; 2] {
         [self.below(limit), self.below(limit)]
     }
 
-    fn one_of(&mut self, choices: &[usize]) -> usize {
+    pub fn one_of(&mut self, choices: &[usize]) -> usize {
         choices[self.below(choices.len())]
     }
 }

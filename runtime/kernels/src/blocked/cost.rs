@@ -1,0 +1,44 @@
+//! Which form of a convolution takes the least time.
+
+use super::tile::Tiles;
+use super::winograd::{self, Form};
+use super::BLOCK;
+use crate::conv::Shape;
+use crate::isa::Isa;
+
+/// Multiply-adds of a vector that cost as much as transforming one vector of a patch of input, or of output: loads and
+/// stores, mostly.
+const INPUT: [f64; 2] = [90.0, 250.0];
+const OUTPUT: [f64; 2] = [70.0, 200.0];
+/// Multiply-adds that cost as much as fetching one weight that the cache does not hold.
+const FETCH: f64 = 1.0;
+
+/// The form of a convolution; [`None`]: tap by tap.
+pub(super) fn cheapest(isa: Isa, shape: &Shape) -> Option<Form> {
+    let fits = shape.kernel == [3, 3] && shape.strides == [1, 1] && shape.dilations == [1, 1] && shape.pixels() > 0;
+    let forms = [None, Some(Form::Two), Some(Form::Four)];
+    let cost = |form: &Option<Form>| form.map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form));
+    let cheaper = |a: &Option<Form>, b: &Option<Form>| cost(a).total_cmp(&cost(b));
+    forms.into_iter().take(if fits { 3 } else { 1 }).min_by(cheaper).flatten()
+}
+
+/// Multiply-adds of a vector that a tile's pixels take the time of: few pixels leave the processor waiting.
+fn pixels(isa: Isa, pixels: usize) -> f64 {
+    let at_once = Tiles::of(isa).pixels(1, Tiles::of(isa).outputs);
+    pixels.max(at_once / 2) as f64
+}
+
+fn direct(isa: Isa, shape: &Shape) -> f64 {
+    let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
+    let terms = (channels * shape.kernel[0] * shape.kernel[1]) as f64;
+    terms * outputs * (pixels(isa, shape.pixels()) + FETCH)
+}
+
+fn winograd(isa: Isa, shape: &Shape, form: Form) -> f64 {
+    let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
+    let tiles = shape.output.map(|size| size.div_ceil(form as usize)).iter().product::<usize>();
+    let terms = (channels * winograd::positions(form)) as f64;
+    let which = usize::from(form == Form::Four);
+    let transforms = channels.div_ceil(BLOCK) as f64 * INPUT[which] + outputs * OUTPUT[which];
+    terms * outputs * (pixels(isa, tiles) + FETCH) + transforms * tiles as f64
+}

@@ -1,0 +1,67 @@
+//! Convolutions over blocks of channels, tap by tap.
+
+use super::conv::{split, Convolution};
+use super::tile::{Tile, Tiles};
+use super::window::{Part, Windows};
+use super::BLOCK;
+use crate::threads::Threads;
+
+pub(super) struct Direct<'a> {
+    convolution: &'a Convolution<'a>,
+    windows: Windows,
+    wanted: usize,
+}
+
+impl<'a> Direct<'a> {
+    pub fn new(convolution: &'a Convolution, threads: &Threads) -> Direct<'a> {
+        let Convolution { shape, filter, .. } = convolution;
+        let terms = filter.channels * filter.kernel[0] * filter.kernel[1];
+        let wanted = convolution.wanted(threads, terms * convolution.images() * filter.outputs * shape.pixels());
+        let windows = Windows::new(shape, wanted.div_ceil(convolution.images()));
+        Direct { convolution, windows, wanted }
+    }
+
+    pub fn run(&self, threads: &Threads) {
+        let (parts, spans) = (self.windows.parts(), self.convolution.filter.spans());
+        split(threads, self.wanted, self.convolution.images() * parts.len(), &spans, |unit, spans, scratch| {
+            let (image, part) = (unit / parts.len(), &parts[unit % parts.len()]);
+            let x = self.windows.read(self.convolution.shape, self.convolution.input(image), part, scratch);
+            spans.iter().for_each(|&span| self.span(image, part, span, x));
+        });
+    }
+
+    /// One part of a span of one image's outputs.
+    fn span(&self, image: usize, part: &Part, [first, end]: [usize; 2], x: &[f32]) {
+        let Convolution { shape, filter, .. } = self.convolution;
+        let tiles = Tiles::of(filter.isa);
+        let (height, width) = (part.y[1] - part.y[0], part.x[1] - part.x[0]);
+        let partial = filter.channels % BLOCK;
+        let pixel = part.y[0] * self.windows.output[1] + part.x[0];
+        let tile = Tile {
+            x: x.as_ptr(),
+            pixel: shape.strides[1] * BLOCK,
+            row: shape.strides[0] * self.windows.row,
+            taps: &self.windows.taps,
+            last: if partial == 0 { 0 } else { filter.kernel[0] * filter.kernel[1] },
+            last_channels: partial,
+            w: filter.span(image % filter.groups, first).as_ptr(),
+            start: self.convolution.bias(image, first).map_or(std::ptr::null(), <[f32]>::as_ptr),
+            out: self.convolution.at(image, first, pixel),
+            out_block: self.convolution.out_block(),
+            out_row: self.windows.output[1] * BLOCK,
+        };
+        let mut y = 0;
+        while y < height {
+            let rows = if width <= tiles.pixels(2, end - first) && y + 1 < height { 2 } else { 1 };
+            let (x, out) = (tile.x.wrapping_add(y * tile.row), tile.out.wrapping_add(y * tile.out_row));
+            // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these outputs
+            // is this task's.
+            unsafe { tiles.run(rows, width, end - first, Tile { x, out, ..tile }) };
+            y += rows;
+        }
+        for block in (first..end).step_by(BLOCK) {
+            // SAFETY: a part is whole rows, or part of one row, and this task's.
+            unsafe { self.convolution.finish(image, block, pixel, height * width) };
+        }
+    }
+}

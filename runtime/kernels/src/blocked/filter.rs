@@ -1,0 +1,110 @@
+//! The weights of a convolution over blocks of channels, packed once for the form that takes the least time.
+
+use super::tile::Tiles;
+use super::winograd::{self, Form};
+use super::{cost, BLOCK};
+use crate::conv::Shape;
+use crate::isa::Isa;
+
+/// Weights in the order in which tiles read them.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    pub(super) isa: Isa,
+    pub(super) groups: usize,
+    /// Of one group.
+    pub(super) channels: usize,
+    /// Of one group.
+    pub(super) outputs: usize,
+    pub(super) kernel: [usize; 2],
+    /// The tiles of Winograd's algorithm, or none: tap by tap.
+    pub(super) form: Option<Form>,
+    /// For each group and span of outputs `[C / 16][kh][kw][16][outputs of the span]`; for Winograd's see [`winograd::pack`].
+    data: Vec<f32>,
+}
+
+impl Filter {
+    /// Whether a convolution can be done in blocks: a group is a number of whole blocks.
+    pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
+        let is_whole = |size: usize| size.is_multiple_of(groups) && (size / groups).is_multiple_of(BLOCK);
+        groups == 1 || (groups > 1 && is_whole(channels) && is_whole(outputs))
+    }
+
+    /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
+    ///
+    /// # Panics
+    /// `w` is not of that shape, or the groups are not whole blocks.
+    pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
+        Filter::of_form(isa, shape, w, cost::cheapest(isa, shape))
+    }
+
+    pub(super) fn of_form(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
+        let Shape { groups, kernel, .. } = *shape;
+        let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
+        assert!(Filter::fits(groups, shape.channels, shape.outputs), "{shape:?}");
+        assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
+        let mut filter = Filter { isa, groups, channels, outputs, kernel, form, data: Vec::new() };
+        filter.data.reserve_exact(groups * filter.group_len());
+        for w in w.chunks_exact((outputs * channels * window).max(1)) {
+            match form {
+                None => filter.pack(w),
+                Some(form) => filter.data.extend(winograd::pack(form, outputs, channels, &filter.spans(), w)),
+            }
+        }
+        filter
+    }
+
+    /// Whether the weights are those of such a convolution.
+    pub(super) fn is_for(&self, shape: &Shape) -> bool {
+        let sizes = [self.channels * shape.groups, self.outputs * shape.groups] == [shape.channels, shape.outputs];
+        let window = self.form.is_none() || (shape.strides == [1, 1] && shape.dilations == [1, 1]);
+        self.groups == shape.groups && self.kernel == shape.kernel && sizes && window
+    }
+
+    /// Packs one group's weights for [`super::direct`].
+    fn pack(&mut self, w: &[f32]) {
+        let window = self.kernel[0] * self.kernel[1];
+        for [first, end] in self.spans() {
+            for (c, tap) in self.terms() {
+                let weight = |o: usize| if o < self.outputs { w[(o * self.channels + c) * window + tap] } else { 0.0 };
+                self.data.extend((first..end).map(weight));
+            }
+        }
+    }
+
+    /// The outputs of one group in spans that a tile covers; the last may reach beyond the last output.
+    pub(super) fn spans(&self) -> Vec<[usize; 2]> {
+        let (step, end) = (Tiles::of(self.isa).outputs, self.outputs.next_multiple_of(BLOCK));
+        (0..end).step_by(step).map(|first| [first, end.min(first + step)]).collect()
+    }
+
+    /// The terms of an output's sum, as channel and tap, in order.
+    fn terms(&self) -> Vec<(usize, usize)> {
+        let window = self.kernel[0] * self.kernel[1];
+        let blocks = (0..self.channels).step_by(BLOCK).map(|first| first..self.channels.min(first + BLOCK));
+        blocks.flat_map(|block| (0..window).flat_map(move |tap| block.clone().map(move |c| (c, tap)))).collect()
+    }
+
+    /// Packed weights of one output.
+    fn output_len(&self) -> usize {
+        self.channels * self.form.map_or(self.kernel[0] * self.kernel[1], winograd::positions)
+    }
+
+    fn group_len(&self) -> usize {
+        self.outputs.next_multiple_of(BLOCK) * self.output_len()
+    }
+
+    /// The weights of the span of outputs that begins with `first`, in a group.
+    pub(super) fn span(&self, group: usize, first: usize) -> &[f32] {
+        &self.data[group * self.group_len() + first * self.output_len()..]
+    }
+
+    /// The bias with a value for every lane of every block.
+    pub(super) fn padded(&self, bias: &[f32]) -> Vec<f32> {
+        let lanes = self.outputs.next_multiple_of(BLOCK);
+        let mut padded = vec![0.0; self.groups * lanes];
+        for (group, bias) in padded.chunks_exact_mut(lanes.max(1)).zip(bias.chunks_exact(self.outputs.max(1))) {
+            group[..bias.len()].copy_from_slice(bias);
+        }
+        padded
+    }
+}

@@ -1,0 +1,161 @@
+//! Tiles of the image to transformed input, and products to tiles of the output.
+
+use std::ops::Range;
+
+use super::{transform, Form, Winograd, BLOCK};
+use crate::vector::Vector;
+
+/// Some tiles of one image, whose transformed values lie `step` apart from position to position.
+pub(super) struct Patches<'a> {
+    pub work: &'a Winograd<'a>,
+    pub image: usize,
+    pub tiles: Range<usize>,
+    pub step: usize,
+}
+
+/// Pixels of the largest patch of input.
+const PATCH: usize = 36;
+
+impl Patches<'_> {
+    /// Transforms one block of channels `[H, W, 16]`.
+    #[inline(always)]
+    pub fn input<V: Vector>(&self, x: &[f32], out: &mut [f32]) {
+        match self.work.form {
+            Form::Two => self.input_of::<V, 2>(x, out),
+            Form::Four => self.input_of::<V, 4>(x, out),
+        }
+    }
+
+    #[inline(always)]
+    fn input_of<V: Vector, const M: usize>(&self, x: &[f32], out: &mut [f32]) {
+        let [height, width] = self.work.convolution.shape.input.map(|size| size as isize);
+        let mut edge = [0.0; PATCH * BLOCK];
+        assert!(out.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
+        for (i, tile) in self.tiles.clone().enumerate() {
+            let at = [tile / self.work.columns(), tile % self.work.columns()];
+            let [top, left] = [0, 1].map(|a| (at[a] * M) as isize - self.work.convolution.shape.before[a]);
+            let size = (M + 2) as isize;
+            let inside = top >= 0 && left >= 0 && top + size <= height && left + size <= width;
+            let (patch, row) = if inside {
+                (&x[(top * width + left) as usize * BLOCK..], width as usize * BLOCK)
+            } else {
+                copy_patch(x, [height, width], [top, left], M + 2, &mut edge);
+                (&edge[..], (M + 2) * BLOCK)
+            };
+            assert!(patch.len() >= (M + 1) * row + (M + 2) * BLOCK);
+            for lane in (0..BLOCK).step_by(V::LANES) {
+                // SAFETY: asserted above.
+                unsafe {
+                    input_patch::<V, M>(
+                        patch.as_ptr().add(lane),
+                        row,
+                        out.as_mut_ptr().add(i * BLOCK + lane),
+                        self.step,
+                    )
+                };
+            }
+        }
+    }
+
+    /// Transforms the products of one block of outputs, adds the bias, and writes the part of each tile that is inside.
+    #[inline(always)]
+    pub fn output<V: Vector>(&self, block: usize, products: &[f32]) {
+        match self.work.form {
+            Form::Two => self.output_of::<V, 2>(block, products),
+            Form::Four => self.output_of::<V, 4>(block, products),
+        }
+    }
+
+    #[inline(always)]
+    fn output_of<V: Vector, const M: usize>(&self, block: usize, products: &[f32]) {
+        let convolution = self.work.convolution;
+        let [height, width] = convolution.shape.output;
+        let bias = convolution.bias(self.image, block).map(|bias| &bias[..BLOCK]);
+        assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
+        for (i, tile) in self.tiles.clone().enumerate() {
+            let [y, x] = [tile / self.work.columns() * M, tile % self.work.columns() * M];
+            let size = [(height - y).min(M), (width - x).min(M)];
+            let out = convolution.at(self.image, block, y * width + x);
+            for lane in (0..BLOCK).step_by(V::LANES) {
+                // SAFETY: asserted above; the tile's outputs are inside the output and this task's.
+                unsafe {
+                    let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
+                    let from = products.as_ptr().add(i * BLOCK + lane);
+                    output_patch::<V, M>(from, self.step, bias, out.add(lane), width * BLOCK, size);
+                }
+            }
+        }
+    }
+}
+
+/// Copies the patch whose corner is `corner`, with zeros for what lies outside of the image.
+fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: usize, out: &mut [f32]) {
+    for (i, out) in out[..size * size * BLOCK].chunks_exact_mut(BLOCK).enumerate() {
+        let [y, x_] = [corner[0] + (i / size) as isize, corner[1] + (i % size) as isize];
+        match (0..height).contains(&y) && (0..width).contains(&x_) {
+            true => out.copy_from_slice(&x[(y * width + x_) as usize * BLOCK..][..BLOCK]),
+            false => out.fill(0.0),
+        }
+    }
+}
+
+/// # Safety
+/// A patch of `(M + 2)²` pixels, rows `row` apart, can be read, and its positions, `step` apart, written.
+#[inline(always)]
+unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out: *mut f32, step: usize) {
+    let mut columns = [[V::splat(0.0); 6]; 6];
+    for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
+        let mut pixels = [V::splat(0.0); 6];
+        for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
+            // SAFETY: the caller's promise.
+            *pixel = unsafe { V::load(x.add(i * row + j * BLOCK)) };
+        }
+        *column = transform::input::<V, M>(pixels);
+    }
+    for i in 0..M + 2 {
+        let mut line = [V::splat(0.0); 6];
+        for (j, value) in line.iter_mut().enumerate().take(M + 2) {
+            *value = columns[j][i];
+        }
+        let line = transform::input::<V, M>(line);
+        for (j, value) in line.iter().enumerate().take(M + 2) {
+            // SAFETY: the caller's promise.
+            unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
+        }
+    }
+}
+
+/// # Safety
+/// `(M + 2)²` positions, `step` apart, can be read, and `size` pixels, rows `row` apart, written.
+#[inline(always)]
+unsafe fn output_patch<V: Vector, const M: usize>(
+    products: *const f32,
+    step: usize,
+    bias: V,
+    out: *mut f32,
+    row: usize,
+    [height, width]: [usize; 2],
+) {
+    let mut columns = [[V::splat(0.0); 4]; 6];
+    for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
+        let mut values = [V::splat(0.0); 6];
+        for (i, value) in values.iter_mut().enumerate().take(M + 2) {
+            // SAFETY: the caller's promise.
+            *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
+        }
+        *column = transform::output::<V, M>(values);
+    }
+    for i in 0..height.min(M) {
+        let mut line = [V::splat(0.0); 6];
+        for (j, value) in line.iter_mut().enumerate().take(M + 2) {
+            *value = columns[j][i];
+        }
+        let line = transform::output::<V, M>(line);
+        for (j, value) in line.iter().enumerate().take(M) {
+            if j < width {
+                // SAFETY: the caller's promise.
+                unsafe { (bias + *value).store(out.add(i * row + j * BLOCK)) };
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The transforms of `F(2, 3)` and `F(4, 3)` along one axis; two axes are one after the other.
+//!
+//! A transform of points `p` is a polynomial evaluated at them: of the weights, divided by what the others' distances make;
+//! of the input, multiplied by the factors that vanish at the other points.
+
+use crate::vector::Vector;
+
+/// The outputs of a tile along one axis, from `M + 2` inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::blocked) enum Tile {
+    /// `F(2, 3)`: points 0, ±1, ∞.
+    Two = 2,
+    /// `F(4, 3)`: points 0, ±2/3, ±3/2, ∞.
+    Four = 4,
+}
+
+/// The points of `F(4, 3)` beside 0 and ∞ are `±A` and `±B`, whose product is 1.
+const A: f32 = 2.0 / 3.0;
+const B: f32 = 3.0 / 2.0;
+const A2: f32 = 4.0 / 9.0;
+const B2: f32 = 9.0 / 4.0;
+const A3: f32 = 8.0 / 27.0;
+const B3: f32 = 27.0 / 8.0;
+
+/// Of weights: a row for each point.
+fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
+    match tile {
+        Tile::Two => vec![[-1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
+        Tile::Four => {
+            let mut rows = vec![[1.0, 0.0, 0.0]];
+            for [p, other] in [[2.0 / 3.0, 1.5], [1.5, 2.0 / 3.0]] {
+                let scale: f64 = 1.0 / (2.0 * p * p * (p * p - other * other));
+                rows.extend([p, -p].map(|p| [scale, p * scale, p * p * scale]));
+            }
+            rows.push([0.0, 0.0, 1.0]);
+            rows
+        }
+    }
+}
+
+/// The `(m + 2)²` transformed weights of a window of 3 × 3.
+pub(super) fn weights(tile: Tile, w: &[f32]) -> Vec<f32> {
+    let rows = weight_rows(tile);
+    let dot = |row: &[f64; 3], at: &dyn Fn(usize) -> f64| (0..3).map(|k| row[k] * at(k)).sum::<f64>();
+    let both = rows.iter().flat_map(|down| {
+        let columns = [0, 1, 2].map(|j| dot(down, &|k| f64::from(w[3 * k + j])));
+        rows.iter().map(move |across| dot(across, &|k| columns[k]) as f32)
+    });
+    both.collect()
+}
+
+/// Of `M + 2` inputs.
+#[inline(always)]
+pub(super) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
+    if M == 2 {
+        return [d[2] - d[0], d[2] + d[1], d[2] - d[1], d[3] - d[1], d[4], d[5]];
+    }
+    let (sum, a2, b2) = (V::splat(A2 + B2), V::splat(A2), V::splat(B2));
+    let pair = |factor: V, point: f32| {
+        let (even, odd) = (factor.neg_mul_add(d[2], d[4]), factor.neg_mul_add(d[1], d[3]));
+        let point = V::splat(point);
+        (point.mul_add(odd, even), point.neg_mul_add(odd, even))
+    };
+    let ((one, two), (three, four)) = (pair(b2, A), pair(a2, B));
+    let (zero, infinity) = (sum.neg_mul_add(d[2], d[0] + d[4]), sum.neg_mul_add(d[3], d[1] + d[5]));
+    [zero, one, two, three, four, infinity]
+}
+
+/// The `M` outputs of `M + 2` products.
+#[inline(always)]
+pub(super) fn output<V: Vector, const M: usize>(d: [V; 6]) -> [V; 4] {
+    let (even, odd) = (d[1] + d[2], d[1] - d[2]);
+    if M == 2 {
+        return [d[0] + even, odd + d[3], d[0], d[0]];
+    }
+    let (even_b, odd_b) = (d[3] + d[4], d[3] - d[4]);
+    let both = |a: f32, x: V, b: f32, y: V, rest: V| V::splat(b).mul_add(y, V::splat(a).mul_add(x, rest));
+    [
+        d[0] + (even + even_b),
+        V::splat(B).mul_add(odd_b, V::splat(A) * odd),
+        V::splat(B2).mul_add(even_b, V::splat(A2) * even),
+        both(A3, odd, B3, odd_b, d[5]),
+    ]
+}
