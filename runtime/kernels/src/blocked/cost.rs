@@ -2,7 +2,7 @@
 
 use super::tile::Tiles;
 use super::winograd::{self, Form};
-use super::BLOCK;
+use super::{Filter, BLOCK};
 use crate::conv::Shape;
 use crate::isa::Isa;
 
@@ -12,6 +12,23 @@ const INPUT: [f64; 2] = [90.0, 250.0];
 const OUTPUT: [f64; 2] = [70.0, 200.0];
 /// Multiply-adds that cost as much as fetching one weight that the cache does not hold.
 const FETCH: f64 = 1.0;
+
+/// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
+const REORDER: f64 = 25.0;
+/// The time of a convolution over rows, in that of one over blocks, tap by tap.
+const ROWS: f64 = 1.2;
+
+/// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
+pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
+    if !Filter::fits(shape.groups, shape.channels, shape.outputs) || shape.channels.min(shape.outputs) < BLOCK {
+        return false;
+    }
+    let blocks = shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1]
+        + shape.outputs.div_ceil(BLOCK) * shape.pixels();
+    let one = |form: Option<Form>| form.map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form));
+    let groups = shape.groups as f64;
+    groups * one(cheapest(isa, shape)) + REORDER * (blocks as f64) < ROWS * groups * direct(isa, shape)
+}
 
 /// The form of a convolution; [`None`]: tap by tap.
 pub(super) fn cheapest(isa: Isa, shape: &Shape) -> Option<Form> {

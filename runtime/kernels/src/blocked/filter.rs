@@ -53,6 +53,11 @@ impl Filter {
         filter
     }
 
+    /// The instruction set that the weights were packed for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// Whether the weights are those of such a convolution.
     pub(super) fn is_for(&self, shape: &Shape) -> bool {
         let sizes = [self.channels * shape.groups, self.outputs * shape.groups] == [shape.channels, shape.outputs];

@@ -15,11 +15,12 @@ mod winograd;
 mod tests;
 
 pub use conv::conv;
+pub use cost::is_worth_reordering;
 pub use filter::Filter;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
-use crate::gemm::Shared;
+use crate::gemm::{Finish, Shared};
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
@@ -98,11 +99,11 @@ pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &m
     });
 }
 
-/// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`.
+/// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`, then `finish` over runs of whole channels.
 ///
 /// # Panics
 /// The slices do not have those sizes.
-pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32]) {
+pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32], finish: Option<Finish>) {
     assert!(x.len() == images.blocked_len() && out.len() == images.len(), "{images:?}");
     let (shared, size) = (Shared::new(out), images.plane * BLOCK);
     images.for_each_block(threads, |index| {
@@ -111,5 +112,8 @@ pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: 
         let out = unsafe { std::slice::from_raw_parts_mut(shared.at(start), channels * images.plane) };
         let plane = Plane { rows: channels, columns: images.plane, from: BLOCK, to: images.plane };
         transpose::<u32>(cast_slice(&x[index * size..(index + 1) * size]), cast_slice_mut(out), plane, isa);
+        if let Some(finish) = finish {
+            finish(out, start);
+        }
     });
 }

@@ -24,7 +24,7 @@ fn blocks_hold_the_channels_of_each_pixel() {
                 assert_eq!(found, expected, "{images:?} {i}");
             }
             let mut back = vec![f32::NAN; images.len()];
-            from_blocks(isa, &threads, images, &blocked, &mut back);
+            from_blocks(isa, &threads, images, &blocked, &mut back, None);
             assert_eq!(back, x, "{images:?}");
         }
     }
@@ -71,7 +71,7 @@ fn check_form(s: &Shape, form: Option<Form>, tolerance: f64) {
         conv(&threads, s, &filter, Some(&bias), &x, &mut out, Some(&finish));
         out.iter_mut().enumerate().for_each(|(i, x)| *x -= (i / BLOCK % 5) as f32);
         let mut rows = vec![f32::NAN; to.len()];
-        from_blocks(isa, &threads, to, &out, &mut rows);
+        from_blocks(isa, &threads, to, &out, &mut rows, None);
         results.push(rows);
     }
     for (i, expected) in expected.iter().enumerate() {

@@ -145,17 +145,27 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
                 w = w.add(VECTORS * V::LANES);
             }
         }
-        for (r, sums) in sums.iter().enumerate() {
-            for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
-                let out = t.out.add(r * t.out_row + at / BLOCK * t.out_block + at % BLOCK);
-                for (p, sums) in sums.iter().enumerate() {
-                    let out = out.add(p * BLOCK);
-                    let before = if !first {
-                        V::load(out)
-                    } else if t.start.is_null() {
-                        V::splat(0.0)
-                    } else {
-                        V::load(t.start.add(at))
+        write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first);
+    }
+}
+
+/// Adds the sums to the start values, if they are the `first`, or to what the output holds.
+#[inline(always)]
+unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
+    t: &Tile,
+    sums: &[[[V; VECTORS]; PIXELS]; ROWS],
+    first: bool,
+) {
+    for (r, sums) in sums.iter().enumerate() {
+        for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
+            for (p, sums) in sums.iter().enumerate() {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let out = t.out.add(r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK);
+                    let before = match first {
+                        false => V::load(out),
+                        true if t.start.is_null() => V::splat(0.0),
+                        true => V::load(t.start.add(at)),
                     };
                     (before + sums[v]).store(out);
                 }

@@ -1,6 +1,7 @@
 //! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), plain and transposed.
 
 mod plain;
+mod rows;
 mod transposed;
 mod weights;
 mod window;
@@ -9,9 +10,11 @@ mod window;
 pub(crate) mod tests;
 
 pub use plain::{conv_plain, conv_transposed_plain};
+pub use rows::Rows;
 pub use transposed::{conv_transposed, TransposedWeights};
 pub use weights::Weights;
 
+use crate::blocked::{self, Filter, Images};
 use crate::buffer;
 use crate::gemm::tile::{Start, Tile, Tiles};
 use crate::gemm::{Finish, Shared};
@@ -68,7 +71,7 @@ impl Shape {
         self.channels / self.groups * self.kernel[0] * self.kernel[1]
     }
 
-    fn check(&self, weights: &Weights, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
+    fn check(&self, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
         assert!(self.groups > 0 && self.strides.iter().all(|&s| s > 0) && self.fits(), "{self:?}");
         assert!(weights.groups == self.groups && weights.outputs * self.groups == self.outputs, "{self:?}");
         assert!(weights.taps == self.taps() && self.channels.is_multiple_of(self.groups), "{self:?}");
@@ -87,6 +90,41 @@ pub fn conv(
     threads: &Threads,
     shape: &Shape,
     weights: &Weights,
+    bias: Option<&[f32]>,
+    x: &[f32],
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    match weights {
+        Weights::Rows(weights) => by_rows(threads, shape, weights, bias, x, out, finish),
+        Weights::Blocks(filter) => by_blocks(threads, shape, filter, bias, x, out, finish),
+    }
+}
+
+/// [`conv`] in blocks of channels, there and back.
+fn by_blocks(
+    threads: &Threads,
+    shape: &Shape,
+    filter: &Filter,
+    bias: Option<&[f32]>,
+    x: &[f32],
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    let images = |channels: usize, [h, w]: [usize; 2]| Images { batch: shape.batch, channels, plane: h * w };
+    let (from, to) = (images(shape.channels, shape.input), images(shape.outputs, shape.output));
+    let mut x_blocks = buffer::for_overwrite(from.blocked_len());
+    blocked::to_blocks(filter.isa(), threads, from, x, &mut x_blocks);
+    let mut blocks = buffer::for_overwrite(to.blocked_len());
+    blocked::conv(threads, shape, filter, bias, &x_blocks, &mut blocks, None);
+    blocked::from_blocks(filter.isa(), threads, to, &blocks, out, finish);
+}
+
+/// [`conv`] over rows of pixels.
+fn by_rows(
+    threads: &Threads,
+    shape: &Shape,
+    weights: &Rows,
     bias: Option<&[f32]>,
     x: &[f32],
     out: &mut [f32],
@@ -118,7 +156,7 @@ pub fn conv(
 
 struct Convolution<'a> {
     shape: &'a Shape,
-    weights: &'a Weights,
+    weights: &'a Rows,
     bias: Option<&'a [f32]>,
     windows: Windows,
     finish: Option<Finish<'a>>,

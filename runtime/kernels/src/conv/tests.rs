@@ -113,7 +113,7 @@ fn check(s: &Shape, transposed: bool) {
                 let weights = TransposedWeights::new(isa, s, &w);
                 conv_transposed(&threads, s, &weights, Some(&bias), &x, &mut out, Some(&finish));
             } else {
-                let weights = Weights::new(isa, s.groups, s.outputs / s.groups, taps, &w);
+                let weights = Weights::Rows(Rows::new(isa, s.groups, s.outputs / s.groups, taps, &w));
                 conv(&threads, s, &weights, Some(&bias), &x, &mut out, Some(&finish));
             }
             results.push(out);

@@ -4,7 +4,7 @@
 //! those with `(i·d) mod s = r`: every `s / gcd(s, d)`-th one, their input rows `d / gcd(s, d)` apart. So the outputs of one
 //! remainder are a convolution of stride 1 over the input, with its taps in reverse; the results are interleaved.
 
-use super::{conv, Shape, Weights};
+use super::{conv, Rows, Shape, Weights};
 use crate::buffer;
 use crate::gemm::Finish;
 use crate::isa::Isa;
@@ -87,7 +87,7 @@ impl TransposedWeights {
                     }
                 }
             }
-            (y, x, Weights::new(isa, shape.groups, outputs, taps, &phase))
+            (y, x, Weights::Rows(Rows::new(isa, shape.groups, outputs, taps, &phase)))
         };
         let rows = Taps::all(kh, shape.strides[0], shape.dilations[0]);
         TransposedWeights {

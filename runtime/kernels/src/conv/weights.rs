@@ -1,59 +1,27 @@
-//! The weights of a convolution, rearranged once.
+//! The weights of a convolution, packed once for the form that takes the least time.
 
-use crate::gemm::tile::Tiles;
+use super::{Rows, Shape};
+use crate::blocked::{self, Filter};
 use crate::isa::Isa;
 
-/// Weights in panels of as many outputs as a tile has rows: for each group and panel `[taps][outputs of the panel]`.
+/// The weights of a convolution.
 #[derive(Debug, Clone)]
-pub struct Weights {
-    pub(super) isa: Isa,
-    /// The terms of one output's sum.
-    pub(super) taps: usize,
-    /// The outputs of one group.
-    pub(super) outputs: usize,
-    pub(super) groups: usize,
-    data: Vec<f32>,
-}
-
-/// Some outputs of one group, and their weights.
-pub(super) struct Panel<'a> {
-    pub first: usize,
-    pub rows: usize,
-    pub data: &'a [f32],
+pub enum Weights {
+    /// For images as they are.
+    Rows(Rows),
+    /// For images in blocks of channels.
+    Blocks(Filter),
 }
 
 impl Weights {
-    /// Packs `w`, of shape `[groups · outputs, taps]`.
+    /// Packs `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
     ///
     /// # Panics
     /// `w` is not of that shape.
-    pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[f32]) -> Weights {
-        assert_eq!(Some(w.len()), groups.checked_mul(outputs).and_then(|n| n.checked_mul(taps)));
-        let mut packed = Weights { isa, taps, outputs, groups, data: Vec::with_capacity(w.len()) };
-        for w in w.chunks_exact((outputs * taps).max(1)) {
-            for panel in 0..packed.panels() {
-                let [first, end] = packed.rows(panel);
-                for tap in 0..taps {
-                    packed.data.extend((first..end).map(|row| w[row * taps + tap]));
-                }
-            }
+    pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        match blocked::is_worth_reordering(isa, shape) {
+            true => Weights::Blocks(Filter::new(isa, shape, w)),
+            false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),
         }
-        packed
-    }
-
-    /// The number of panels of one group.
-    pub(super) fn panels(&self) -> usize {
-        self.outputs.div_ceil(Tiles::of(self.isa).rows())
-    }
-
-    /// Panels are as even as can be: a tile of 6 rows and 6 rows is faster than one of 8 and one of 4.
-    fn rows(&self, panel: usize) -> [usize; 2] {
-        [panel, panel + 1].map(|i| self.outputs * i / self.panels())
-    }
-
-    pub(super) fn panel(&self, group: usize, panel: usize) -> Panel<'_> {
-        let [first, end] = self.rows(panel);
-        let from = (group * self.outputs + first) * self.taps;
-        Panel { first, rows: end - first, data: &self.data[from..from + (end - first) * self.taps] }
     }
 }

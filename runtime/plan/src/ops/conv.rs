@@ -38,6 +38,9 @@ pub struct Conv {
     pub epilogue: Option<Program>,
 }
 
+/// The size of an axis of an image that is not known.
+const USUAL: usize = 32;
+
 /// The floating-point types of convolutions and matrix products.
 pub(super) const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
 
@@ -54,7 +57,9 @@ impl Kernel for Conv {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
-        Ok(Some(Box::new(self.pack(w.dims(), &w.read::<f32>()?)?)))
+        let sizes = constants.types.first().copied().flatten().and_then(|x| x.tensor().ok()?.sizes());
+        let shape = self.window().shape(&sizes.unwrap_or_else(|| self.usual_input(w.dims())), w.dims())?;
+        Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -82,13 +87,14 @@ impl Conv {
         Ok(shape)
     }
 
-    fn pack(&self, w: &[usize], data: &[f32]) -> Result<Weights> {
-        let (Some(&outputs), true) = (w.first(), w.len() > 2) else { bail!("weights of shape {w:?}") };
-        if self.groups == 0 || !outputs.is_multiple_of(self.groups) {
-            bail!("{outputs} outputs do not make {} groups", self.groups);
-        }
-        let taps = w[1..].iter().product();
-        Ok(Weights::new(Isa::get(), self.groups, outputs / self.groups, taps, data))
+    /// The dimensions of an input where they are not known: as wide as in the middle of a network, and wide enough.
+    fn usual_input(&self, w: &[usize]) -> Vec<usize> {
+        let reach = |axis: usize| {
+            let dilation = self.dilations.get(axis).copied().unwrap_or(1);
+            w[axis + 2].saturating_sub(1).saturating_mul(dilation).saturating_add(1)
+        };
+        let axes = (0..w.len().saturating_sub(2)).map(|axis| reach(axis).max(USUAL));
+        [1, w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups))].into_iter().chain(axes).collect()
     }
 
     fn run_f32(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
@@ -97,7 +103,7 @@ impl Conv {
         let weights = match call.packed::<Weights>() {
             Some(packed) => packed,
             None => {
-                packed_here = self.pack(w.dims(), &w.read::<f32>()?)?;
+                packed_here = Weights::new(Isa::get(), &shape, &w.read::<f32>()?);
                 &packed_here
             }
         };

@@ -3,7 +3,7 @@
 //! Sums are exact. Where no partial sum can leave the integers that `f32` holds (2²⁴), they are computed in `f32`, which is
 //! several times faster; else in `int32`, which wraps.
 
-use candle_plan_kernels::conv::{self, Shape, Weights};
+use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
@@ -175,7 +175,7 @@ impl ConvInteger {
         let data = w.read::<f32>()?;
         let magnitude = |w: &[f32]| w.iter().map(|w| f64::from(w.abs())).sum::<f64>();
         let largest_sum = data.chunks(taps.max(1)).map(magnitude).fold(0.0, f64::max);
-        let weights = Weights::new(Isa::get(), self.groups, outputs / self.groups, taps, &data);
+        let weights = Weights::Rows(Rows::new(Isa::get(), self.groups, outputs / self.groups, taps, &data));
         Ok(PackedBytes { weights, largest_sum })
     }
 

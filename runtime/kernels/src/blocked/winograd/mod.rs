@@ -24,13 +24,16 @@ use patches::Patches;
 
 /// The weights of one group's outputs, `[span of outputs][position][channel][outputs of the span]`.
 pub(super) fn pack(form: Form, outputs: usize, channels: usize, spans: &[[usize; 2]], w: &[f32]) -> Vec<f32> {
-    let transformed: Vec<Vec<f32>> = w.chunks_exact(9).map(|w| transform::weights(form, w)).collect();
+    let transformed: Vec<f32> = w.chunks_exact(9).flat_map(|w| transform::weights(form, w)).collect();
+    let weight = |o: usize, c: usize, position: usize| match o < outputs {
+        true => transformed[(o * channels + c) * positions(form) + position],
+        false => 0.0,
+    };
     let mut data = Vec::new();
     for &[first, end] in spans {
         for position in 0..positions(form) {
             for c in 0..channels {
-                let weight = |o: usize| if o < outputs { transformed[o * channels + c][position] } else { 0.0 };
-                data.extend((first..end).map(weight));
+                data.extend((first..end).map(|o| weight(o, c, position)));
             }
         }
     }

@@ -113,11 +113,7 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
         *column = transform::input::<V, M>(pixels);
     }
     for i in 0..M + 2 {
-        let mut line = [V::splat(0.0); 6];
-        for (j, value) in line.iter_mut().enumerate().take(M + 2) {
-            *value = columns[j][i];
-        }
-        let line = transform::input::<V, M>(line);
+        let line = transform::input::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M + 2) {
             // SAFETY: the caller's promise.
             unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
@@ -146,11 +142,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
         *column = transform::output::<V, M>(values);
     }
     for i in 0..height.min(M) {
-        let mut line = [V::splat(0.0); 6];
-        for (j, value) in line.iter_mut().enumerate().take(M + 2) {
-            *value = columns[j][i];
-        }
-        let line = transform::output::<V, M>(line);
+        let line = transform::output::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
                 // SAFETY: the caller's promise.
@@ -158,4 +150,11 @@ unsafe fn output_patch<V: Vector, const M: usize>(
             }
         }
     }
+}
+
+/// Row `i` of columns, by elements: in a loop that the compiler unrolls, all of it stays in registers.
+#[inline(always)]
+fn row_of<V: Vector, const R: usize>(columns: &[[V; R]; 6], i: usize) -> [V; 6] {
+    let [a, b, c, d, e, f] = columns;
+    [a[i], b[i], c[i], d[i], e[i], f[i]]
 }

@@ -1,0 +1,59 @@
+//! The weights of a convolution over rows of pixels, rearranged once.
+
+use crate::gemm::tile::Tiles;
+use crate::isa::Isa;
+
+/// Weights in panels of as many outputs as a tile has rows: for each group and panel `[taps][outputs of the panel]`.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    pub(super) isa: Isa,
+    /// The terms of one output's sum.
+    pub(super) taps: usize,
+    /// The outputs of one group.
+    pub(super) outputs: usize,
+    pub(super) groups: usize,
+    data: Vec<f32>,
+}
+
+/// Some outputs of one group, and their weights.
+pub(super) struct Panel<'a> {
+    pub first: usize,
+    pub rows: usize,
+    pub data: &'a [f32],
+}
+
+impl Rows {
+    /// Packs `w`, of shape `[groups · outputs, taps]`.
+    ///
+    /// # Panics
+    /// `w` is not of that shape.
+    pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[f32]) -> Rows {
+        assert_eq!(Some(w.len()), groups.checked_mul(outputs).and_then(|n| n.checked_mul(taps)));
+        let mut packed = Rows { isa, taps, outputs, groups, data: Vec::with_capacity(w.len()) };
+        for w in w.chunks_exact((outputs * taps).max(1)) {
+            for panel in 0..packed.panels() {
+                let [first, end] = packed.rows(panel);
+                for tap in 0..taps {
+                    packed.data.extend((first..end).map(|row| w[row * taps + tap]));
+                }
+            }
+        }
+        packed
+    }
+
+    /// The number of panels of one group.
+    pub(super) fn panels(&self) -> usize {
+        self.outputs.div_ceil(Tiles::of(self.isa).rows())
+    }
+
+    /// Panels are as even as can be: a tile of 6 rows and 6 rows is faster than one of 8 and one of 4.
+    fn rows(&self, panel: usize) -> [usize; 2] {
+        [panel, panel + 1].map(|i| self.outputs * i / self.panels())
+    }
+
+    pub(super) fn panel(&self, group: usize, panel: usize) -> Panel<'_> {
+        let [first, end] = self.rows(panel);
+        let from = (group * self.outputs + first) * self.taps;
+        Panel { first, rows: end - first, data: &self.data[from..from + (end - first) * self.taps] }
+    }
+}
