@@ -1,4 +1,7 @@
-"""What the ONNX standard says about operators, read from `onnx.defs`; passes ask here and copy nothing."""
+"""What the ONNX standard says about operators: read from `onnx.defs`, but for two facts that are in its prose only.
+
+These are `ELEMENTWISE` and `is_commutative`.
+"""
 
 from __future__ import annotations
 
