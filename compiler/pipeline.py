@@ -16,6 +16,7 @@ from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.drop_noops import drop_noops
 from compiler.passes.expand_batch_norm import expand_batch_norm
+from compiler.passes.expand_einsum import expand_einsum
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
@@ -61,7 +62,7 @@ __all__ = ["compile", "optimize", "passes"]
 
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order. Those that are `needed` run always, the others as the options say."""
-    return [*_needed(options), *_optional()]
+    return [*_needed(options), *_simplifying(), *_recognising(), *_fusing()]
 
 
 def _needed(options: Options) -> list[Pass]:
@@ -85,8 +86,8 @@ def _needed(options: Options) -> list[Pass]:
     ]
 
 
-def _optional() -> list[Pass]:
-    """From these to fewer and faster ones; the shapes of what was made are inferred always."""
+def _simplifying() -> list[Pass]:
+    """From these to fewer and plainer ones."""
     return [
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
         drop_identities,  # of casts that look at what is computed, but for its type
@@ -99,12 +100,19 @@ def _optional() -> list[Pass]:
         drop_noops,
         join_slices,
         merge_slices,
+    ]
+
+
+def _recognising() -> list[Pass]:
+    """From operators written out to those that have a kernel, and from transposes to none."""
+    return [
         recognize_gather,
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
         recognize_group_norm,
         recognize_softmax,
         recognize_rotary_embedding,  # whose transposes attention can do
+        expand_einsum,
         recognize_attention,
         recognize_repeat,  # before reshapes are merged
         absorb_transposes,
@@ -117,6 +125,12 @@ def _optional() -> list[Pass]:
         split_slices,
         recognize_interpolate,  # of what transposes stood between
         merge_reshapes,
+    ]
+
+
+def _fusing() -> list[Pass]:
+    """From operators to fewer and larger steps; the shapes of what was made are inferred always."""
+    return [
         fold_pads,
         fold_batch_norm,
         expand_batch_norm,

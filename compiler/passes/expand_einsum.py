@@ -1,0 +1,99 @@
+"""Einsum of two operands that is a product of matrices, so that what looks for products finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from compiler.passes.pattern import Match, Op, Var
+from compiler.passes.permutation import inverse, reordered_shape, typed
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["expand_einsum"]
+
+
+_TYPES = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+
+
+@dataclass(frozen=True)
+class _Product:
+    """The letters of both sides in the order of a product of stacks, and whether the sides change places."""
+
+    left: str
+    right: str
+    result: str
+    is_swapped: bool
+
+
+class EinsumToMatMul(Rule):
+    """`Einsum(a, b)`, as `…id,…jd->…ij` in any order of letters → `MatMul` of `a` and `b`, transposed where need be."""
+
+    pattern = Op("Einsum", Var("a"), Var("b"))
+
+    def check(self, match: Match) -> str | None:
+        """Each side has one letter of its own, one is summed over, and shared letters stand for the same size."""
+        terms = _terms(match.root)
+        if terms is None or _product(*terms) is None:
+            return "it is no product of matrices"
+        if match["a"].dtype not in _TYPES:
+            return f"the type is {match['a'].dtype}"
+        sizes = [match[name].shape for name in ("a", "b")]
+        if any(shape is None or len(shape) != len(term) for shape, term in zip(sizes, terms, strict=False)):
+            return "the ranks are not known"
+        found = [dict(zip(term, shape or (), strict=False)) for shape, term in zip(sizes, terms, strict=False)]
+        shared = found[0].keys() & found[1].keys()
+        is_same = all(_is_known(found[0][letter]) and found[0][letter] == found[1][letter] for letter in shared)
+        return None if is_same else "sizes are not known to be the same on both sides"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The product, between transposes."""
+        terms = _terms(match.root) or ("", "", "")
+        product = _product(*terms)
+        if product is None:
+            raise ValueError("check comes first")
+        sides = [(match["a"], terms[0]), (match["b"], terms[1])]
+        (left, left_term), (right, right_term) = reversed(sides) if product.is_swapped else sides
+        left = _ordered(left, left_term, product.left, new)
+        right = _ordered(right, right_term, product.right, new)
+        output, order = match.root.outputs[0], tuple(product.result.index(letter) for letter in terms[2])
+        result = typed(
+            new.op("MatMul", left, right, version=13), output.type, reordered_shape(output.shape, inverse(order))
+        )
+        return _ordered(result, product.result, terms[2], new)
+
+
+def _terms(node: ir.Node) -> tuple[str, str, str] | None:
+    """The letters of both inputs and of the result, where none occurs twice in one of them."""
+    sides, arrow, result = node.attributes["equation"].as_string().replace(" ", "").partition("->")
+    terms = (*sides.split(","), result)
+    if not arrow or len(terms) != 3 or any(len(set(term)) < len(term) or "." in term for term in terms):
+        return None
+    return terms[0], terms[1], terms[2]
+
+
+def _product(a: str, b: str, result: str) -> _Product | None:
+    stack = [letter for letter in result if letter in a and letter in b]
+    rows, columns = ([letter for letter in result if letter in side and letter not in stack] for side in (a, b))
+    summed = [letter for letter in a if letter in b and letter not in result]
+    if not len(rows) == len(columns) == len(summed) == 1 or {*a, *b} != {*stack, *rows, *columns, *summed}:
+        return None
+    is_swapped = result.index(columns[0]) < result.index(rows[0])
+    first, last = (columns[0], rows[0]) if is_swapped else (rows[0], columns[0])
+    batch = "".join(stack)
+    return _Product(batch + first + summed[0], batch + summed[0] + last, batch + first + last, is_swapped)
+
+
+def _ordered(value: ir.Value, letters: str, wanted: str, new: Rewriter) -> ir.Value:
+    """The value with its axes, which have these letters, in another order."""
+    perm = tuple(letters.index(letter) for letter in wanted)
+    if perm == tuple(range(len(perm))):
+        return value
+    return typed(new.op("Transpose", value, perm=list(perm)), value.type, reordered_shape(value.shape, perm))
+
+
+def _is_known(dim: int | ir.SymbolicDim) -> bool:
+    return isinstance(dim, int) or dim.value is not None
+
+
+expand_einsum = rules_pass("expand_einsum", [EinsumToMatMul()], requires=frozenset({"shapes"}))
