@@ -1,6 +1,7 @@
 //! Axes and dimensions that come from a plan or from a tensor.
 
 use crate::error::{Error, Result};
+use crate::value::MAX_RANK;
 
 /// Axis `axis` of a tensor of rank `rank`; a negative one counts from the end.
 ///
@@ -17,8 +18,11 @@ pub fn resolve(axis: i64, rank: usize) -> Result<usize> {
 /// Which axes of a tensor of rank `rank` are in `axes`.
 ///
 /// # Errors
-/// There is no such axis, or one is named twice.
+/// There is no such axis, one is named twice, or no tensor has that rank.
 pub fn mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
+    if rank > MAX_RANK {
+        return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {rank}")));
+    }
     let mut mask = vec![false; rank];
     for &axis in axes {
         let place = resolve(axis, rank)?;
@@ -65,7 +69,7 @@ mod tests {
             assert_eq!(resolve(axis, rank).ok(), expected, "axis {axis} of rank {rank}");
         }
         assert_eq!(mask(&[-1, 0], 3).ok(), Some(vec![true, false, true]));
-        assert!(mask(&[1, -2], 3).is_err());
+        assert!(mask(&[1, -2], 3).is_err() && mask(&[0], MAX_RANK + 1).is_err());
         assert!(dims(&[2, 0]).is_ok() && dims(&[2, -1]).is_err());
     }
 }

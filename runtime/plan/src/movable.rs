@@ -7,7 +7,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::by_width;
 use crate::error::{Error, Result};
-use crate::value::{element_count, Array, Strings, Value};
+use crate::value::{element_count, scratch, Array, Strings, Value};
 use crate::words;
 
 /// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: each stands for its place in a table of
@@ -40,6 +40,7 @@ impl Movable {
             let Value::Strings(strings) = value else {
                 return Err(Error::op(format!("expected strings, found {}", value.describe())));
             };
+            scratch::<u64>(strings.data.len())?;
             let end = next + strings.data.len() as u64;
             arrays.push(Array::new((next..end).collect(), &strings.dims)?);
             tables.push(strings.clone());
@@ -64,6 +65,7 @@ impl Movable {
             }
             Err(Error::op("a moved string has no place in its table"))
         };
+        scratch::<String>(moved.len())?;
         let data: Arc<[String]> = moved.read::<u64>()?.iter().map(find).collect::<Result<_>>()?;
         Ok(Value::Strings(Strings { dims: moved.dims().to_vec(), data }))
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::value::Value;
+use crate::value::{element_count, Value};
 
 /// A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +75,18 @@ impl TensorType {
         (0..self.rank()?).map(|axis| self.size(axis)).collect()
     }
 
+    /// Refuses what no tensor can be: too many dimensions, or known ones whose product is too large.
+    ///
+    /// # Errors
+    /// As [`element_count`].
+    pub fn check(&self) -> Result<()> {
+        let dims = self.shape.iter().flatten().map(|dim| match dim {
+            Some(Dim::Size(size)) => *size,
+            _ => 1,
+        });
+        element_count(&dims.collect::<Vec<_>>()).map(drop)
+    }
+
     /// Whether a tensor of this type can be a tensor of the other: same dtype, and no rank or size that differs.
     pub fn agrees_with(&self, other: &TensorType) -> bool {
         let sizes_agree = |(a, b): (&Option<Dim>, &Option<Dim>)| match (a, b) {
@@ -105,6 +117,17 @@ impl Type {
         match self {
             Type::Tensor(tensor) => Ok(tensor),
             other => Err(Error::op(format!("expected a tensor, found {other}"))),
+        }
+    }
+
+    /// Refuses what no value can be.
+    ///
+    /// # Errors
+    /// As [`TensorType::check`].
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Type::Tensor(tensor) => tensor.check(),
+            Type::Sequence(item) | Type::Optional(item) => item.check(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Functions of two elements.
 
 use candle_plan_kernels::broadcast::Broadcast;
-use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
 use candle_plan_kernels::isa::Isa;
@@ -19,7 +18,7 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, Array, Strings, Value};
+use crate::value::{room, Array, Strings, Value};
 use crate::{bail, dispatch};
 
 /// `Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does.
@@ -115,7 +114,7 @@ impl Binary {
         compute: impl Fn(&Call, &Broadcast, &[T], &[T], &mut [T]) -> std::result::Result<(), Undefined>,
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
-        let mut out: Vec<T> = for_overwrite(element_count(&dims)?);
+        let mut out: Vec<T> = room(&dims)?;
         compute(call, &broadcast, &call.read::<T>(0)?, &call.read::<T>(1)?, &mut out)
             .map_err(|error| self.explain(error, T::DTYPE))?;
         Array::new(out, &dims)
@@ -135,7 +134,7 @@ impl Binary {
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
-        let mut out = for_overwrite(element_count(&dims)?);
+        let mut out = room(&dims)?;
         bound.run_all(Isa::get(), call.threads, &mut out);
         Array::new(T::round(&out), &dims)
     }
@@ -143,7 +142,7 @@ impl Binary {
     fn compare(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-        let mut out: Vec<Bool> = for_overwrite(element_count(&dims)?);
+        let mut out: Vec<Bool> = room(&dims)?;
         let bytes = bytemuck::cast_slice_mut(&mut out);
         dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             T::compare(call.threads, self.function, &broadcast, (&call.read::<T>(0)?, &call.read::<T>(1)?), bytes)
@@ -155,7 +154,7 @@ impl Binary {
     fn logic(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.read::<Bool>(0)?, call.read::<Bool>(1)?);
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
-        let mut out: Vec<Bool> = for_overwrite(element_count(&dims)?);
+        let mut out: Vec<Bool> = room(&dims)?;
         let operands = (bytemuck::cast_slice(&x), bytemuck::cast_slice(&y));
         logic(call.threads, self.function, &broadcast, operands, bytemuck::cast_slice_mut(&mut out))
             .map_err(|error| self.explain(error, DType::Bool))?;
@@ -167,7 +166,7 @@ fn equal_strings(x: &Strings, y: &Strings) -> Result<Array> {
     let (dims, broadcast) = join(&[&x.dims, &y.dims])?;
     let (xs, ys): (Vec<&str>, Vec<&str>) =
         (x.data.iter().map(String::as_str).collect(), y.data.iter().map(String::as_str).collect());
-    let mut out: Vec<Bool> = for_overwrite(element_count(&dims)?);
+    let mut out: Vec<Bool> = room(&dims)?;
     zip(&Threads::serial(), &broadcast, (&xs, &ys), &mut out, |x, y| Bool::from(x == y));
     Array::new(out, &dims)
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{room, Array, Value};
 use crate::{bail, by_width, dispatch, words};
 
 /// `Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as NumPy does.
@@ -125,7 +125,7 @@ fn clip_single(call: &mut Call) -> Result<Array> {
 fn clip<T: Element + PartialOrd>(call: &Call) -> Result<Array> {
     let (min, max) = (bound::<T>(call, 1)?, bound::<T>(call, 2)?);
     let x = call.read::<T>(0)?;
-    let mut out = candle_plan_kernels::buffer::for_overwrite(x.len());
+    let mut out = room(&[x.len()])?;
     map(call.threads, &x, &mut out, |x| {
         let raised = min.filter(|min| *min > x).unwrap_or(x);
         max.filter(|max| *max < raised).unwrap_or(raised)

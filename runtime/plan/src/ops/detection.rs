@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::ops::cast::converted;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{element_count, room, with_room, Array, Value};
 
 /// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.
 ///
@@ -176,7 +176,7 @@ impl Kernel for RoiAlign {
         let (data, boxes) = (wider(x)?, wider(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
-        let mut out = Vec::with_capacity(element_count(&dims)?);
+        let mut out = with_room(element_count(&dims)?)?;
         for (region, &image) in boxes.chunks_exact(4).zip(&images) {
             let bins = self.bins(region, high, wide)?;
             for channel in 0..channels {
@@ -207,7 +207,7 @@ impl RoiAlign {
             bail!("a region of {} × {} cannot be sampled in an image of {high} × {wide}", length(1), length(0));
         }
         let (rows, columns) = (rows as usize, columns as usize);
-        let mut bins = Vec::with_capacity(self.height * self.width);
+        let mut bins = with_room(element_count(&[self.height, self.width])?)?;
         for bin in 0..self.height * self.width {
             let (y, x) = ((bin / self.width) as f64, (bin % self.width) as f64);
             let sample = |i: usize| {

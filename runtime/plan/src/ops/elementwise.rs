@@ -1,6 +1,5 @@
 //! Fused elementwise functions.
 
-use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Program, Start};
 use schemars::JsonSchema;
@@ -12,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, Array, Elements, Value};
+use crate::value::{element_count, room, Array, Elements, Value};
 
 /// The result of a program on `float32` inputs, which broadcast to one shape as NumPy does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +55,7 @@ impl Kernel for Elementwise {
 pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
     let shapes = (0..call.len()).map(|i| Ok(call.tensor(i)?.dims().to_vec())).collect::<Result<Vec<_>>>()?;
     let (dims, _) = join(&shapes.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-    let length = element_count(&dims)?;
+    element_count(&dims)?;
     let taken = (0..shapes.len()).filter(|&i| shapes[i] == dims).find_map(|i| Some((i, call.take(i)?)));
     let threads = call.threads;
     let elements = (0..shapes.len()).map(|i| match &taken {
@@ -76,7 +75,7 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
             Ok(array.clone())
         }
         None => {
-            let mut out = for_overwrite(length);
+            let mut out = room(&dims)?;
             bound.run_all(Isa::get(), threads, &mut out);
             Array::new(out, &dims)
         }

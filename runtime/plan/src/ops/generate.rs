@@ -1,6 +1,5 @@
 //! Tensors made from a few numbers.
 
-use candle_plan_kernels::buffer::try_with_room;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{no_room, Array, Value};
+use crate::value::{with_room, Array, Value};
 use crate::words;
 
 /// A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of any dtype.
@@ -115,7 +114,7 @@ fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
         bail!("a range from {start:?} to {limit:?} in steps of {delta:?} does not end");
     };
     let count = count.max(0.0) as usize;
-    let mut out = room::<T>(count)?;
+    let mut out = with_room::<T>(count)?;
     out.extend((0..count).map(|i| T::at(start, delta, i)));
     Ok(vec![Array::new(out, &[count])?.into()])
 }
@@ -126,11 +125,6 @@ fn one<T: Element>(call: &Call, i: usize) -> Result<T> {
         &[value] => Ok(value),
         values => bail!("input {i} has {} elements, where one is needed", values.len()),
     }
-}
-
-/// An empty vector with room for `count` elements.
-pub(super) fn room<T>(count: usize) -> Result<Vec<T>> {
-    try_with_room(count).ok_or_else(|| no_room(&[count]))
 }
 
 /// Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{element_count, list, Array, Value};
 use crate::words;
 
 /// `X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
@@ -84,8 +84,8 @@ impl Pad {
             let axis = axes::resolve(axis, dims.len())?;
             places[axis] = Some(self.mode.places(dims[axis], pads[i], pads[axes.len() + i])?);
         }
-        let whole = |(places, &dim): (Option<Places>, &usize)| places.unwrap_or_else(|| (0..dim).map(Some).collect());
-        Ok(places.into_iter().zip(dims).map(whole).collect())
+        let whole = |(places, &dim): (Option<Places>, &usize)| places.map_or_else(|| all(dim), Ok);
+        places.into_iter().zip(dims).map(whole).collect()
     }
 }
 
@@ -94,12 +94,13 @@ impl PadMode {
     fn places(self, size: usize, before: i64, after: i64) -> Result<Places> {
         let signed = size as i64;
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
-        let Some(count) = count.filter(|&count| count >= 0 && element_count(&[count as usize]).is_ok()) else {
+        let count = count.and_then(|count| usize::try_from(count).ok());
+        let Some(count) = count.filter(|&count| element_count(&[count]).is_ok()) else {
             bail!("an axis of size {size} cannot be padded with {before} and {after} places");
         };
         if self == PadMode::Constant {
-            let place = |i: i64| usize::try_from(i - before).ok().filter(|&place| place < size);
-            return Ok((0..count).map(place).collect());
+            let place = |i: usize| usize::try_from(i as i64 - before).ok().filter(|&place| place < size);
+            return list((0..count).map(place));
         }
         // What is left after cutting is what is repeated.
         let cut = |pad: i64| pad.min(0).saturating_neg();
@@ -112,7 +113,7 @@ impl PadMode {
             PadMode::Wrap => i.rem_euclid(kept),
             _ => i.clamp(0, kept - 1),
         };
-        Ok((0..count).map(|i| Some((low + shown(i - before.max(0))) as usize)).collect())
+        list((0..count).map(|i| Some((low + shown(i as i64 - before.max(0))) as usize)))
     }
 }
 
@@ -158,7 +159,7 @@ impl Kernel for CenterCropPad {
             bail!("shape {shape:?} does not give a size for each of {} axes", axes.len());
         }
         axes::mask(&axes, x.rank())?;
-        let mut places: Vec<Places> = x.dims().iter().map(|&dim| (0..dim).map(Some).collect()).collect();
+        let mut places: Vec<Places> = x.dims().iter().map(|&dim| all(dim)).collect::<Result<_>>()?;
         for (&axis, &size) in axes.iter().zip(&shape) {
             let axis = axes::resolve(axis, x.rank())?;
             places[axis] = centered(x.dims()[axis], size)?;
@@ -171,7 +172,12 @@ fn centered(dim: usize, size: usize) -> Result<Places> {
     element_count(&[size])?;
     let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
     let place = |i: usize| i.checked_sub(put).map(|i| i + cut).filter(|&place| place < dim);
-    Ok((0..size).map(place).collect())
+    list((0..size).map(place))
+}
+
+/// All places of an axis.
+fn all(dim: usize) -> Result<Places> {
+    list((0..dim).map(Some))
 }
 
 /// The elements of `x` at the places of each axis; elsewhere the one element of `value`, or zero.

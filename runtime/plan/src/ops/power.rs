@@ -1,6 +1,5 @@
 //! `Pow` of any two types: the result has the type of the base.
 
-use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::zip;
 use half::{bf16, f16};
@@ -11,7 +10,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::value::{element_count, Array};
+use crate::value::{room, Array};
 
 /// `X` to the power `Y`: integers to integers exactly and wrapping, everything else in double precision, rounded once.
 pub(crate) fn power(call: &Call) -> Result<Array> {
@@ -31,14 +30,14 @@ pub(crate) fn power(call: &Call) -> Result<Array> {
 
 fn integers<T: Element + Integer>(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-    let mut out = for_overwrite(element_count(&dims)?);
+    let mut out = room(&dims)?;
     T::powers(call.threads, &broadcast, (&x.read::<T>()?, &y.read::<i64>()?), &mut out);
     Array::new(out, &dims)
 }
 
 fn doubles(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-    let mut out = for_overwrite(element_count(&dims)?);
+    let mut out = room(&dims)?;
     zip(call.threads, &broadcast, (&x.read::<f64>()?, &y.read::<f64>()?), &mut out, f64::powf);
     Array::new(out, &dims)
 }

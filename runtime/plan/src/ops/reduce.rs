@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, Float, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{element_count, scratch, Array, Value};
 
 /// What [`Reduce`] computes of the elements `x` along the reduced axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -104,6 +104,7 @@ impl Kernel for Reduce {
             false => x.dims().iter().zip(&mask).filter(|(_, &reduced)| !reduced).map(|(&dim, _)| dim).collect(),
         };
         element_count(&dims)?;
+        groups.passes().iter().try_for_each(|[outer, _, inner]| scratch::<f64>(outer * inner))?;
         let y = match x.dtype() {
             DType::Bool => self.reduce_bools(call.threads, &x.read()?, &groups, &dims),
             DType::Float16 => self.reduce_halves::<f16>(call.threads, x, &groups, &dims),

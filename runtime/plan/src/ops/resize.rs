@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{room, Array, Value};
+use crate::value::{list, room, with_room, Array, Value};
 use crate::{bail, by_width, dispatch, words};
 
 /// X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and, each
@@ -186,7 +186,7 @@ impl Interpolate {
     fn places(&self, map: &AxisMap) -> Result<Places> {
         let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
         if self.keeps(map) {
-            return Ok((0..map.input).map(Some).collect());
+            return list((0..map.input).map(Some));
         }
         map.check()?;
         let place = |at: usize| {
@@ -194,7 +194,7 @@ impl Interpolate {
             let nearest = rounding.round(coordinate, map.scale < 1.0).max(0) as usize;
             (!self.is_outside(map, coordinate)).then_some(nearest.min(map.input - 1))
         };
-        Ok((0..map.output).map(place).collect())
+        list((0..map.output).map(place))
     }
 
     fn is_outside(&self, map: &AxisMap, coordinate: f64) -> bool {
@@ -207,7 +207,8 @@ impl Interpolate {
                 return Ok(None);
             }
             map.check()?;
-            let (mut taps, mut ends) = (Vec::with_capacity(4 * map.output), Vec::with_capacity(map.output + 1));
+            let mut taps = with_room(map.output.saturating_mul(4))?;
+            let mut ends = with_room(map.output.saturating_add(1))?;
             ends.push(0);
             for at in 0..map.output {
                 let at = if T::DTYPE == DType::Float64 {
@@ -226,9 +227,9 @@ impl Interpolate {
             };
             Ok(Some(Filter::new(map.input, map.output, count, tap)))
         };
-        let filters = maps.iter().map(filter).collect::<Result<Vec<_>>>()?;
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
         let mut y = room::<T::Wide>(&dims)?;
+        let filters = maps.iter().map(filter).collect::<Result<Vec<_>>>()?;
         resample(Isa::get(), threads, &T::widen(&x.read::<T>()?), x.dims(), &filters, &mut y);
         if self.coordinates == Coordinates::TfCropAndResize {
             self.extrapolate(maps, &mut y);

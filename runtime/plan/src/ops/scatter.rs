@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::Type;
-use crate::value::{Array, Value};
+use crate::value::{element_count, with_room, Array, Value};
 use crate::words;
 
 /// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,
@@ -183,7 +183,7 @@ impl TensorScatter {
     fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Vec<usize>> {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
-        let mut places = Vec::with_capacity(dims[0] * per_batch * rows);
+        let mut places = with_room(element_count(&[dims[0], per_batch, rows])?)?;
         for (batch, &first) in first.iter().enumerate() {
             if rows > 0 && !self.circular && first > size - rows {
                 bail!("{rows} rows from {first} on go beyond the cache of {size}");

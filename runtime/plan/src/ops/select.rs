@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{scratch, with_room, Array, Value};
 use crate::words;
 
 /// The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j - i ≥ k`
@@ -130,6 +130,7 @@ impl Kernel for NonZero {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
+        scratch::<usize>(x.len())?;
         let found: Vec<usize> = by_width!(x.dtype(), W => {
             // A negative zero is zero.
             let sign = if x.dtype().is_float() { 1 << (W::BITS - 1) } else { 0 };
@@ -137,7 +138,7 @@ impl Kernel for NonZero {
             Ok((0..words.len()).filter(|&i| words[i] & !sign != 0).collect())
         })?;
         let dims = if x.rank() == 0 { &[1] } else { x.dims() };
-        let mut indices = Vec::with_capacity(dims.len() * found.len());
+        let mut indices = with_room(dims.len() * found.len())?;
         for axis in 0..dims.len() {
             let inner: usize = dims[axis + 1..].iter().product();
             indices.extend(found.iter().map(|place| (place / inner % dims[axis]) as i64));
@@ -178,6 +179,8 @@ impl Kernel for Unique {
         let value = call.value(0)?;
         let data = Movable::new(&[value])?;
         let (x, axis) = flat_or(&data.arrays[0], self.axis)?;
+        scratch::<u64>(x.len())?; // the keys
+        scratch::<[usize; 6]>(x.dims()[axis])?; // the order, runs and groups of the rows
         let groups = Groups::of(&order_keys(value)?, x.dims(), axis, self.sorted);
         let list = |list: Vec<usize>| {
             let list: Vec<i64> = list.into_iter().map(|i| i as i64).collect();

@@ -7,14 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::converted;
-use super::generate;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{element_count, room, with_room, Array, Value};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):
 /// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
@@ -113,7 +112,7 @@ impl Dft {
         let fft = planned(length, self.inverse);
         let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
         let given = size.min(if is_real { length / 2 + 1 } else { length });
-        let mut line = generate::room::<Complex<f64>>(length)?;
+        let mut line = with_room::<Complex<f64>>(length)?;
         for i in 0..dims[..axis].iter().product::<usize>() * inner {
             let (outer, column) = (i / inner, i % inner);
             let at = |n: usize| complex(&data[((outer * size + n) * inner + column) * parts..][..parts]);

@@ -95,16 +95,17 @@ impl Softmax {
 }
 
 fn hardmax<R: Real>(mut x: Rewrite<R>, [outer, n, inner]: [usize; 3]) {
+    if x.source().is_empty() {
+        return;
+    }
     let mut largest = vec![0; outer * inner];
     for (column, largest) in largest.iter_mut().enumerate() {
         let at = |k: usize| x.source()[(column / inner * n + k) * inner + column % inner];
         *largest = (1..n).fold(0, |best, k| if at(k) > at(best) { k } else { best });
     }
     x.fill(R::from_f64(0.0));
-    if n > 0 {
-        for (column, k) in largest.into_iter().enumerate() {
-            x.set((column / inner * n + k) * inner + column % inner, R::from_f64(1.0));
-        }
+    for (column, k) in largest.into_iter().enumerate() {
+        x.set((column / inner * n + k) * inner + column % inner, R::from_f64(1.0));
     }
 }
 

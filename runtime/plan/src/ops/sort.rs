@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{scratch, Array, Value};
 use crate::{axes, bail, dispatch};
 
 /// Elements that make a task of their own.
@@ -79,6 +79,7 @@ impl Kernel for ArgReduce {
         }
         let y = dispatch!("ArgReduce", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             let x = x.read::<T>()?;
+            scratch::<i64>(split[0] * split[2])?;
             Ok(match (self.function, self.select_last_index) {
                 (ArgReduction::ArgMax, false) => places(call.threads, &x, split, |v: T, best| v > best),
                 (ArgReduction::ArgMax, true) => places(call.threads, &x, split, |v: T, best| v >= best),
@@ -163,6 +164,8 @@ impl Kernel for TopK {
         };
         let split = axes::split(&dims, self.axis)?;
         dims[axis] = k;
+        scratch::<Vec<i64>>(split[0] * split[2])?;
+        scratch::<[i64; 2]>(x.len())?;
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             let (values, indices) = top(call.threads, &x.read::<T>()?, split, k, self.largest);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::reshape;
 use crate::types::{Dim, Shape, TensorType, Type};
-use crate::value::Value;
+use crate::value::{Value, MAX_RANK};
 
 /// `Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions leave; a `0`
 /// is `X`'s own dimension at that place, or zero where `allow_zero`.
@@ -103,7 +103,7 @@ impl Kernel for Squeeze {
         let shape = match (&self.axes, &x.shape, inputs.optional_tensor(1)?) {
             (Some(_), _, Some(_)) => bail!("axes are given twice, as attribute and as input"),
             (Some(axes), Some(shape), None) => Some(squeezed(shape, axes, |dim| !matches!(dim, Some(Dim::Size(2..) | Dim::Size(0))))?),
-            (None, Some(shape), Some(axes)) => axes.size(0).and_then(|n| shape.len().checked_sub(n)).map(|n| vec![None; n]),
+            (None, Some(shape), Some(axes)) => shape_of_rank(axes.size(0).and_then(|n| shape.len().checked_sub(n))),
             (None, Some(_), None) => x.sizes().map(|dims| dims.into_iter().filter(|&d| d != 1).map(|d| Some(Dim::Size(d))).collect()),
             (_, None, _) => None,
         };
@@ -146,7 +146,7 @@ impl Kernel for Unsqueeze {
             (Some(_), _, Some(_)) => bail!("axes are given twice, as attribute and as input"),
             (None, _, None) => bail!("axes are given neither as attribute nor as input"),
             (Some(axes), Some(shape), None) => Some(unsqueezed(shape, axes, Some(Dim::Size(1)))?),
-            (None, Some(shape), Some(axes)) => axes.size(0).map(|n| vec![None; shape.len() + n]),
+            (None, Some(shape), Some(axes)) => shape_of_rank(axes.size(0).and_then(|n| shape.len().checked_add(n))),
             (_, None, _) => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
@@ -169,7 +169,7 @@ impl Kernel for Unsqueeze {
 /// A shape of which only the rank is known, if that.
 pub(super) fn shape_of_rank(rank: Option<usize>) -> Option<Shape> {
     // No tensor has so many dimensions: a shape input that long fails when the step runs.
-    rank.filter(|&rank| rank <= 64).map(|rank| vec![None; rank])
+    rank.filter(|&rank| rank <= MAX_RANK).map(|rank| vec![None; rank])
 }
 
 fn product(dims: &[Option<Dim>]) -> Option<Dim> {
