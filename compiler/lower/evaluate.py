@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler import _runtime, dtypes
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import CompileError, Diagnostic, RunError
 from compiler.lower.lower import lower_nodes
 from compiler.plan.write import write
 
@@ -24,6 +24,8 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
     block, pool = lower_nodes(nodes, results, opsets)
     try:
         outputs = _runtime.Session(write(block, pool), "cpu", 1).run([])
-    except (_runtime.RunError, _runtime.PlanError, _runtime.OpError) as error:
-        raise CompileError([Diagnostic("CC0401", str(error.args[-1]))]) from None
+    except _runtime.PlanError as error:
+        raise CompileError([Diagnostic("CC0401", message) for message in error.args[0]]) from None
+    except _runtime.RunError as error:
+        raise CompileError([Diagnostic("CC0401", RunError(*error.args).message)]) from None
     return [dtypes.from_carrier(*output) for output in outputs]

@@ -32,10 +32,18 @@ pub fn check(executable: &Executable, inputs: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// The sizes that a tensor gives to the plain symbols of its declared shape (expressions are not solved).
+/// The sizes that a value gives to the plain symbols of its declared type (expressions are not solved).
 fn symbol_sizes<'a>(kind: &'a Type, value: &Value) -> Vec<(&'a str, usize)> {
-    let (Type::Tensor(kind), Value::Tensor(array)) = (kind, value) else { return Vec::new() };
-    let dims = kind.shape.iter().flatten().zip(array.dims());
+    let tensor = match (kind, value) {
+        (_, Value::None) => return Vec::new(),
+        (Type::Optional(item), value) => return symbol_sizes(item, value),
+        (Type::Sequence(item), Value::Sequence(items)) => {
+            return items.iter().flat_map(|value| symbol_sizes(item, value)).collect();
+        }
+        (Type::Tensor(tensor), _) => tensor,
+        (Type::Sequence(_), _) => return Vec::new(),
+    };
+    let dims = tensor.shape.iter().flatten().zip(value.dims().unwrap_or_default());
     dims.filter_map(|(dim, &size)| match dim {
         Some(Dim::Symbol(symbol)) if is_name(symbol) => Some((symbol.as_str(), size)),
         _ => None,

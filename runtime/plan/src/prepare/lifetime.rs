@@ -34,17 +34,18 @@ impl Lifetimes {
             dead_after: vec![Vec::new(); block.steps.len()],
             group,
         };
-        let constants: Vec<ValueId> = block.constants.iter().map(|entry| entry.value).collect();
+        let mut is_constant = vec![false; count];
+        block.constants.iter().for_each(|entry| is_constant[entry.value.0 as usize] = true);
         for (value, &step) in dies.iter().enumerate() {
             let group = lifetimes.group[value] as usize;
             lifetimes.group_dies[group] = lifetimes.group_dies[group].max(step);
-            if step != FOREVER && !constants.contains(&ValueId(value as u32)) {
+            if step != FOREVER && !is_constant[value] {
                 if let Some(dead) = lifetimes.dead_after.get_mut(step) {
                     dead.push(value as u32);
                 }
             }
         }
-        for id in block.inputs.iter().chain(&constants) {
+        for id in block.inputs.iter().chain(block.constants.iter().map(|entry| &entry.value)) {
             lifetimes.foreign[lifetimes.group[id.0 as usize] as usize] = true;
         }
         for id in &block.outputs {

@@ -8,7 +8,7 @@ mod lifetime;
 use crate::error::{Error, Result};
 use crate::kernel::{Constants, Packed};
 use crate::ops::Op;
-use crate::plan::{Block, OriginId, Plan, Step, ValueId};
+use crate::plan::{Block, Origin, OriginId, Plan, Step, ValueId};
 use crate::types::Type;
 use crate::value::Value;
 use lifetime::Lifetimes;
@@ -61,13 +61,13 @@ impl Executable {
     /// Prepares a plan that was [read](crate::read::read) with its constants.
     ///
     /// # Errors
-    /// [`Error::Verify`] with every violation; [`Error::Op`] when constants do not fit an op.
+    /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op.
     pub fn prepare(plan: Plan, constants: Vec<Value>) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        let main = prepare_block(&plan.main, &constants)?;
+        let main = prepare_block(&plan.main, &plan.origins, &constants)?;
         Ok(Executable { plan, constants, main })
     }
 
@@ -92,13 +92,13 @@ impl Executable {
     }
 }
 
-fn prepare_block(block: &Block, constants: &[Value]) -> Result<PreparedBlock> {
+fn prepare_block(block: &Block, origins: &[Origin], constants: &[Value]) -> Result<PreparedBlock> {
     let mut constant_of = vec![None; block.values.len()];
     for entry in &block.constants {
         constant_of[entry.value.0 as usize] = Some(entry.constant.0);
     }
     let lifetimes = Lifetimes::of(block);
-    let context = Context { block, constants, constant_of, lifetimes };
+    let context = Context { block, origins, constants, constant_of, lifetimes };
     let steps = block.steps.iter().enumerate().map(|(index, step)| context.step(index, step));
     Ok(PreparedBlock {
         steps: steps.collect::<Result<_>>()?,
@@ -111,6 +111,7 @@ fn prepare_block(block: &Block, constants: &[Value]) -> Result<PreparedBlock> {
 
 struct Context<'a> {
     block: &'a Block,
+    origins: &'a [Origin],
     constants: &'a [Value],
     constant_of: Vec<Option<u32>>,
     lifetimes: Lifetimes,
@@ -129,8 +130,8 @@ impl Context<'_> {
         let types: Vec<Option<&Type>> = step.inputs.iter().map(|id| id.map(kind)).collect();
         let packed = kernel
             .prepack(&Constants { values: &values, types: &types })
-            .map_err(|error| Error::op(format!("step {index} {}: {error}", step.op.name())))?;
-        let blocks = kernel.blocks().into_iter().map(|nested| prepare_block(nested, self.constants));
+            .map_err(|error| Error::Verify(vec![self.complaint(index, step, &error)]))?;
+        let blocks = kernel.blocks().into_iter().map(|nested| prepare_block(nested, self.origins, self.constants));
         Ok(PreparedStep {
             index,
             inputs,
@@ -141,6 +142,13 @@ impl Context<'_> {
             origin: step.origin,
             op: step.op.clone(),
         })
+    }
+
+    /// What an op says of its constants, with the step's place.
+    fn complaint(&self, index: usize, step: &Step, error: &Error) -> String {
+        let origin = self.origins.get(step.origin.0 as usize).map_or_else(String::new, ToString::to_string);
+        let from = if origin.is_empty() { String::new() } else { format!(" from {origin}") };
+        format!("step {index} {}{from}: {error}", step.op.name())
     }
 
     fn constant(&self, id: Option<ValueId>) -> Option<&Value> {
