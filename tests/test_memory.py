@@ -1,5 +1,9 @@
 """`Options.max_memory`: what a run may hold, and what it says when that is not enough."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -8,6 +12,7 @@ import compiler
 from compiler import Options, RunError
 
 FLOATS = 4
+ROOT = Path(__file__).parent.parent
 
 
 def session_of(graph, max_memory):
@@ -90,3 +95,44 @@ def test_constants_do_not_count():
 def test_negative_bounds_are_refused():
     with pytest.raises(ValueError, match="-1"):
         Options(max_memory=-1)
+
+
+ITERATIONS = {
+    "collected": """(int64 count, bool go, int64[1] s) => (float[turns, n] all) {
+        all = Loop(count, go) <body = turn (int64 i, bool more) => (bool on, float[n] out)
+            { on = Identity(more)  out = ConstantOfShape(s) }> }""",
+    "in a sequence": """(int64 count, bool go, int64[1] s) => (float[turns, n] all) { none = SequenceEmpty()
+        items = Loop(count, go, none) <body = turn (int64 i, bool more, seq(float[n]) v) => (bool on, seq(float[n]) w)
+            { on = Identity(more)  x = ConstantOfShape(s)  w = SequenceInsert(v, x) }>
+        all = ConcatFromSequence<axis = 0, new_axis = 1>(items) }""",
+    "carried": """(int64 count, bool go, int64[1] s) => (float[n] all) { x = ConstantOfShape(s)
+        all = Loop(count, go, x) <body = turn (int64 i, bool more, float[n] v) => (bool on, float[m] w)
+            { on = Identity(more)  w = Concat<axis = 0>(v, v) }> }""",
+    "scanned": """(int64[1] s, float[turns, 1] x) => (float[turns, n] all) {
+        all = Scan<num_scan_inputs = 1, body = turn (float[1] v) => (float[n] out) { out = Expand(v, s) }>(x) }""",
+}
+PEAK = """
+import resource, sys
+import numpy as np
+import compiler
+session = compiler.load(compiler.Plan.load(sys.argv[1]), threads=1)
+every = {"count": np.array(64), "go": np.array(True), "s": np.array([4 << 20]), "x": np.ones((64, 1), np.float32)}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    session.run({info.name: every[info.name] for info in session.inputs})
+except compiler.RunError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("name", ITERATIONS)
+def test_the_peak_of_iterations(name, tmp_path):
+    """Items of 16 MiB beside a bound of 100 MiB: what the process takes more than before is not above the bound."""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {ITERATIONS[name]}')
+    compiler.compile(model, Options(max_memory=100 << 20, optimize=False)).save(tmp_path / "loop.plan")
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "loop.plan")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    error, mebibytes = done.stdout.strip().rsplit("\n", 1)
+    assert "max_memory leaves" in error
+    assert int(mebibytes) <= 105

@@ -11,6 +11,9 @@ use crate::kernel::{Call, Input, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, Value};
 
+/// About what candle needs to know of one tensor: it counts where values are many.
+const RECORD: usize = 512;
+
 /// The bytes that the values of one block may hold at once.
 pub(crate) struct Bound {
     limit: usize,
@@ -56,6 +59,62 @@ impl Bound {
     }
 }
 
+/// What a loop holds beside its inputs, which its caller counts: values that iterations made.
+pub(crate) struct Kept {
+    inputs: HashSet<usize>,
+    collected: HashMap<usize, usize>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Nothing yet.
+    pub fn beside(call: &Call) -> Kept {
+        let mut held = HashMap::new();
+        if is_bounded() {
+            (0..call.len()).filter_map(|i| call.optional(i)).for_each(|value| storages(value, &mut held));
+        }
+        Kept { inputs: held.into_keys().collect(), collected: HashMap::new(), bytes: 0 }
+    }
+
+    /// Counts a value that is held to the end.
+    pub fn collect(&mut self, value: &Value) {
+        if !is_bounded() {
+            return;
+        }
+        let mut held = HashMap::new();
+        storages(value, &mut held);
+        self.bytes = self.bytes.saturating_add(RECORD);
+        for (storage, bytes) in held.into_iter().filter(|(storage, _)| !self.inputs.contains(storage)) {
+            if self.collected.insert(storage, bytes).is_none() {
+                self.bytes = self.bytes.saturating_add(bytes);
+            }
+        }
+    }
+
+    /// The bytes that are left for what comes next, which is given `values`.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn left(&self, values: &[Value]) -> Result<usize> {
+        if !is_bounded() {
+            return Ok(usize::MAX);
+        }
+        let mut held = HashMap::new();
+        values.iter().for_each(|value| storages(value, &mut held));
+        let own =
+            held.iter().filter(|(storage, _)| !self.inputs.contains(storage) && !self.collected.contains_key(storage));
+        let bytes = own.map(|(_, bytes)| *bytes).fold(self.bytes, usize::saturating_add);
+        let left = buffer::budget().checked_sub(bytes);
+        left.ok_or_else(|| {
+            Error::op(format!("its iterations hold {bytes} bytes, max_memory leaves {}", buffer::budget()))
+        })
+    }
+}
+
+fn is_bounded() -> bool {
+    buffer::budget() != usize::MAX
+}
+
 fn owned<'a>(input: &'a Input) -> Option<&'a Value> {
     match input {
         Input::Owned(value) => Some(value),
@@ -74,7 +133,10 @@ fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
             let text: usize = strings.data.iter().map(|text| text.len() + size_of::<String>()).sum();
             held.insert(Arc::as_ptr(&strings.data).cast::<()>() as usize, text);
         }
-        Value::Sequence(items) => items.iter().for_each(|item| storages(item, held)),
+        Value::Sequence(items) => {
+            held.insert(items.as_ptr() as usize, items.len().saturating_mul(RECORD));
+            items.iter().for_each(|item| storages(item, held));
+        }
         Value::None => {}
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A block sees no value of the graph around it: what it needs is given with its own inputs, at their end (its captures).
 
+use candle_plan_kernels::buffer::within;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use crate::bail;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::memory::Kept;
 use crate::plan::{Block, ValueId};
 use crate::stack;
 use crate::types::{Dim, TensorType, Type};
@@ -116,20 +118,21 @@ impl Kernel for Loop {
         let mut carried = given(call, 2)?;
         let captures = carried.split_off(self.carried);
         let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.stacked()];
+        let mut kept = Kept::beside(call);
         let mut iteration = 0;
         while proceed && bound.is_none_or(|bound| iteration < bound) {
             let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
             inputs.append(&mut carried);
             inputs.extend(captures.iter().cloned());
-            let mut outputs = call.run_block(0, inputs)?.into_iter();
+            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
             proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
             carried = outputs.by_ref().take(self.carried).collect();
-            collected.iter_mut().zip(outputs).for_each(|(items, item)| items.push(item));
+            push(&mut collected, outputs, &mut kept);
             iteration += 1;
         }
         let items = collected.iter().enumerate();
         let stacked = items.map(|(i, items)| collect(items, &self.body, 1 + self.carried + i, 0, call));
-        carried.into_iter().map(Ok).chain(stacked).collect()
+        within(kept.left(&carried)?, || carried.into_iter().map(Ok).chain(stacked).collect())
     }
 }
 
@@ -223,7 +226,8 @@ impl Kernel for Scan {
         let axes = scanned.iter().zip(&self.inputs).map(|(value, scan)| axis_of(scan.axis, rank(value)?));
         let axes: Vec<usize> = axes.collect::<Result<_>>()?;
         let length = self.length(&scanned, &axes)?;
-        let mut collected: Vec<Vec<Value>> = vec![Vec::with_capacity(length); self.outputs.len()];
+        let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.outputs.len()];
+        let mut kept = Kept::beside(call);
         for step in 0..length {
             let mut inputs = std::mem::take(&mut states);
             for ((value, scan), &axis) in scanned.iter().zip(&self.inputs).zip(&axes) {
@@ -231,16 +235,16 @@ impl Kernel for Scan {
                 inputs.push(stack::slice(value, axis, index, call.threads)?);
             }
             inputs.extend(captures.iter().cloned());
-            let mut outputs = call.run_block(0, inputs)?.into_iter();
+            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
             states = outputs.by_ref().take(self.states).collect();
-            collected.iter_mut().zip(outputs).for_each(|(items, item)| items.push(item));
+            push(&mut collected, outputs, &mut kept);
         }
         for (items, _) in collected.iter_mut().zip(&self.outputs).filter(|(_, scan)| scan.reverse) {
             items.reverse();
         }
         let items = collected.iter().zip(&self.outputs).enumerate();
         let stacked = items.map(|(i, (items, scan))| collect(items, &self.body, self.states + i, scan.axis, call));
-        states.into_iter().map(Ok).chain(stacked).collect()
+        within(kept.left(&states)?, || states.into_iter().map(Ok).chain(stacked).collect())
     }
 }
 
@@ -259,6 +263,14 @@ impl Scan {
 /// The values of the inputs from `first` on.
 fn given(call: &Call, first: usize) -> Result<Vec<Value>> {
     (first..call.len()).map(|i| call.value(i).cloned()).collect()
+}
+
+/// Adds what an iteration gives to what those before it gave.
+fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) {
+    for (items, item) in collected.iter_mut().zip(outputs) {
+        kept.collect(&item);
+        items.push(item);
+    }
 }
 
 /// The collected tensors as one; where there are none, an empty one as output `output` of the body declares it.
