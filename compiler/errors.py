@@ -10,7 +10,7 @@ A diagnostic is printed in the form of rustc's::
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,6 +51,8 @@ PAGES = {
     "CC0501": "A pass left the graph broken. This is a fault of the compiler: please report it.",
     "CC0502": "The plan that was written is not valid. This is a fault of the compiler: please report it.",
     "CC0503": "There is no pass of that name. `candlec compile --help` lists them.",
+    "CC0504": "The plan does not fit its file format: its description (steps, names, strings) may have 100,000,000 "
+    "bytes. Constants of numbers do not count.",
 }
 """Code → the page that `candlec explain` prints."""
 
@@ -110,9 +112,16 @@ class InputError(Exception):
 
 
 class RunError(Exception):
-    """A step of a run failed. `inputs` are its inputs' dtypes and shapes."""
+    """A step of a run failed.
 
-    def __init__(self, step: int, op: str, inputs: list[str], origin: str, message: str) -> None:
+    `inputs` are its inputs' dtypes and shapes, `within` the blocks of other steps that it is in, the outermost first.
+    """
+
+    def __init__(
+        self, step: int, op: str, inputs: list[str], origin: str, message: str, within: Sequence[str] = ()
+    ) -> None:
         self.step, self.op, self.inputs, self.origin = step, op, inputs, origin
-        place = f"step {step} {op}({', '.join(inputs)})" + (f" from {origin}" if origin else "")
+        self.message, self.within = message, list(within)
+        blocks = "".join(f" in {block}" for block in reversed(self.within))
+        place = f"step {step} {op}({', '.join(inputs)}){blocks}" + (f" from {origin}" if origin else "")
         super().__init__(f"{place}: {message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -19,16 +20,20 @@ from compiler.symbols import shown
 __all__ = ["DeviceError", "Session", "StepTime", "load"]
 
 DeviceError = _runtime.DeviceError
+_CUDA = "compiler._runtime_cuda"
+"""The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""
 
 
 def load(plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int | None = None) -> Session:
     """Prepares a plan, or the plan file of this name, for running.
 
-    `threads` is the number of threads of a run, by default one for each processor.
+    `device` is "cpu", "cuda", or "auto": CUDA where it can be used. `threads` is the number of threads of a run,
+    from 1 to 1024, by default one for each processor.
 
     Raises:
         PlanError: the file is not a sound plan.
         DeviceError: the device cannot be used.
+        ValueError: there cannot be so many threads.
     """
     return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads)
 
@@ -51,8 +56,11 @@ class Session:
     """A prepared plan. `run` may be called from many threads at once."""
 
     def __init__(self, plan: Plan, device: str = "cpu", threads: int | None = None) -> None:
+        if threads is not None and not 1 <= threads <= _runtime.MAX_THREADS:
+            raise ValueError(f"{threads} threads: a session has from 1 to {_runtime.MAX_THREADS}")
+        module, device = _runtime_of(device)
         try:
-            self._runtime = _runtime.Session(plan.data, device, threads)
+            self._runtime = module.Session(plan.data, device, threads)
         except _runtime.PlanError as error:
             raise PlanError(error.args[0]) from None
         self.inputs = _infos(self._runtime.inputs)
@@ -88,6 +96,19 @@ class Session:
             if all(info.name != name for info in self.inputs):
                 raise InputError(name, "one of " + ", ".join(info.name for info in self.inputs), "an unknown name")
         return [_to_runtime(info, inputs) for info in self.inputs]
+
+
+def _runtime_of(device: str) -> tuple[Any, str]:
+    """The extension that runs plans on a device, and the device's name there."""
+    if device not in ("cpu", "cuda", "auto"):
+        raise DeviceError(f"device {device!r}: it is not known; devices are cpu, cuda and auto")
+    if device != "cpu":
+        try:
+            return importlib.import_module(_CUDA), "cuda"
+        except ImportError as error:
+            if device == "cuda":
+                raise DeviceError(f"device 'cuda': {_CUDA} cannot be loaded ({error}); run on 'cpu'") from None
+    return _runtime, "cpu"
 
 
 @contextmanager

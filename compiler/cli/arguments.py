@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["OUTPUT", "device_option", "given_inputs", "input_option", "pin_option", "size_option", "threads_option"]
 
 
+MAX_THREADS = 1024
+"""The runtime's own bound, which is not loaded for a list of options."""
+
+
 class OutputFile(click.Path):
     """A file to write. That it can be is found out before any work is done."""
 
@@ -62,7 +66,7 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
     help_text = "Threads of a run.  [default: one a core]"
-    return click.option("--threads", type=click.IntRange(1), metavar="N", help=help_text)(function)
+    return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
 
 
 def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from compiler import dtypes
+from compiler.errors import CompileError, Diagnostic
 from compiler.origin import Origin
 from compiler.plan import ops
 from compiler.plan.builder import Pool
@@ -20,6 +21,8 @@ __all__ = ["FORMAT", "VERSION", "write"]
 FORMAT = "candle-plan"
 VERSION = 1
 _ALIGNMENT = 64
+_LONGEST_HEADER = 100_000_000
+"""What safetensors reads at most."""
 
 
 def write(
@@ -32,7 +35,11 @@ def write(
     metadata: Mapping[str, str] | None = None,
     max_memory: int | None = None,
 ) -> bytes:
-    """The file of a plan whose main block and constants are given."""
+    """The file of a plan whose main block and constants are given.
+
+    Raises:
+        CompileError: the description is longer than the file format allows.
+    """
     plan = ops.Plan(
         constants=[_constant(array) for array in pool.constants],
         main=block,
@@ -71,6 +78,9 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
         chunks.append(bits.reshape(-1).view(np.uint8).data)
     metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
     head = json.dumps({"__metadata__": metadata, **header}, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(head) > _LONGEST_HEADER:
+        message = f"the plan's description has {len(head)} bytes, more than {_LONGEST_HEADER}"
+        raise CompileError([Diagnostic("CC0504", message)])
     head += b" " * (-(len(head) + 8) % _ALIGNMENT)
     return b"".join([len(head).to_bytes(8, "little"), head, *chunks])
 

@@ -1,12 +1,12 @@
 //! Errors → Python exceptions. Their `args` are the error's fields; `compiler` turns them into its own classes.
 
 use candle_plan::error::Error;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{create_exception, PyErr};
 
 create_exception!(_runtime, PlanError, PyException, "A plan that cannot be read: a list of messages.");
 create_exception!(_runtime, InputError, PyException, "An input that does not fit: name, expected, found.");
-create_exception!(_runtime, RunError, PyException, "A step that failed: step, op, inputs, origin, message.");
+create_exception!(_runtime, RunError, PyException, "A step that failed: step, op, inputs, origin, message, within.");
 create_exception!(_runtime, DeviceError, PyException, "A device that cannot be used: message.");
 create_exception!(_runtime, OpError, PyException, "What an op says of its inputs or attributes: message.");
 
@@ -16,7 +16,10 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Read(_) => PlanError::new_err((vec![error.to_string()],)),
         Error::Verify(violations) => PlanError::new_err((violations,)),
         Error::Input { name, expected, found } => InputError::new_err((name, expected, found)),
-        Error::Run { place, message } => RunError::new_err((place.step, place.op, place.inputs, place.origin, message)),
+        Error::Run { place, message } => {
+            RunError::new_err((place.step, place.op, place.inputs, place.origin, message, place.within))
+        }
+        Error::Threads { .. } => PyValueError::new_err(error.to_string()),
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
         Error::Op(message) => OpError::new_err((message,)),
     }

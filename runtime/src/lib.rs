@@ -20,6 +20,8 @@ mod _runtime {
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
+    const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
+    #[pymodule_export]
     use super::{infer, ops, plan_json, schema, verify};
 }
 
@@ -35,7 +37,7 @@ fn infer(op: &str, inputs: &str, outputs: usize) -> PyResult<String> {
         let message = format!("{} does not take {} inputs to {outputs} outputs", op.name(), inputs.len());
         return Err(errors::to_python(Error::op(message)));
     }
-    let types = kernel.infer(&Types { inputs: &inputs, outputs }).map_err(errors::to_python)?;
+    let types = op.infer(&Types { inputs: &inputs, outputs }).map_err(errors::to_python)?;
     serde_json::to_string(&types).map_err(|error| errors::to_python(Error::op(error.to_string())))
 }
 
@@ -67,6 +69,12 @@ fn ops() -> Vec<(&'static str, &'static str)> {
     Op::all().to_vec()
 }
 
+/// How many characters of a JSON text an error shows.
+const SHOWN: usize = 200;
+
 fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| errors::to_python(Error::op(format!("{error} in {json}"))))
+    serde_json::from_str(json).map_err(|error| {
+        let shown: String = json.chars().take(SHOWN).collect();
+        errors::to_python(Error::op(format!("{error} in {shown}")))
+    })
 }

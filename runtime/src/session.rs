@@ -17,7 +17,7 @@ pub struct Session {
 
 #[pymethods]
 impl Session {
-    /// `device` is "cpu", "cuda" or "auto"; `threads` is the number of threads a run uses, one for each processor by default.
+    /// `device` is "cpu"; `threads` is the number of threads a run uses, one for each processor by default.
     #[new]
     #[pyo3(signature = (plan, device = "cpu", threads = None))]
     fn new(py: Python<'_>, plan: &[u8], device: &str, threads: Option<usize>) -> PyResult<Session> {

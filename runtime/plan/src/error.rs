@@ -38,6 +38,14 @@ pub enum Error {
         /// Why not, and what to do.
         reason: String,
     },
+    /// A session cannot have so many threads.
+    #[error("{count} threads: {reason}")]
+    Threads {
+        /// How many were asked for.
+        count: usize,
+        /// Why not.
+        reason: String,
+    },
     /// What an op says of its inputs or attributes; the executor adds the [`Place`].
     #[error("{0}")]
     Op(String),
@@ -50,6 +58,8 @@ pub struct Place {
     pub step: usize,
     /// The op's name.
     pub op: &'static str,
+    /// The steps whose blocks the step is in, the outermost first, as `block 0 of step 3 Loop`.
+    pub within: Vec<String>,
     /// The inputs, as `float32 [1, 3, 224, 224]`.
     pub inputs: Vec<String>,
     /// The ONNX nodes and source lines the step came from.
@@ -59,6 +69,7 @@ pub struct Place {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "step {} {}({})", self.step, self.op, self.inputs.join(", "))?;
+        self.within.iter().rev().try_for_each(|block| write!(f, " in {block}"))?;
         if self.origin.is_empty() {
             Ok(())
         } else {

@@ -3,6 +3,7 @@
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 
+use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
 use crate::kernel::{Blocks, Call, Input};
 use crate::memory::Bound;
@@ -47,21 +48,33 @@ struct Run<'a> {
     observer: Option<&'a dyn Observer>,
 }
 
+/// The blocks of a step.
 struct Nested<'a> {
     run: &'a Run<'a>,
-    blocks: &'a [PreparedBlock],
+    step: &'a PreparedStep,
 }
 
 impl Blocks for Nested<'_> {
     fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        match self.blocks.get(index) {
+        let outputs = match self.step.blocks.get(index) {
             Some(block) if self.run.executable.plan.max_memory.is_some() => {
                 let lent = inputs.clone();
                 self.run.bounded(block, inputs, &lent)
             }
             Some(block) => self.run.block(block, inputs),
             None => Err(Error::op(format!("there is no block {index}"))),
+        };
+        outputs.map_err(|error| self.place(error, index))
+    }
+}
+
+impl Nested<'_> {
+    /// A nested step's error with the block that the step is in.
+    fn place(&self, mut error: Error, index: usize) -> Error {
+        if let Error::Run { place, .. } = &mut error {
+            place.within.insert(0, format!("block {index} of step {} {}", self.step.index, self.step.op.name()));
         }
+        error
     }
 }
 
@@ -117,7 +130,8 @@ impl Run<'_> {
             };
             *input = shared.map_or(Input::Absent, Input::Shared);
         }
-        let blocks = Nested { run: self, blocks: &step.blocks };
+        let outlines = outlines(&inputs);
+        let blocks = Nested { run: self, step };
         let mut call = Call {
             inputs: &mut inputs,
             outputs: step.outputs.len(),
@@ -129,7 +143,7 @@ impl Run<'_> {
             None => step.op.kernel().run(&mut call),
             Some(bound) => bound.run(step.op.kernel(), slots, &mut call),
         };
-        let outputs = outputs.map_err(|error| self.place(error, step, slots))?;
+        let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &outlines))?;
         drop(inputs);
         for (slot, value) in step.outputs.iter().zip(outputs) {
             if let Some(slot) = slot {
@@ -143,23 +157,41 @@ impl Run<'_> {
     }
 
     /// An op's complaint with the step's place; an error that has a place already (of a nested step) keeps it.
-    fn place(&self, error: Error, step: &PreparedStep, slots: &[Option<Value>]) -> Error {
+    fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
         let Error::Op(message) = error else { return error };
-        let describe = |operand: &Operand| match *operand {
-            Operand::Absent => "absent".to_string(),
-            Operand::Constant(index) => {
-                self.executable.constants.get(index as usize).map_or_else(String::new, Value::describe)
-            }
-            Operand::Slot(slot) => slots[slot as usize].as_ref().map_or_else(String::new, Value::describe),
-            Operand::Dying(_) => "taken over".to_string(),
+        let describe = |(i, input): (usize, &Input)| match input {
+            Input::Shared(value) => value.describe(),
+            Input::Owned(value) => value.describe(),
+            Input::Absent => match outlines.iter().find(|outline| outline.input == i) {
+                Some(outline) => format!("{} {:?}", outline.dtype, outline.dims),
+                None => "absent".to_string(),
+            },
         };
         let OriginId(origin) = step.origin;
         let place = Place {
             step: step.index,
             op: step.op.name(),
-            inputs: step.inputs.iter().map(describe).collect(),
+            within: Vec::new(),
+            inputs: inputs.iter().enumerate().map(describe).collect(),
             origin: self.executable.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string),
         };
         Error::Run { place: Box::new(place), message }
     }
+}
+
+/// What an error says of a tensor that its step has taken over: the tensor itself is gone.
+struct Outline {
+    input: usize,
+    dtype: DType,
+    dims: Vec<usize>,
+}
+
+fn outlines(inputs: &[Input]) -> Vec<Outline> {
+    let outline = |(input, value): (usize, &Input)| match value {
+        Input::Owned(Value::Tensor(array)) => {
+            Some(Outline { input, dtype: array.dtype(), dims: array.dims().to_vec() })
+        }
+        _ => None,
+    };
+    inputs.iter().enumerate().filter_map(outline).collect()
 }

@@ -18,6 +18,9 @@ pub const FORMAT: &str = "candle-plan";
 /// The newest version that this crate reads and the only one that the compiler writes.
 pub const VERSION: u32 = 1;
 
+/// How deep blocks may nest: as deep as a JSON reader follows that allows 128 levels, of which a block takes five.
+pub const MAX_DEPTH: usize = 20;
+
 /// A compiled model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +55,14 @@ pub struct Block {
     pub steps: Vec<Step>,
     /// The values that the caller gets.
     pub outputs: Vec<ValueId>,
+}
+
+impl Block {
+    /// How deep blocks nest in this one: 0 where there is none.
+    pub fn depth(&self) -> usize {
+        let nested = self.steps.iter().flat_map(|step| step.op.kernel().blocks());
+        nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
+    }
 }
 
 /// The index of a value in its block.

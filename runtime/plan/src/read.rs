@@ -12,9 +12,6 @@ use crate::plan::{Constant, Plan, FORMAT, VERSION};
 use crate::types::TensorType;
 use crate::value::{element_count, Array, Strings, Value};
 
-/// The largest plan JSON that is parsed, in bytes.
-const MAX_PLAN_JSON: usize = 1 << 28;
-
 /// Reads a plan and its constants from the bytes of a plan file.
 ///
 /// # Errors
@@ -51,9 +48,6 @@ fn read_json(bytes: &[u8]) -> Result<Plan> {
     }
     check_version(field("plan_version")?)?;
     let json = field("plan")?;
-    if json.len() > MAX_PLAN_JSON {
-        return Err(Error::Read(format!("its description has {} bytes, more than {MAX_PLAN_JSON}", json.len())));
-    }
     let data = bytes.get(8 + header..).unwrap_or_default();
     if *field("sha256")? != digest(json, data) {
         return Err(Error::Read(

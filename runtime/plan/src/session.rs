@@ -8,6 +8,9 @@ use crate::profile::StepTime;
 use crate::types::Type;
 use crate::value::Value;
 
+/// The most threads of a session.
+pub const MAX_THREADS: usize = 1024;
+
 /// A plan prepared for one device and a number of threads. May be run from many threads at once.
 pub struct Session {
     executable: Executable,
@@ -19,13 +22,12 @@ impl Session {
     /// processor of the machine.
     ///
     /// # Errors
-    /// [`Error::Device`] when the device is not there, [`Error::Read`] and [`Error::Verify`] when the plan is not
-    /// sound.
+    /// [`Error::Device`] when the device is not there, [`Error::Threads`] for none or more than [`MAX_THREADS`] and where
+    /// they do not start, [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
     pub fn load(bytes: &[u8], device: &str, threads: Option<usize>) -> Result<Session> {
         check_device(device)?;
-        let count = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let threads =
-            Threads::new(count).map_err(|error| Error::op(format!("cannot start {count} threads: {error}")))?;
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let threads = started(threads.unwrap_or_else(processors))?;
         let (plan, constants) = crate::read::read(bytes)?;
         Ok(Session { executable: Executable::prepare(plan, constants)?, threads })
     }
@@ -72,11 +74,19 @@ impl Session {
     }
 }
 
+fn started(count: usize) -> Result<Threads> {
+    let failed = |reason: String| Error::Threads { count, reason };
+    if !(1..=MAX_THREADS).contains(&count) {
+        return Err(failed(format!("a session has from 1 to {MAX_THREADS}")));
+    }
+    Threads::new(count).map_err(|error| failed(error.to_string()))
+}
+
 fn check_device(device: &str) -> Result<()> {
     let reason = match device {
-        "cpu" | "auto" => return Ok(()),
-        "cuda" => "this build has no CUDA module; run with --device cpu, or build one with `make cuda`",
-        _ => "it is not known; devices are cpu, cuda and auto",
+        "cpu" => return Ok(()),
+        "cuda" => "this runtime runs on the processor alone",
+        _ => "it is not known",
     };
     Err(Error::Device { device: device.to_string(), reason: reason.to_string() })
 }

@@ -8,15 +8,13 @@
 //! 6. A step's op accepts its inputs' types, and its outputs are declared with the types that follow.
 //! 7. Nested blocks satisfy the same, at most [`MAX_DEPTH`] deep.
 //! 8. The plan's inputs and outputs have distinct names, and none is empty.
+//! 9. A value's type is one that values can have: at most 64 dimensions, whose product fits in memory's address range.
 
 use std::collections::HashSet;
 
 use crate::kernel::Types;
-use crate::plan::{Block, Constant, Plan, Step, ValueId};
+use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
 use crate::types::{Dim, TensorType, Type};
-
-/// How deep blocks may nest.
-pub const MAX_DEPTH: usize = 32;
 
 /// Every violation of the rules above; empty when the plan is sound.
 pub fn verify(plan: &Plan) -> Vec<String> {
@@ -55,6 +53,11 @@ impl Verifier<'_> {
         }
         for id in &block.outputs {
             self.used(&defined, *id, place);
+        }
+        for (id, info) in block.values.iter().enumerate() {
+            if let Err(error) = info.kind.check() {
+                self.report(place, format!("value {id}: {error}"));
+            }
         }
     }
 
@@ -117,7 +120,7 @@ impl Verifier<'_> {
     fn types(&mut self, block: &Block, step: &Step, place: &str) {
         let kind = |id: &Option<ValueId>| id.and_then(|id| block.values.get(id.0 as usize)).map(|info| &info.kind);
         let inputs: Vec<Option<&Type>> = step.inputs.iter().map(kind).collect();
-        let inferred = match step.op.kernel().infer(&Types { inputs: &inputs, outputs: step.outputs.len() }) {
+        let inferred = match step.op.infer(&Types { inputs: &inputs, outputs: step.outputs.len() }) {
             Ok(inferred) => inferred,
             Err(error) => return self.report(place, error),
         };

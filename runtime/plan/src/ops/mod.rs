@@ -4,7 +4,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::Kernel;
+use crate::bail;
+use crate::error::Result;
+use crate::kernel::{Kernel, Types};
+use crate::plan::MAX_DEPTH;
+use crate::types::Type;
 
 pub mod padding;
 mod power;
@@ -33,6 +37,21 @@ macro_rules! ops {
             /// What the op states about itself, and how it runs.
             pub fn kernel(&self) -> &dyn Kernel {
                 match self { $($(Op::$op(op) => op,)*)* }
+            }
+
+            /// The outputs' types from the inputs': [`Kernel::infer`] for types that a value can have, to such types.
+            ///
+            /// # Errors
+            /// As [`Kernel::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest deeper than
+            /// [`MAX_DEPTH`].
+            pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
+                if self.kernel().blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {
+                    bail!("blocks nest deeper than {MAX_DEPTH}");
+                }
+                types.inputs.iter().flatten().try_for_each(|kind| kind.check())?;
+                let outputs = self.kernel().infer(types)?;
+                outputs.iter().try_for_each(Type::check)?;
+                Ok(outputs)
             }
 
             /// Every op's family and name, in the table's order.
