@@ -20,6 +20,7 @@ pub mod prepare;
 pub mod profile;
 pub mod read;
 pub mod session;
+mod size;
 pub mod stack;
 #[cfg(test)]
 pub mod testing;

@@ -10,6 +10,8 @@ use parking_lot::RwLockReadGuard;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+pub(crate) use crate::size::no_room;
+pub use crate::size::{element_count, list, room, scratch, with_room, MAX_RANK};
 
 /// One value: what an input, an output or a step's result holds.
 #[derive(Debug, Clone)]
@@ -347,69 +349,6 @@ impl<T: Element> candle_core::InplaceOp1 for Take<T> {
     }
 }
 
-/// The most dimensions of a tensor: as many as NumPy has.
-pub const MAX_RANK: usize = 64;
-
-/// The product of the dimensions.
-///
-/// # Errors
-/// There are more than [`MAX_RANK`], or those that are not zero do not fit in memory's address range: then no product of
-/// some of them overflows.
-pub fn element_count(dims: &[usize]) -> Result<usize> {
-    if dims.len() > MAX_RANK {
-        return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {}", dims.len())));
-    }
-    let sizes = dims.iter().filter(|&&dim| dim != 0);
-    let count = sizes.clone().try_fold(1usize, |count, &dim| count.checked_mul(dim));
-    match count.filter(|&count| count <= isize::MAX as usize / 8) {
-        Some(_) if sizes.count() < dims.len() => Ok(0),
-        Some(count) => Ok(count),
-        None => Err(Error::op(format!("a tensor of shape {dims:?} is too large"))),
-    }
-}
-
-/// An empty list with room for `count` elements.
-///
-/// # Errors
-/// There is no memory for them.
-pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
-    candle_plan_kernels::buffer::try_with_room(count).ok_or_else(|| no_room(&[count]))
-}
-
-/// Accounts for `count` elements of `T` that a kernel is about to hold beside its result.
-///
-/// # Errors
-/// There is no memory for them.
-pub fn scratch<T>(count: usize) -> Result<()> {
-    with_room::<T>(count).map(drop)
-}
-
-/// A list whose length comes from outside.
-///
-/// # Errors
-/// There is no memory for it.
-pub fn list<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
-    let mut list = with_room(items.len())?;
-    list.extend(items);
-    Ok(list)
-}
-
-/// Room for a tensor of shape `dims`, all of which the caller writes.
-///
-/// # Errors
-/// There is not so much memory.
-pub fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
-    candle_plan_kernels::buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| no_room(dims))
-}
-
-/// Why there is no [`room`].
-pub(crate) fn no_room(dims: &[usize]) -> Error {
-    Error::op(match candle_plan_kernels::buffer::budget() {
-        usize::MAX => format!("there is no memory for a tensor of shape {dims:?}"),
-        left => format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves"),
-    })
-}
-
 fn storage_len(storage: &CpuStorage) -> Result<usize> {
     Ok(match storage {
         CpuStorage::U8(v) => v.len(),
@@ -423,31 +362,4 @@ fn storage_len(storage: &CpuStorage) -> Result<usize> {
         CpuStorage::F64(v) => v.len(),
         _ => return Err(Error::op("an unexpected carrier")),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shape_is_bounded_in_rank_and_in_every_product() {
-        let cases: [(&[usize], Option<usize>); 9] = [
-            (&[], Some(1)),
-            (&[2, 3], Some(6)),
-            (&[2, 0, 3], Some(0)),
-            (&[1 << 59], Some(1 << 59)),
-            (&[1 << 60], None),
-            (&[1 << 40, 1 << 40], None),
-            (&[0, 1 << 40, 1 << 40], None),
-            (&[usize::MAX, 0], None),
-            (&[0, 1 << 40], Some(0)),
-        ];
-        for (dims, expected) in cases {
-            assert_eq!(element_count(dims).ok(), expected, "{dims:?}");
-        }
-        assert_eq!(element_count(&[1; MAX_RANK]).ok(), Some(1));
-        assert!(element_count(&[1; MAX_RANK + 1]).is_err() && element_count(&[0; MAX_RANK + 1]).is_err());
-        assert!(list(0..usize::MAX / 8).is_err());
-        assert_eq!(list(0..3usize).ok(), Some(vec![0, 1, 2]));
-    }
 }
