@@ -2,8 +2,11 @@
 //!
 //! Every output is a sum of sums over short pieces of the depth, in its order, whatever the thread or the instruction set.
 
+mod blocks;
+mod lines;
 mod pack;
 mod plain;
+mod rows;
 pub(crate) mod tile;
 
 #[cfg(test)]
@@ -14,7 +17,9 @@ pub use plain::{product, Plain, Term};
 
 use crate::isa::Isa;
 use crate::threads::Threads;
-use tile::{Start, Tile, Tiles};
+use blocks::{Product, Source};
+use rows::Rows;
+use tile::{Start, Tiles};
 
 /// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +35,7 @@ pub struct Matrix<'a> {
 /// The right side of a product.
 #[derive(Debug, Clone, Copy)]
 pub enum Right<'a> {
-    /// Packed before: a constant.
+    /// Packed before; of a larger matrix, the first rows and columns.
     Packed(&'a PackedB),
     /// As it stands.
     Plain(Matrix<'a>),
@@ -78,16 +83,11 @@ impl Matrix<'_> {
 
 /// Multiplications that are worth several threads.
 const SPLIT: usize = 1 << 20;
-/// Rows, and panels of columns, of the output in a block: what stays in the second-level cache.
-const BLOCK_ROWS: usize = 64;
-const BLOCK_PANELS: usize = 8;
-/// The depth that is walked before the next columns' turn: a panel of it stays in the second-level cache.
-const BLOCK_DEPTH: usize = 2048;
 
 /// `out = a · b + bias`, then `finish` over every row of every block. `out` is `[m, n]`.
 ///
 /// # Panics
-/// The slices are too short for the sizes, or `b` was packed for others.
+/// The slices are too short for the sizes, or `b` was packed from a smaller matrix.
 #[allow(clippy::too_many_arguments)]
 pub fn gemm(
     isa: Isa,
@@ -106,49 +106,101 @@ pub fn gemm(
         Bias::Columns(bias) => assert_eq!(bias.len(), n),
         Bias::None => {}
     }
+    match b {
+        Right::Packed(b) => assert!(b.k >= k && b.n >= n && b.isa == isa, "b is packed as {} x {}", b.k, b.n),
+        Right::Plain(b) => assert!(b.holds(k, n), "b does not fit a product of {sizes:?}"),
+    }
     if m == 0 || n == 0 {
         return;
     }
-    match b {
-        Right::Packed(b) => {
-            assert!(b.k == k && b.n == n && b.isa == isa, "b is packed as {} x {}", b.k, b.n);
-            let panels = Panels { data: &b.data, offsets: &b.offsets, width: b.width, stride: b.width * k };
-            Product { isa, sizes, a, panels, bias, finish }.run(threads, out);
+    let serial = Threads::serial();
+    let threads = if m * n * k > SPLIT { threads } else { &serial };
+    Problem { isa, sizes, a: *a, b: *b, bias, finish }.run(threads, Shared::new(out));
+}
+
+/// A product whose operands have been found to fit.
+#[derive(Clone, Copy)]
+struct Problem<'a> {
+    isa: Isa,
+    sizes: Sizes,
+    a: Matrix<'a>,
+    b: Right<'a>,
+    bias: Bias<'a>,
+    finish: Option<Finish<'a>>,
+}
+
+impl Problem<'_> {
+    fn run(&self, threads: &Threads, out: Shared) {
+        let Sizes { m, n, k } = self.sizes;
+        if n == 1 && m > 1 && self.a.row == 1 {
+            return self.turned().run(threads, out);
         }
-        Right::Plain(b) if b.column == 1 && m <= PACK_ROWS => {
-            assert!(b.holds(k, n));
-            let tiles = Tiles::of(isa);
-            let width = tiles.lanes * tiles.vectors(m.min(tiles.rows()));
-            let offsets = pack::offsets(k, b.row);
-            let panels = Panels { data: b.data, offsets: &offsets, width, stride: width };
-            Product { isa, sizes, a, panels, bias, finish }.run(threads, out);
+        let tiles = Tiles::of(self.isa);
+        let source = match self.b {
+            Right::Packed(b) => Source::Packed(b),
+            Right::Plain(b) if b.column != 1 => Source::Packing(b),
+            Right::Plain(b) => {
+                let one_panel = n <= tiles.lanes * tiles.vectors(m.min(tiles.rows()));
+                if k > 0 && !one_panel && m <= rows::MOST {
+                    return Rows { problem: self, b }.run(threads, out);
+                }
+                let is_near = k.saturating_mul(b.row) <= NEAR;
+                match is_near || m <= DIRECT_TILES * tiles.rows() && b.row <= FARTHEST {
+                    true => Source::Direct(b),
+                    false => Source::Packing(b),
+                }
+            }
+        };
+        Product::new(self, source).run(threads, out);
+    }
+
+    /// The product of the transposed operands, for one column, which has the elements of a row in memory: the columns of the left
+    /// side become rows that follow one another.
+    fn turned(&self) -> Self {
+        let Sizes { m, n, k } = self.sizes;
+        let (data, column) = match self.b {
+            Right::Packed(b) => (&b.data[..], b.width),
+            Right::Plain(b) => (b.data, b.row),
+        };
+        let bias = match self.bias {
+            Bias::Rows(bias) => Bias::Columns(bias),
+            Bias::Columns(bias) => Bias::Rows(bias),
+            Bias::None => Bias::None,
+        };
+        let b = Right::Plain(Matrix { data: self.a.data, row: self.a.column, column: self.a.row });
+        Problem { sizes: Sizes { m: n, n: m, k }, a: Matrix { data, row: 0, column }, b, bias, ..*self }
+    }
+
+    /// What the sums of the tile at a row and column begin with, given how many terms were summed before.
+    fn start(&self, row: usize, column: usize, depth: usize) -> Start {
+        match self.bias {
+            _ if depth > 0 => Start::Output,
+            Bias::None => Start::Zero,
+            Bias::Rows(bias) => Start::Rows(bias[row..].as_ptr()),
+            Bias::Columns(bias) => Start::Columns(bias[column..].as_ptr()),
         }
-        Right::Plain(b) => {
-            let packed = PackedB::new(isa, threads, k, n, b);
-            gemm(isa, threads, sizes, a, &Right::Packed(&packed), bias, out, finish);
+    }
+
+    /// Calls `finish` with columns `columns[0] .. columns[1]` of each of some rows.
+    ///
+    /// # Safety
+    /// They are in the output, written, and no other task's.
+    unsafe fn finish(&self, out: Shared, rows: [usize; 2], columns: [usize; 2]) {
+        let Some(finish) = self.finish else { return };
+        for row in rows[0]..rows[1] {
+            let offset = row * self.sizes.n + columns[0];
+            // SAFETY: the caller's promise.
+            finish(unsafe { std::slice::from_raw_parts_mut(out.at(offset), columns[1] - columns[0]) }, offset);
         }
     }
 }
 
-/// Up to this many rows of the output, packing the right side costs more than it saves.
-const PACK_ROWS: usize = 8;
-
-/// The right side as panels of `width` columns, `stride` apart.
-struct Panels<'a> {
-    data: &'a [f32],
-    offsets: &'a [u32],
-    width: usize,
-    stride: usize,
-}
-
-struct Product<'a> {
-    isa: Isa,
-    sizes: Sizes,
-    a: &'a Matrix<'a>,
-    panels: Panels<'a>,
-    bias: Bias<'a>,
-    finish: Option<Finish<'a>>,
-}
+/// For so many tiles of rows, packing the right side costs more than it saves.
+const DIRECT_TILES: usize = 2;
+/// The largest distance of rows that a tile's table of offsets can hold.
+const FARTHEST: usize = u32::MAX as usize / blocks::DEPTH;
+/// A right side of so many elements is read where it is: it stays in the first-level cache.
+const NEAR: usize = 8192;
 
 /// The output, shared by tasks that write disjoint parts of it.
 #[derive(Clone, Copy)]
@@ -166,84 +218,5 @@ impl Shared {
 
     pub fn at(self, offset: usize) -> *mut f32 {
         self.0.wrapping_add(offset)
-    }
-}
-
-impl Product<'_> {
-    fn run(&self, threads: &Threads, out: &mut [f32]) {
-        let Sizes { m, n, k } = self.sizes;
-        let panels = n.div_ceil(self.panels.width);
-        let serial = Threads::serial();
-        let threads = if m * n * k > SPLIT { threads } else { &serial };
-        let rows = BLOCK_ROWS.min(m);
-        // Few rows: the blocks are narrower, so that every thread has some.
-        let columns = panels.div_ceil(threads.count() * m.div_ceil(rows)).clamp(1, BLOCK_PANELS);
-        let (down, across) = (m.div_ceil(rows), panels.div_ceil(columns));
-        let out = Shared::new(out);
-        threads.for_each(down * across, |task| {
-            let (i, j) = (task % down, task / down);
-            self.block(out, [i * rows, m.min((i + 1) * rows)], [j * columns, panels.min((j + 1) * columns)]);
-        });
-    }
-
-    /// Rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.
-    fn block(&self, out: Shared, rows: [usize; 2], panels: [usize; 2]) {
-        let Sizes { n, k, .. } = self.sizes;
-        let mut depth = 0;
-        loop {
-            let end = k.min(depth + BLOCK_DEPTH);
-            for panel in panels[0]..panels[1] {
-                self.panel(out, rows, panel, [depth, end]);
-            }
-            depth = end;
-            if depth == k {
-                break;
-            }
-        }
-        if let Some(finish) = self.finish {
-            let (first, end) = (panels[0] * self.panels.width, n.min(panels[1] * self.panels.width));
-            for row in rows[0]..rows[1] {
-                let offset = row * n + first;
-                // SAFETY: the run lies in this block, which no other task touches.
-                finish(unsafe { std::slice::from_raw_parts_mut(out.at(offset), end - first) }, offset);
-            }
-        }
-    }
-
-    /// A block of rows of one panel, over part of the depth.
-    fn panel(&self, out: Shared, rows: [usize; 2], panel: usize, depth: [usize; 2]) {
-        let n = self.sizes.n;
-        let tiles = Tiles::of(self.isa);
-        let column = panel * self.panels.width;
-        let count = (rows[1] - rows[0]).div_ceil(tiles.rows());
-        for i in 0..count {
-            let [row, end] = [i, i + 1].map(|i| rows[0] + (rows[1] - rows[0]) * i / count);
-            // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone.
-            unsafe {
-                tiles.run(
-                    end - row,
-                    Tile {
-                        a: self.a.data.as_ptr().wrapping_add(row * self.a.row + depth[0] * self.a.column),
-                        a_row: self.a.row,
-                        a_step: self.a.column,
-                        b: self.panels.data.as_ptr().wrapping_add(panel * self.panels.stride),
-                        offsets: &self.panels.offsets[depth[0]..depth[1]],
-                        start: self.start(row, column, depth[0]),
-                        out: out.at(row * n + column),
-                        out_row: n,
-                        width: self.panels.width.min(n - column),
-                    },
-                );
-            }
-        }
-    }
-
-    fn start(&self, row: usize, column: usize, depth: usize) -> Start {
-        match self.bias {
-            _ if depth > 0 => Start::Output,
-            Bias::None => Start::Zero,
-            Bias::Rows(bias) => Start::Rows(bias[row..].as_ptr()),
-            Bias::Columns(bias) => Start::Columns(bias[column..].as_ptr()),
-        }
     }
 }

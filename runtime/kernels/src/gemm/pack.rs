@@ -1,12 +1,14 @@
-//! The right side of a product, rearranged once into panels that a tile reads from front to back.
+//! The right side of a product, rearranged into panels that a tile reads from front to back.
 
+use super::lines::Lines;
 use super::tile::Tiles;
 use super::Matrix;
-use crate::buffer;
 use crate::isa::Isa;
 use crate::threads::Threads;
+use crate::transpose::{transpose, Plane};
+use crate::vector::{dispatch_isa, Vector};
 
-/// A `[k, n]` matrix in panels of as many columns as the tallest tile has, `[panel][k][column]`; the last panel is
+/// A `[k, n]` matrix in panels of as many columns as the tallest tile has, or fewer, `[panel][k][column]`; the last panel is
 /// filled up with zeros.
 #[derive(Debug, Clone)]
 pub struct PackedB {
@@ -14,9 +16,7 @@ pub struct PackedB {
     pub(super) k: usize,
     pub(super) n: usize,
     pub(super) width: usize,
-    pub(super) data: Vec<f32>,
-    /// Where each row of a panel begins.
-    pub(super) offsets: Vec<u32>,
+    pub(super) data: Lines,
 }
 
 impl PackedB {
@@ -26,20 +26,15 @@ impl PackedB {
     /// `b`'s strides reach beyond its data.
     pub fn new(isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         assert!(b.holds(k, n), "a {k} x {n} matrix does not fit its data");
-        let width = PackedB::width(isa);
-        let mut data = buffer::for_overwrite(n.div_ceil(width) * width * k);
+        let width = Tiles::of(isa).panel_width(usize::MAX, n);
+        let size = n.div_ceil(width) * width * k;
+        let mut data = Lines::for_overwrite(size);
         let serial = Threads::serial();
         let threads = if k * n > SPLIT { threads } else { &serial };
-        threads.for_each_chunk(&mut data, width * k, |panel, out| {
-            let first = panel * width;
-            pack_panel(out, width, b, first, width.min(n - first));
+        threads.for_each_chunk(&mut data[..size], width * k, |panel, out| {
+            pack(isa, out, width, b, [0, k], [panel * width, n.min((panel + 1) * width)]);
         });
-        PackedB { isa, k, n, width, data, offsets: offsets(k, width) }
-    }
-
-    fn width(isa: Isa) -> usize {
-        let tiles = Tiles::of(isa);
-        tiles.lanes * tiles.vectors(tiles.rows())
+        PackedB { isa, k, n, width, data }
     }
 
     /// The number of rows.
@@ -56,28 +51,57 @@ impl PackedB {
 /// Elements that are worth several threads.
 const SPLIT: usize = 1 << 17;
 
-/// `0, step, 2 · step …`
-pub(super) fn offsets(count: usize, step: usize) -> Vec<u32> {
-    (0..count).map(|k| (k * step) as u32).collect()
+/// Rows `rows[0] .. rows[1]` and columns `columns[0] .. columns[1]` of `b` in panels of `width` columns, `[panel][row][column]`,
+/// and zeros where the last panel is wider; `b` holds them.
+pub(super) fn pack(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
+    let size = (rows[1] - rows[0]) * width;
+    if size == 0 {
+        return;
+    }
+    if b.column == 1 {
+        let from = &b.data[rows[0] * b.row + columns[0]..];
+        let (b_row, count) = (b.row, columns[1] - columns[0]);
+        assert!(out.len() == count.div_ceil(width) * size && from.len() >= (size / width - 1) * b_row + count);
+        dispatch_isa!(isa, (from: &[f32] = from, b_row: usize = b_row, out: &mut [f32] = out, width: usize = width,
+            count: usize = count), V => copy_rows::<V>(from, b_row, out, width, count));
+        return;
+    }
+    for (panel, out) in out.chunks_exact_mut(size).enumerate() {
+        let first = columns[0] + panel * width;
+        pack_across(isa, out, width, b, rows, [first, columns[1].min(first + width)]);
+    }
 }
 
-/// Columns `first .. first + columns` of `b`, and zeros up to `width`.
-fn pack_panel(out: &mut [f32], width: usize, b: &Matrix, first: usize, columns: usize) {
-    if b.column == 1 {
-        for (k, out) in out.chunks_exact_mut(width).enumerate() {
-            let from = k * b.row + first;
-            out[..columns].copy_from_slice(&b.data[from..from + columns]);
-            out[columns..].fill(0.0);
-        }
-    } else {
+/// Columns that are rows in memory, or elements that are strewn, of one panel.
+fn pack_across(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
+    let count = columns[1] - columns[0];
+    if count < width {
         out.fill(0.0);
-        // Blocks of rows, so that the lines read by one column are still in the cache for the next.
-        for (block, out) in out.chunks_mut(16 * width).enumerate() {
-            for c in 0..columns {
-                let column = &b.data[(first + c) * b.column..];
-                for (k, out) in out.chunks_exact_mut(width).enumerate() {
-                    out[c] = column[(block * 16 + k) * b.row];
-                }
+    }
+    let from = &b.data[rows[0] * b.row + columns[0] * b.column..];
+    if b.row == 1 {
+        let plane = Plane { rows: rows[1] - rows[0], columns: count, from: b.column, to: width };
+        return transpose::<u32>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(out), plane, isa);
+    }
+    for (i, out) in out.chunks_exact_mut(width).enumerate() {
+        for (j, out) in out[..count].iter_mut().enumerate() {
+            *out = from[i * b.row + j * b.column];
+        }
+    }
+}
+
+/// Row by row, `count` elements spread over the panels of `out`.
+#[inline(always)]
+fn copy_rows<V: Vector>(from: &[f32], b_row: usize, out: &mut [f32], width: usize, count: usize) {
+    let size = out.len() / count.div_ceil(width);
+    for row in 0..size / width {
+        for (panel, first) in (0..count).step_by(width).enumerate() {
+            let to = out[panel * size + row * width..][..width].as_mut_ptr();
+            let from = from.as_ptr().wrapping_add(row * b_row + first);
+            for column in (0..width).step_by(V::LANES) {
+                let left = (count - first).saturating_sub(column).min(V::LANES);
+                // SAFETY: `pack` checked that every row holds `count` elements; the widths of panels are whole vectors.
+                unsafe { V::load_first(from.wrapping_add(column), left).store(to.add(column)) };
             }
         }
     }

@@ -93,6 +93,13 @@ fn products_of_all_shapes() {
         (130, 20, 70),
         (2, 16, 4100),
         (9, 16, 2050),
+        // One and two rows of more than a stretch, and more panels than a block packs, deeper than it goes at once.
+        (1, 2100, 130),
+        (2, 1100, 70),
+        (20, 500, 150),
+        (520, 100, 90),
+        // One column.
+        (40, 1, 130),
     ];
     for (m, n, k) in sizes {
         for transposed in [[false, false], [true, false], [false, true], [true, true]] {

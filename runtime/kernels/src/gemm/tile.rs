@@ -72,6 +72,13 @@ impl Tiles {
         self.kernels[rows - 1].len()
     }
 
+    /// The width of the panels that `n` columns are cut into, for a product of `m` rows: whole vectors, evenly.
+    pub fn panel_width(&self, m: usize, n: usize) -> usize {
+        let vectors = n.div_ceil(self.lanes);
+        let panels = vectors.div_ceil(self.vectors(m.clamp(1, self.rows())));
+        vectors.div_ceil(panels.max(1)).max(1) * self.lanes
+    }
+
     /// Computes a block of `rows` rows and any width, tile after tile.
     ///
     /// # Safety
@@ -111,18 +118,16 @@ impl Start {
     }
 }
 
-/// The most terms that are summed before the sum is added to what came before: rounding errors grow with a block's length and
-/// the number of blocks, not with the depth.
-const BLOCK: usize = 64;
+/// The terms that are summed before the sum is added to what came before: rounding errors grow with a piece's length and
+/// the number of pieces, not with the depth.
+pub(super) const PIECE: usize = 64;
 
 /// See [`Kernel`]. The last vector is masked, so that nothing beyond `width` is touched.
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     let (mut start, mut depth) = (t.start, 0);
-    let count = t.offsets.len().div_ceil(BLOCK).max(1);
-    let length = t.offsets.len().div_ceil(count);
     loop {
-        let end = t.offsets.len().min(depth + length);
+        let end = t.offsets.len().min(depth + PIECE);
         // SAFETY: the caller's promise; after the first block, the output was written by this tile.
         unsafe { block::<V, ROWS, VECTORS>(t, depth, end, start) };
         if end == t.offsets.len() {

@@ -2,6 +2,7 @@
 //! product; each step then multiplies the state and finishes the gates.
 
 mod activation;
+mod fused;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -195,6 +196,11 @@ impl<R: Scalar> Pass<'_, R> {
         }
     }
 
+    /// Whether the first functions are these, of sums that are not clipped.
+    fn has_functions(&self, functions: &[Activation]) -> bool {
+        self.clip.is_none() && self.activations.starts_with(functions)
+    }
+
     /// Clips the sums of gates and applies a function.
     fn activate(&self, isa: Isa, function: Activation, gates: &mut [R]) {
         self.clip(gates);
@@ -210,6 +216,10 @@ impl<R: Scalar> Pass<'_, R> {
     /// `z, r = f(x + h·Rᵀ)`, `n = g(x + r·(h·Rᵀ + b))` or `g(x + (r·h)·Rᵀ)`, `h = (1 − z)·n + z·h`
     fn gru(&self, isa: Isa, gates: &mut [R], product: &[R], h: &mut [R], scratch: &mut [R]) {
         let hidden = h.len();
+        let is_usual = self.has_functions(&[Activation::Sigmoid, Activation::Tanh]) && self.layer.cell.waiting() == 0;
+        if is_usual && R::gru(isa, gates, product, &self.layer.reset_bias, h) {
+            return;
+        }
         let (zr, n) = gates.split_at_mut(2 * hidden);
         add(zr, &product[..2 * hidden]);
         self.activate(isa, self.activations[0], zr);
@@ -236,6 +246,12 @@ impl<R: Scalar> Pass<'_, R> {
     fn lstm(&self, isa: Isa, gates: &mut [R], product: &[R], h: &mut [R], c: &mut [R], input_forget: bool) {
         let hidden = h.len();
         let [f, g, last] = self.activations;
+        let is_usual = self.has_functions(&[Activation::Sigmoid, Activation::Tanh, Activation::Tanh])
+            && self.layer.peepholes.is_none()
+            && !input_forget;
+        if is_usual && R::lstm(isa, gates, product, h, c) {
+            return;
+        }
         add(gates, product);
         let (i, rest) = gates.split_at_mut(hidden);
         let (o, rest) = rest.split_at_mut(hidden);

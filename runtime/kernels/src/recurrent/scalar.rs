@@ -1,6 +1,7 @@
 //! The types that a layer computes in: how each multiplies and applies functions.
 
 use super::activation::Activation;
+use super::fused;
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
 use crate::lanes::Real;
@@ -28,6 +29,16 @@ pub trait Scalar: Real {
 
     /// Replaces every element by the function of it.
     fn activate(isa: Isa, function: Activation, x: &mut [Self]);
+
+    /// [`super::fused::lstm`]; `false` where the type has none.
+    fn lstm(_: Isa, _gates: &[Self], _product: &[Self], _h: &mut [Self], _c: &mut [Self]) -> bool {
+        false
+    }
+
+    /// [`super::fused::gru`]; `false` where the type has none.
+    fn gru(_: Isa, _gates: &[Self], _product: &[Self], _bias: &[Self], _h: &mut [Self]) -> bool {
+        false
+    }
 }
 
 impl Scalar for f32 {
@@ -51,6 +62,16 @@ impl Scalar for f32 {
             Activation::Relu => x.iter_mut().for_each(|x| *x = if *x < 0.0 { 0.0 } else { *x }),
             other => x.iter_mut().for_each(|x| *x = f32::from_f64(other.of(x.to_f64()))),
         }
+    }
+
+    fn lstm(isa: Isa, gates: &[f32], product: &[f32], h: &mut [f32], c: &mut [f32]) -> bool {
+        fused::lstm(isa, gates, product, h, c);
+        true
+    }
+
+    fn gru(isa: Isa, gates: &[f32], product: &[f32], bias: &[f32], h: &mut [f32]) -> bool {
+        fused::gru(isa, gates, product, bias, h);
+        true
     }
 }
 

@@ -108,3 +108,28 @@ fn activations_have_their_limits() {
         assert_eq!(f64::from(single[0]), expected, "{activation:?}({x}) in single precision");
     }
 }
+
+/// With a clip that clips nothing, a step is not fused.
+#[test]
+fn fused_steps_have_the_bits_of_the_general_ones() {
+    let narrow = |len: usize, seed: u32| data(len, seed).iter().map(|&x| x as f32).collect::<Vec<_>>();
+    let (hidden, inputs, steps) = (37, 5, 4);
+    for cell in [Cell::Lstm { input_forget: false }, Cell::Gru { linear_before_reset: true }] {
+        let rows = cell.gates() * hidden;
+        let [x, w, r, b] = [(steps * inputs, 0), (rows * inputs, 1), (rows * hidden, 2), (2 * rows, 3)]
+            .map(|(len, seed)| narrow(len, seed));
+        for isa in Isa::available() {
+            let layer = Layer::new(isa, cell, &w, &r, Some(&b), None, hidden);
+            let [fused, general] = [None, Some(1e9)].map(|clip| {
+                let activations = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
+                let (reversed, batch_first, lengths) = (false, false, None);
+                let pass = Pass { layer: &layer, activations, clip, reversed, batch: 1, steps, lengths, batch_first };
+                let (mut h, mut c) = (narrow(hidden, 4), narrow(hidden, 5));
+                let mut workspace = vec![0.0; pass.workspace().expect("it is small")];
+                pass.run(isa, &Threads::serial(), &x, [&mut h, &mut c], &mut workspace, |_, _, _| {});
+                [h, c].concat().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            });
+            assert_eq!(fused, general, "{cell:?} {isa:?}");
+        }
+    }
+}

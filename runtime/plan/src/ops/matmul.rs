@@ -110,14 +110,15 @@ impl Product {
             bail!("a matrix of {k} columns does not multiply one of {rows} rows: {a:?} and {b:?}");
         }
         let (mut dims, mut pairs) = pair_up(a_batch, b_batch)?;
+        let mut sizes = Sizes { m, n, k };
+        let shared = if transposed[0] { 1 } else { in_a_row(&dims, b_batch) };
+        if shared > 1 {
+            // One right matrix for left ones that follow one another: they are one tall matrix.
+            sizes.m *= shared;
+            pairs = pairs.into_iter().step_by(shared).map(|[left, right]| [left / shared, right]).collect();
+        }
         dims.extend((a.len() > 1).then_some(m));
         dims.extend((b.len() > 1).then_some(n));
-        let mut sizes = Sizes { m, n, k };
-        if !pairs.is_empty() && !transposed[0] && b_batch.iter().all(|&size| size == 1) {
-            // One right matrix for all: the left ones are one tall matrix.
-            sizes.m *= pairs.len();
-            pairs.truncate(1);
-        }
         element_count(&dims)?;
         Ok(Product { sizes, transposed, pairs, dims })
     }
@@ -209,6 +210,12 @@ fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
         pairs = pairs.into_iter().flat_map(next).collect();
     }
     Ok((dims, pairs))
+}
+
+/// How many matrices of the result that follow one another have the same right matrix.
+fn in_a_row(batch: &[usize], b: &[usize]) -> usize {
+    let ones = b.iter().rev().chain(std::iter::repeat(&1)).take_while(|&&size| size == 1);
+    batch.iter().rev().zip(ones).map(|(&count, _)| count).product()
 }
 
 /// The matrices of a stack, each packed.
@@ -367,6 +374,8 @@ mod tests {
             (&[2, 3], &[5, 3, 2]),
             (&[2, 1, 2, 3], &[4, 3, 1]),
             (&[2, 1, 2, 2], &[1, 3, 2, 5]),
+            (&[2, 3, 2, 2], &[2, 1, 2, 5]),
+            (&[3, 2, 2, 2], &[3, 1, 1, 2, 2]),
             (&[3], &[2, 3, 2]),
             (&[2, 2, 3], &[3]),
             (&[0, 2, 3], &[3, 2]),

@@ -1,0 +1,150 @@
+//! The attention of one head, tile of queries by tile of queries.
+
+use std::ops::Range;
+
+use super::rows::{add_bias, choose, dots, mix, scale};
+use super::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
+use crate::gemm::Sizes;
+use crate::isa::Isa;
+use crate::rewrite::Rewrite;
+use crate::softmax::{softmax, Form};
+use crate::threads::Threads;
+
+/// Scores in a tile.
+const TILE: usize = 1 << 15;
+/// The most queries of a tile: one bit each.
+const MOST: usize = u64::BITS as usize;
+
+/// One head of one batch.
+pub(super) struct Head<'a, R> {
+    pub problem: &'a Problem<'a, R>,
+    pub isa: Isa,
+    pub batch: usize,
+    pub head: usize,
+    pub packed: Option<&'a Packed>,
+}
+
+impl<R: Attends> Head<'_, R> {
+    pub fn run(&self, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
+        let Dims { queries, keys, width, .. } = self.problem.dims;
+        let tile = (TILE / keys.max(1)).clamp(1, MOST).min(queries);
+        let mut scores = vec![R::ZERO; tile * keys];
+        for first in (0..queries).step_by(tile) {
+            let rows = tile.min(queries - first);
+            // Who wants to see the scores sees them all.
+            let keys = if kept.is_some() { keys } else { self.reach(first..first + rows) };
+            let scores = &mut scores[..rows * keys];
+            self.multiply_keys(first, rows, scores);
+            self.finish(first, keys, scores, |stage, scores| {
+                if let Some((_, kept)) = kept.as_mut().filter(|(wanted, _)| *wanted == stage) {
+                    kept[first * keys..][..rows * keys].copy_from_slice(scores);
+                }
+            });
+            self.multiply_values(rows, scores, &mut out[first * width..][..rows * width]);
+        }
+    }
+
+    /// How many keys the tile of some queries begins with until the last that one of them sees; at least one, if there is one:
+    /// what comes of a query that sees none, comes of its weights.
+    fn reach(&self, queries: Range<usize>) -> usize {
+        let keys = self.problem.dims.keys;
+        queries.map(|i| self.seen(i, keys).end).max().unwrap_or(0).max(1).min(keys)
+    }
+
+    /// Products of queries `first .. first + rows` and the first keys.
+    fn multiply_keys(&self, first: usize, rows: usize, scores: &mut [R]) {
+        let Dims { depth, kv_heads, heads, .. } = self.problem.dims;
+        let (q, keys) = (self.problem.q, scores.len() / rows);
+        let queries = &q.of(self.batch, self.head)[first * q.row..];
+        if let Some(packed) = self.packed {
+            return R::multiply(self.isa, Sizes { m: rows, n: keys, k: depth }, queries, q.row, &packed.keys, scores);
+        }
+        let k = self.problem.k;
+        let vectors = k.of(self.batch, self.head * kv_heads / heads);
+        for (i, scores) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+            dots(self.isa, &queries[i * q.row..][..depth], vectors, k.row, scores);
+        }
+    }
+
+    /// `out = scores · values`
+    fn multiply_values(&self, rows: usize, scores: &[R], out: &mut [R]) {
+        let Dims { width, kv_heads, heads, .. } = self.problem.dims;
+        let keys = scores.len() / rows;
+        if let Some(packed) = self.packed {
+            return R::multiply(self.isa, Sizes { m: rows, n: width, k: keys }, scores, keys, &packed.values, out);
+        }
+        let v = self.problem.v;
+        if keys == 0 {
+            return out.fill(R::ZERO);
+        }
+        let vectors = v.of(self.batch, self.head * kv_heads / heads);
+        for (scores, out) in scores.chunks_exact(keys).zip(out.chunks_exact_mut(width.max(1))) {
+            mix(self.isa, scores, vectors, v.row, out);
+        }
+    }
+
+    /// Turns the products of the queries from `first` on into weights, and shows each stage.
+    fn finish(&self, first: usize, keys: usize, scores: &mut [R], mut show: impl FnMut(Stage, &[R])) {
+        scale(self.isa, scores, self.problem.scale);
+        show(Stage::Product, scores);
+        if let Some(cap) = self.problem.softcap {
+            for score in scores.iter_mut() {
+                *score = cap * (*score / cap).tanh();
+            }
+        }
+        show(Stage::Capped, scores);
+        let mut blind = 0_u64;
+        for (i, row) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+            let seen = self.seen(first + i, keys);
+            row[..seen.start].fill(R::NEG_INFINITY);
+            row[seen.end..].fill(R::NEG_INFINITY);
+            blind |= u64::from(!self.mask_row(first + i, &seen, row)) << i;
+        }
+        show(Stage::Masked, scores);
+        if keys > 0 {
+            let dims = [scores.len() / keys, keys, 1];
+            softmax(Form::Softmax, self.isa, &Threads::serial(), Rewrite::in_place(scores), dims);
+        }
+        for (i, weights) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+            self.guard(blind >> i & 1 == 1, weights);
+        }
+        show(Stage::Softmax, scores);
+    }
+
+    /// What the guard makes of the weights of a query to which the masks leave no key (`is_blind`), or of any.
+    fn guard(&self, is_blind: bool, weights: &mut [R]) {
+        match self.problem.guard {
+            Guard::Nothing if is_blind => weights.fill(R::from_f64(f64::NAN)),
+            Guard::Nothing => {}
+            // One NaN among the scores makes every weight NaN.
+            Guard::Undefined if weights.first().is_some_and(|weight| weight.to_f64().is_nan()) => weights.fill(R::ZERO),
+            Guard::Unseeing | Guard::Undefined if is_blind => weights.fill(R::ZERO),
+            Guard::Unseeing | Guard::Undefined => {}
+        }
+    }
+
+    /// The keys that query `i` sees, inside `0 .. keys`.
+    fn seen(&self, i: usize, keys: usize) -> Range<usize> {
+        let seen = (self.problem.visible)(self.batch, i);
+        let end = seen.end.min(keys);
+        seen.start.min(end)..end
+    }
+
+    /// Applies the mask to the scores that are seen; whether any of them counts.
+    fn mask_row(&self, i: usize, seen: &Range<usize>, row: &mut [R]) -> bool {
+        let row = &mut row[seen.clone()];
+        match self.problem.mask {
+            Mask::None => !seen.is_empty(),
+            Mask::Added(mask) => {
+                let bias = &mask.of(self.batch, self.head)[i * mask.row..][seen.clone()];
+                add_bias(self.isa, row, bias);
+                bias.iter().any(|&bias| bias != R::NEG_INFINITY)
+            }
+            Mask::Chosen(mask) => {
+                let chosen = &mask.of(self.batch, self.head)[i * mask.row..][seen.clone()];
+                choose(self.isa, row, chosen);
+                chosen.iter().any(|&chosen| chosen != 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+use super::*;
+
+fn values(len: usize, seed: usize) -> Vec<f32> {
+    (0..len).map(|i| ((i + seed) * 7919 % 1009) as f32 / 400.0 - 1.2).collect()
+}
+
+fn along<R>(data: &[R], heads: usize, rows: usize, size: usize) -> Vectors<'_, R> {
+    Vectors { data, batch: heads * rows * size, head: rows * size, row: size }
+}
+
+/// In `f64`, one element at a time; causal where `offset` says how many keys come before the first query.
+fn plain(dims: Dims, [q, k, v, mask]: [&[f32]; 4], offset: Option<usize>) -> Vec<f64> {
+    let Dims { batch, heads, kv_heads, queries, keys, depth, width } = dims;
+    let wide = |x: f32| f64::from(x);
+    let mut y = Vec::new();
+    for row in 0..batch * heads * queries {
+        let (head, i) = (row / queries, row % queries);
+        let kv = head / heads * kv_heads + head % heads / (heads / kv_heads);
+        let seen = offset.map_or(keys, |offset| keys.min(i + offset + 1));
+        let weight = |j: usize| {
+            let product = |d: usize| wide(q[row * depth + d]) * wide(k[(kv * keys + j) * depth + d]);
+            ((0..depth).map(product).sum::<f64>() * 0.3 + wide(mask[i * keys + j])).exp()
+        };
+        let total: f64 = (0..seen).map(weight).sum();
+        let value = |d: usize| (0..seen).map(|j| weight(j) * wide(v[(kv * keys + j) * width + d])).sum::<f64>();
+        y.extend((0..width).map(|d| if seen == 0 { 0.0 } else { value(d) / total }));
+    }
+    y
+}
+
+#[test]
+fn every_path_agrees_with_f64_on_every_instruction_set() {
+    let two = Threads::new(2).expect("a pool of two threads");
+    for [batch, heads, kv_heads, queries, keys, depth, width] in [
+        [1, 1, 1, 1, 1, 1, 1],
+        [2, 4, 2, 3, 7, 8, 5],
+        [1, 2, 2, 1, 300, 20, 16],
+        [1, 2, 1, 70, 70, 16, 16],
+        [2, 3, 3, 9, 33, 64, 64],
+        [1, 1, 1, 5, 0, 4, 4],
+        [0, 1, 1, 5, 3, 4, 4],
+    ] {
+        let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
+        let q = values(batch * heads * queries * depth, 0);
+        let k = values(batch * kv_heads * keys * depth, 3);
+        let v = values(batch * kv_heads * keys * width, 5);
+        let mask = values(queries * keys, 7);
+        for offset in [None, Some(0), Some(2)] {
+            let expected = plain(dims, [&q, &k, &v, &mask], offset);
+            let problem = Problem {
+                dims,
+                q: along(&q, heads, queries, depth),
+                k: along(&k, kv_heads, keys, depth),
+                v: along(&v, kv_heads, keys, width),
+                scale: 0.3,
+                softcap: None,
+                mask: Mask::Added(Vectors { data: &mask, batch: 0, head: 0, row: keys }),
+                visible: &|_, i| 0..offset.map_or(keys, |offset| i + offset + 1),
+                guard: Guard::Unseeing,
+            };
+            for isa in Isa::available() {
+                let mut y = vec![f32::NAN; expected.len()];
+                attention(isa, &two, &problem, &mut y, None);
+                for (y, expected) in y.iter().zip(&expected) {
+                    assert!((f64::from(*y) - expected).abs() < 5e-6, "{dims:?} {offset:?} {isa:?}: {y} {expected}");
+                }
+                let mut serial = vec![f32::NAN; expected.len()];
+                attention(isa, &Threads::serial(), &problem, &mut serial, None);
+                assert_eq!(serial, y, "{dims:?} {isa:?}: threads change a bit");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_guard_says_what_becomes_of_a_query_that_sees_no_key() {
+    let inf = f32::INFINITY;
+    let dims = Dims { batch: 1, heads: 1, kv_heads: 1, queries: 2, keys: 2, depth: 1, width: 1 };
+    // The first query is masked; a score of the second is infinite.
+    let (mask, queries) = ([-inf, -inf, 0.0, 0.0], [1.0, inf]);
+    for (guard, expected) in [
+        (Guard::Unseeing, [Some(0.0), None]),
+        (Guard::Nothing, [None, None]),
+        (Guard::Undefined, [Some(0.0), Some(0.0)]),
+    ] {
+        let problem = Problem {
+            dims,
+            q: along(&queries, 1, 2, 1),
+            k: along(&[1.0, 2.0], 1, 2, 1),
+            v: along(&[3.0, 4.0], 1, 2, 1),
+            scale: 1.0,
+            softcap: None,
+            mask: Mask::Added(Vectors { data: &mask, batch: 0, head: 0, row: 2 }),
+            visible: &|_, _| 0..2,
+            guard,
+        };
+        let mut y = [1.0; 2];
+        attention(Isa::get(), &Threads::serial(), &problem, &mut y, None);
+        assert_eq!(y.map(|y| Some(y).filter(|y| !y.is_nan())), expected, "{guard:?}");
+    }
+}

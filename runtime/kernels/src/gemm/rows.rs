@@ -1,0 +1,135 @@
+//! Few rows times a large matrix whose rows follow one another: read once, in its order, at the speed of memory.
+//!
+//! Some rows of the right side are added to a stretch of sums at a time. The sums wait in the first-level cache, and
+//! every one is made of the same terms in the same order as in a tile.
+
+use super::tile::{Start, PIECE};
+use super::{Matrix, Problem, Shared, Sizes};
+use crate::threads::Threads;
+use crate::vector::{dispatch_isa, Vector};
+
+/// The most rows.
+pub(super) const MOST: usize = 4;
+/// Columns of a stretch.
+const STRETCH: usize = 1024;
+
+/// A product of few rows.
+pub(super) struct Rows<'a> {
+    pub problem: &'a Problem<'a>,
+    /// The right side; its columns follow one another.
+    pub b: Matrix<'a>,
+}
+
+impl Rows<'_> {
+    pub fn run(&self, threads: &Threads, out: Shared) {
+        let Sizes { m, n, .. } = self.problem.sizes;
+        let length = n.div_ceil(threads.count()).next_multiple_of(16).min(STRETCH);
+        threads.for_each(n.div_ceil(length), |i| {
+            let columns = [i * length, n.min((i + 1) * length)];
+            dispatch_isa!(self.problem.isa, (this: &Rows = self, out: Shared = out, columns: [usize; 2] = columns), V =>
+            match this.problem.sizes.m {
+                1 => this.stretch::<V, 1, 8>(out, columns),
+                2 => this.stretch::<V, 2, 8>(out, columns),
+                3 => this.stretch::<V, 3, 4>(out, columns),
+                _ => this.stretch::<V, 4, 4>(out, columns),
+            });
+            // SAFETY: the columns are this task's.
+            unsafe { self.problem.finish(out, [0, m], columns) }
+        });
+    }
+
+    /// Columns `columns[0] .. columns[1]` of all `M` rows, from `TERMS` rows of the right side at a time.
+    #[inline(always)]
+    fn stretch<V: Vector, const M: usize, const TERMS: usize>(&self, out: Shared, columns: [usize; 2]) {
+        let k = self.problem.sizes.k;
+        let mut sums = [[0.0; STRETCH]; M];
+        for first in (0..k).step_by(PIECE) {
+            let end = k.min(first + PIECE);
+            let mut depth = first;
+            while depth + TERMS <= end {
+                self.add::<V, M, TERMS>(&mut sums, depth, depth == first, columns);
+                depth += TERMS;
+            }
+            while depth < end {
+                self.add::<V, M, 1>(&mut sums, depth, depth == first, columns);
+                depth += 1;
+            }
+            for (row, sums) in sums.iter().enumerate() {
+                self.write::<V>(out, row, &sums[..columns[1] - columns[0]], columns[0], first);
+            }
+        }
+    }
+
+    /// `sums[row] = (0 or sums[row]) + Σ a[row, k] · b[k]` for the `TERMS` values of `k` from `depth` on.
+    #[inline(always)]
+    fn add<V: Vector, const M: usize, const TERMS: usize>(
+        &self,
+        sums: &mut [[f32; STRETCH]; M],
+        depth: usize,
+        fresh: bool,
+        columns: [usize; 2],
+    ) {
+        let a = self.problem.a;
+        let factor = |row: usize, term: usize| V::splat(a.data[row * a.row + (depth + term) * a.column]);
+        let factors: [[V; TERMS]; M] = std::array::from_fn(|row| std::array::from_fn(|term| factor(row, term)));
+        let at = |term: usize, column: usize| {
+            self.b.data.as_ptr().wrapping_add((depth + term) * self.b.row + columns[0] + column)
+        };
+        let count = columns[1] - columns[0];
+        let whole = count - count % V::LANES;
+        for column in (0..whole).step_by(V::LANES) {
+            // SAFETY: `gemm` checked that `b` holds rows of `n` columns, and `columns` are some of them.
+            let b = std::array::from_fn(|term| unsafe { V::load(at(term, column)) });
+            add_terms(sums, column, fresh, &factors, &b);
+        }
+        if whole < count {
+            // SAFETY: as above.
+            let b = std::array::from_fn(|term| unsafe { V::load_first(at(term, whole), count - whole) });
+            add_terms(sums, whole, fresh, &factors, &b);
+        }
+    }
+
+    /// Adds the sums of the terms from `depth` on to what the output of a row begins with.
+    #[inline(always)]
+    fn write<V: Vector>(&self, out: Shared, row: usize, sums: &[f32], column: usize, depth: usize) {
+        let start = self.problem.start(row, column, depth);
+        let to = out.at(row * self.problem.sizes.n + column);
+        for i in (0..sums.len()).step_by(V::LANES) {
+            let width = (sums.len() - i).min(V::LANES);
+            // SAFETY: the output and a bias have these columns; the output's are this task's.
+            unsafe {
+                let sum = V::load_first(sums.as_ptr().add(i), width);
+                let sum = match start {
+                    Start::Zero => sum,
+                    Start::Rows(value) => V::splat(*value) + sum,
+                    Start::Columns(values) => V::load_first(values.add(i), width) + sum,
+                    Start::Output => V::load_first(to.add(i), width) + sum,
+                };
+                sum.store_first(to.add(i), width);
+            }
+        }
+    }
+}
+
+/// Adds products to a vector of the sums of every row.
+#[inline(always)]
+fn add_terms<V: Vector, const M: usize, const TERMS: usize>(
+    sums: &mut [[f32; STRETCH]; M],
+    column: usize,
+    fresh: bool,
+    factors: &[[V; TERMS]; M],
+    b: &[V; TERMS],
+) {
+    debug_assert!(column + V::LANES <= STRETCH);
+    for (sums, factors) in sums.iter_mut().zip(factors) {
+        let sums = sums.as_mut_ptr().wrapping_add(column);
+        // SAFETY: stretches are of whole vectors, of which `column` begins one.
+        unsafe {
+            let mut sum = if fresh { V::splat(0.0) } else { V::load(sums) };
+            for (factor, &b) in factors.iter().zip(b) {
+                sum = factor.mul_add(b, sum);
+            }
+            sum.store(sums);
+        }
+    }
+}
