@@ -32,7 +32,7 @@ from compiler.passes.keep_reduced_axes import keep_reduced_axes
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
-from compiler.passes.merge_slices import merge_slices, split_slices
+from compiler.passes.merge_slices import merge_slices
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
@@ -52,6 +52,7 @@ from compiler.passes.reject_3d import reject_3d
 from compiler.passes.report import Pass
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
+from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan
 from compiler.plan.write import write

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from compiler.passes.merge_slices import merge_slices, split_slices
+from compiler.passes.merge_slices import merge_slices
+from compiler.passes.split_slices import split_slices
 
 HEAD = """agraph (float[2, N, 12] x) => (float y)
     <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] six = {6},

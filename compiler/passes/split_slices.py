@@ -1,0 +1,120 @@
+"""Slices that are all parts of one value → one Split, also those that a reshape and a Gather take."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.graph import graphs_of
+from compiler.passes.merge_reshapes import reshape_target
+from compiler.passes.pattern import Const, Match, Op, Var
+from compiler.passes.permutation import typed
+from compiler.passes.report import Fired, Pass, Report
+from compiler.passes.rule import Rewriter, Rule, apply_rules, hand_over, insert
+from compiler.passes.slices import Range, ranges_of, slice_of
+
+__all__ = ["split_slices"]
+
+
+class GatherOfReshape(Rule):
+    """`Gather(Reshape(x), i, axis)`, the axis being the outer part of one of `x` → `Reshape(Slice(x))`."""
+
+    pattern = Op("Gather", Op("Reshape", Var("x"), rest=True, name="reshape"), Const("place"))
+    keeps_inner = True
+
+    def check(self, match: Match) -> str | None:
+        """One place is taken, the axis is the outer part of one of the input, and a constant can say the new shape."""
+        return None if _part(match) is not None else "the place is no part of an axis before the reshape"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The part of the axis, in the new shape."""
+        part, output = _part(match), match.root.outputs[0]
+        if part is None:
+            raise ValueError("check comes first")
+        axis, places, shape, target = part
+        result = typed(slice_of(match["x"], {axis: places}, new), output.type, shape)
+        return new.op("Reshape", result, new.constant(np.array(target, np.int64), "shape"), version=14)
+
+
+def _part(match: Match) -> tuple[int, Range, ir.Shape, list[int]] | None:
+    """The axis before the reshape, its part that is taken, the shape of that, and the target of the reshape after."""
+    x, cut, result = match["x"].shape, match.node("reshape").outputs[0].shape, match.root.outputs[0].shape
+    axis = match.root.attributes["axis"].as_int() if "axis" in match.root.attributes else 0
+    if x is None or cut is None or result is None or match.constant("place").ndim or not 0 <= axis < len(x):
+        return None
+    size, count = x.dims[axis], cut.dims[axis]
+    if not isinstance(size, int) or not isinstance(count, int) or not count or size % count:
+        return None
+    if x.dims[:axis] != cut.dims[:axis] or not _is_cut(x.dims[axis:], cut.dims[axis:]):
+        return None
+    width, place = size // count, int(match.constant("place")) % count
+    shape = ir.Shape([*x.dims[:axis], width, *x.dims[axis + 1 :]])
+    target = reshape_target(shape.dims, result.dims)
+    return None if target is None else (axis, Range(place * width, place * width + width), shape, target)
+
+
+def _is_cut(whole: tuple[int | ir.SymbolicDim, ...], parts: tuple[int | ir.SymbolicDim, ...]) -> bool:
+    """Whether the first axis is cut into several, and the others are as they were."""
+    count = len(parts) - len(whole) + 1
+    numbers = [dim for dim in parts[:count] if isinstance(dim, int)] if count > 0 else []
+    if count < 1 or len(numbers) < count or parts[count:] != whole[1:] or math.prod(numbers) != whole[0]:
+        return False
+    return all(isinstance(dim, int) or dim.value is not None for dim in whole)
+
+
+def _split_slices(model: ir.Model, report: Report) -> None:
+    """`Slice(x, 0, a)`, `Slice(x, a, b)`, … that are together all of `x` → `Split(x)`."""
+    apply_rules(model, [GatherOfReshape()], report)
+    for graph in graphs_of(model.graph):
+        order = {node: index for index, node in enumerate(graph)}
+        slices = [node for node in order if node.op_identifier() == ("", "Slice", "")]
+        for value in dict.fromkeys(node.inputs[0] for node in slices):
+            for axis, parts in _by_axis(value, order).items():
+                if _is_whole(value, axis, parts):
+                    _split(value, axis, parts, order)
+                    report.fired.append(Fired("split", origin.of(parts[0][1])))
+
+
+_Parts = list[tuple[Range, ir.Node]]
+
+
+def _by_axis(value: ir.Value | None, order: dict[ir.Node, int]) -> dict[int, _Parts]:
+    """The slices of one axis of a value, in the order of the places that they take."""
+    found: dict[int, _Parts] = {}
+    readers = dict.fromkeys(use.node for use in value.uses()) if value is not None else {}
+    for node in readers:
+        ranges = ranges_of(node) if node.op_identifier() == ("", "Slice", "") and node in order else None
+        if ranges is not None and len(ranges) == 1:
+            ((axis, places),) = ranges.items()
+            found.setdefault(axis, []).append((places, node))
+    return {axis: sorted(parts, key=lambda part: part[0].start) for axis, parts in found.items()}
+
+
+def _is_whole(value: ir.Value | None, axis: int, parts: _Parts) -> bool:
+    """Whether the parts, of which there are several, follow one another and are all of the axis."""
+    bounds = [0, *(places.end for places, _ in parts)]
+    follow = all(places.start == bound and places.step == 1 for (places, _), bound in zip(parts, bounds, strict=False))
+    return (
+        len(parts) > 1 and follow and value is not None and value.shape is not None and value.shape[axis] == bounds[-1]
+    )
+
+
+def _split(value: ir.Value | None, axis: int, parts: _Parts, order: dict[ir.Node, int]) -> None:
+    first = min((node for _, node in parts), key=order.__getitem__)
+    graph = first.graph
+    if graph is None:
+        raise ValueError("a slice is in no graph")
+    new = Rewriter(graph)
+    sizes = new.constant(np.array([places.end - places.start for places, _ in parts], np.int64), "sizes")
+    results = new.op("Split", value, sizes, outputs=len(parts), version=13, axis=axis)
+    origin.inherit(new.nodes, [node for _, node in parts])
+    insert(graph, first, new)
+    for (_, node), result in zip(parts, results, strict=True):
+        hand_over(node.outputs[0], result)
+        graph.remove(node, safe=True)
+
+
+split_slices = Pass("split_slices", _split_slices, requires=frozenset({"shapes", "sorted"}))
