@@ -115,21 +115,8 @@ impl Run<'_> {
     }
 
     fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>], bound: Option<&Bound>) -> Result<()> {
-        let mut inputs = Vec::with_capacity(step.inputs.len());
-        for operand in &step.inputs {
-            inputs.push(match *operand {
-                Operand::Dying(slot) => slots[slot as usize].take().map_or(Input::Absent, Input::Owned),
-                _ => Input::Absent,
-            });
-        }
-        for (input, operand) in inputs.iter_mut().zip(&step.inputs) {
-            let shared = match *operand {
-                Operand::Constant(index) => self.executable.constants.get(index as usize),
-                Operand::Slot(slot) => slots[slot as usize].as_ref(),
-                _ => continue,
-            };
-            *input = shared.map_or(Input::Absent, Input::Shared);
-        }
+        let mut inputs = dying(step, slots);
+        self.share(step, slots, &mut inputs);
         let outlines = outlines(&inputs);
         let blocks = Nested { run: self, step };
         let mut call = Call {
@@ -156,6 +143,18 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Lends the inputs that outlive the step.
+    fn share<'a>(&'a self, step: &PreparedStep, slots: &'a [Option<Value>], inputs: &mut [Input<'a>]) {
+        for (input, operand) in inputs.iter_mut().zip(&step.inputs) {
+            let shared = match *operand {
+                Operand::Constant(index) => self.executable.constants.get(index as usize),
+                Operand::Slot(slot) => slots[slot as usize].as_ref(),
+                _ => continue,
+            };
+            *input = shared.map_or(Input::Absent, Input::Shared);
+        }
+    }
+
     /// An op's complaint with the step's place; an error that has a place already (of a nested step) keeps it.
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
         let Error::Op(message) = error else { return error };
@@ -177,6 +176,15 @@ impl Run<'_> {
         };
         Error::Run { place: Box::new(place), message }
     }
+}
+
+/// The inputs that die with the step, taken over; the others are yet to come.
+fn dying<'a>(step: &PreparedStep, slots: &mut [Option<Value>]) -> Vec<Input<'a>> {
+    let take = |operand: &Operand| match *operand {
+        Operand::Dying(slot) => slots[slot as usize].take().map_or(Input::Absent, Input::Owned),
+        _ => Input::Absent,
+    };
+    step.inputs.iter().map(take).collect()
 }
 
 /// What an error says of a tensor that its step has taken over: the tensor itself is gone.

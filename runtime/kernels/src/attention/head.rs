@@ -101,8 +101,8 @@ impl<R: Attends> Head<'_, R> {
             blind |= u64::from(!self.mask_row(first + i, &seen, row)) << i;
         }
         show(Stage::Masked, scores);
-        if keys > 0 {
-            let dims = [scores.len() / keys, keys, 1];
+        if let Some(rows) = scores.len().checked_div(keys) {
+            let dims = [rows, keys, 1];
             softmax(Form::Softmax, self.isa, &Threads::serial(), Rewrite::in_place(scores), dims);
         }
         for (i, weights) in scores.chunks_exact_mut(keys.max(1)).enumerate() {

@@ -30,7 +30,6 @@ fn plain(dims: Dims, [q, k, v, mask]: [&[f32]; 4], offset: Option<usize>) -> Vec
 
 #[test]
 fn every_path_agrees_with_f64_on_every_instruction_set() {
-    let two = Threads::new(2).expect("a pool of two threads");
     for [batch, heads, kv_heads, queries, keys, depth, width] in [
         [1, 1, 1, 1, 1, 1, 1],
         [2, 4, 2, 3, 7, 8, 5],
@@ -58,17 +57,23 @@ fn every_path_agrees_with_f64_on_every_instruction_set() {
                 visible: &|_, i| 0..offset.map_or(keys, |offset| i + offset + 1),
                 guard: Guard::Unseeing,
             };
-            for isa in Isa::available() {
-                let mut y = vec![f32::NAN; expected.len()];
-                attention(isa, &two, &problem, &mut y, None);
-                for (y, expected) in y.iter().zip(&expected) {
-                    assert!((f64::from(*y) - expected).abs() < 5e-6, "{dims:?} {offset:?} {isa:?}: {y} {expected}");
-                }
-                let mut serial = vec![f32::NAN; expected.len()];
-                attention(isa, &Threads::serial(), &problem, &mut serial, None);
-                assert_eq!(serial, y, "{dims:?} {isa:?}: threads change a bit");
-            }
+            check(&problem, &expected);
         }
+    }
+}
+
+/// Compares every instruction set with `expected`, and one thread with two.
+fn check(problem: &Problem<f32>, expected: &[f64]) {
+    let two = Threads::new(2).expect("a pool of two threads");
+    for isa in Isa::available() {
+        let mut y = vec![f32::NAN; expected.len()];
+        attention(isa, &two, problem, &mut y, None);
+        for (y, expected) in y.iter().zip(expected) {
+            assert!((f64::from(*y) - expected).abs() < 5e-6, "{:?} {isa:?}: {y} {expected}", problem.dims);
+        }
+        let mut serial = vec![f32::NAN; expected.len()];
+        attention(isa, &Threads::serial(), problem, &mut serial, None);
+        assert_eq!(serial, y, "{:?} {isa:?}: threads change a bit", problem.dims);
     }
 }
 
