@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["STORED", "from_carrier", "from_ir", "name_of", "numpy_dtype", "to_carrier"]
+__all__ = ["NAMES", "STORED", "from_carrier", "from_ir", "name_of", "numpy_dtype", "to_carrier"]
 
 _CARRIERS = {
     **dict.fromkeys(("int16", "uint16"), "int16"),
@@ -25,6 +25,9 @@ _CARRIERS = {
     **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"), "uint8"),
     **dict.fromkeys(("float8_e8m0fnu", "float4_e2m1fn"), "uint8"),
 }
+
+NAMES = frozenset(_CARRIERS)
+"""The logical types of numbers."""
 
 STORED = {
     "bool": "BOOL",
@@ -70,7 +73,7 @@ def to_carrier(array: np.ndarray) -> np.ndarray:
     """The bits of a numeric array, as the runtime takes them; shares memory where it can."""
     name = name_of(array)
     if name in _SIGNED_SMALL:
-        return np.ascontiguousarray(array).astype(np.int8).view(np.uint8)
+        return np.asarray(array).astype(np.int8, order="C").view(np.uint8)
     contiguous = np.ascontiguousarray(array).reshape(array.shape)
     return contiguous.astype(contiguous.dtype.newbyteorder("="), copy=False).view(_CARRIERS[name])
 

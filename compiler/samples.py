@@ -24,12 +24,14 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
     A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.
 
     Raises:
-        ValueError: no input has a symbol of `sizes`.
+        ValueError: no input has a symbol of `sizes`, or one is a sequence, whose length and items nothing tells.
     """
     symbols = {dim: None for each in declared for dim in each.shape or () if isinstance(dim, str)}
     if unknown := [name for name in sizes if name not in symbols]:
         known = f"there are {', '.join(symbols)}" if symbols else "all are known"
         raise ValueError(f"no input has a symbolic dimension {unknown[0]!r}; {known}")
+    if sequences := [each.name for each in declared if each.kind == "sequence"]:
+        raise ValueError(f"the input {sequences[0]!r} is a sequence, and none is made at random: give the inputs")
     generator = np.random.default_rng(seed)
     chosen = dict(sizes)
     return {each.name: _random(each.dtype, _shape(each.shape or (), chosen), generator) for each in declared}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
-from compiler.cli import VERBS, main
+from compiler.cli import VERBS, arrays, main
 
 MODEL = """
 <ir_version: 9, opset_import: ["": 20]>
@@ -87,6 +90,24 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["bench", "echo.onnx", "--model", "echo"],
         ["bench", "echo.onnx", "--seconds", "0"],
         ["bench", "--zoo", ".", "--input", "io.npz"],
+        ["bench", "echo.onnx", "--seconds", "nan"],
+        ["bench", "echo.onnx", "--seconds", "inf"],
+        ["bench", "echo.onnx", "--threads", "100000"],
+        ["bench", "echo.onnx", "--dim", "bath=2"],
+        ["compile", "echo.onnx", "--dim", "batch=2", "--dim", "batch=3"],
+        ["compile", "echo.onnx", "--dim", "batch=1" + 20 * "0"],
+        ["compile", "echo.onnx", "--dim", "batch=²"],
+        ["compile", "echo.onnx", "--passes", "infer_shapes,melt"],
+        ["compile", "echo.onnx", "--passes", "sort_nodes"],
+        ["compile", "."],
+        ["run", "echo.plan", "--seed", "-1"],
+        ["run", "echo.plan", "--threads", "100000"],
+        ["run", "echo.plan", "--input", "x=io.npz"],
+        ["run", "echo.plan", "--input", "x.npy"],
+        ["verify", "echo.onnx", "--seed", "-3"],
+        ["verify", "echo.onnx", "--tolerance", "-1"],
+        ["verify", "echo.onnx", "--tolerance", "nan"],
+        ["verify", "echo.onnx", "--input", "io.npz", "--input", "x=x.npy"],
         ["explain", "CC9999"],
         ["export", "nowhere", "-o", "x.onnx"],
     ],
@@ -97,6 +118,62 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], folder: Path, capsys: 
     assert run(*arguments) == 2
     assert "Usage:" in capsys.readouterr().err
     assert set(folder.iterdir()) == before
+
+
+OVERWRITING = [
+    (["compile", "echo.onnx", "-o", "echo.onnx"], "echo.onnx is an input"),
+    (["compile", "echo.onnx", "-o", "link.onnx"], "link.onnx is an input"),
+    (["compile", "echo.onnx", "-o", "inner/../echo.onnx"], "is an input"),
+    (["compile", "model.plan"], "model.plan is an input"),
+    (["compile", "echo.onnx", "-o", "a.plan", "--report", "a.plan"], "a.plan is the --output"),
+    (["compile", "echo.onnx", "--report", "echo.plan"], "echo.plan is the --output"),
+    (["compile", "outside.onnx", "-o", "weights.bin"], "weights.bin is an input"),
+    (["compile", "outside.onnx", "--report", "weights.bin"], "weights.bin is an input"),
+    (["run", "echo.npz", "-o", "echo.npz"], "echo.npz is an input"),
+    (["run", "echo.plan", "--input", "io.npz", "-o", "io.npz"], "io.npz is an input"),
+    (["zoo", "run", "--path", ".", "--junit", "INDEX.json"], "INDEX.json is an input"),
+    (["zoo", "run", "--path", ".", "--junit", "io.npz"], "io.npz is an input"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), OVERWRITING, ids=[" ".join(each) for each, _ in OVERWRITING])
+def test_no_output_is_an_input_or_another_output(
+    arguments: list[str], said: str, zoo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (zoo / "inner").mkdir()
+    (zoo / "link.onnx").symlink_to("echo.onnx")
+    (zoo / "model.plan").write_bytes((zoo / "echo.onnx").read_bytes())
+    graph = "outside (float[2] x) => (float[2] y) <float[2] w> { y = Add(x, w) }"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}')
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    onnx.save(model, "outside.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    run("compile", "echo.onnx", "-o", "echo.plan")
+    (zoo / "echo.npz").write_bytes((zoo / "echo.plan").read_bytes())
+    before = {path: path.read_bytes() for path in zoo.iterdir() if path.is_file()}
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    assert said in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in zoo.iterdir() if path.is_file()} == before
+
+
+def test_compile_writes_through_links_and_to_pipes(folder: Path) -> None:
+    run("compile", "echo.onnx")
+    plan = (folder / "echo.plan").read_bytes()
+    (folder / "link.plan").symlink_to("inner.plan")
+    assert run("compile", "echo.onnx", "-o", "link.plan") == 0
+    assert (folder / "link.plan").is_symlink()
+    assert (folder / "inner.plan").read_bytes() == plan
+    os.mkfifo("pipe")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(Path("pipe").read_bytes()), daemon=True)
+    reader.start()
+    assert run("compile", "echo.onnx", "-o", "pipe") == 0
+    reader.join(10)
+    assert read == [plan]
+
+
+def test_passes_may_be_separated_by_spaces_too(folder: Path) -> None:
+    assert run("compile", "echo.onnx", "--passes", "drop_noops, drop_identities") == 0
 
 
 def test_compile_writes_a_plan_beside_the_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +207,47 @@ def test_run_reads_and_writes_arrays(folder: Path, inputs: list[str], output: st
     outputs = dict(np.load(output)) if output.endswith(".npz") else load_file(output)
     np.testing.assert_array_equal(outputs["y"], X)
     np.testing.assert_array_equal(outputs["m"], N)
+
+
+STRANGE = """
+<ir_version: 10, opset_import: ["": 21]>
+strange (float[2] x, seq(float[n]) s) => (bfloat16[2] file, seq(float[n]) t, string[2] u) {
+    file = Cast <to = 16> (x)
+    t = SequenceInsert (s, x)
+    u = Cast <to = 8> (x)
+}
+"""
+
+
+def test_run_writes_what_run_and_verify_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(STRANGE), "strange.onnx")
+    assert run("compile", "strange.onnx") == 0
+    one, three = np.arange(2, dtype=np.float32), np.arange(3, dtype=np.float32)
+    np.savez("strange.npz", **{"x": one, "s.0": one, "s.1": three})
+    assert run("run", "strange.plan", "--input", "strange.npz", "-o", "out.npz") == 0
+    found = arrays.read(Path("out.npz"))
+    assert {name: (each.dtype.name, each.tolist()) for name, each in found.items()} == {
+        "file": ("bfloat16", [0, 1]), "t.0": ("float32", [0, 1]), "t.1": ("float32", [0, 1, 2]),
+        "t.2": ("float32", [0, 1]), "u": ("object", ["0", "1"]),
+    }  # fmt: skip
+    assert run("run", "strange.plan", "--input", "strange.npz", "-o", "out.safetensors") == 1
+    assert "cannot hold the output 'u': none of string; write an .npz file" in capsys.readouterr().err
+    assert not (folder / "out.safetensors").exists()
+    np.save("one.npy", one)
+    assert run("verify", "echo.onnx", "--input", "io.npz") == 0
+    assert run("run", "strange.plan", "--input", "x=one.npy", "--input", "s.0=one.npy") == 0
+    assert "sequence of 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", [["run", "sequence.plan"], ["verify", "sequence.onnx"]], ids=" ".join)
+def test_a_sequence_is_not_made_at_random(verb: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = "g (seq(float[n]) s) => (seq(float[n]) t) { t = Identity (s) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), "sequence.onnx")
+    run("compile", "sequence.onnx")
+    assert run(*verb) == 2
+    assert "the input 's' is a sequence, and none is made at random: give the inputs" in capsys.readouterr().err
+    np.savez("s.npz", **{"s.0": np.zeros(2, np.float32)})
+    assert run(*verb, "--input", "s.npz") == 0
 
 
 def test_run_without_inputs_says_that_they_are_random(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-import zipfile
+import math
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from compiler.cli.failure import Failed
+from compiler.cli import arrays
 from compiler.cli.output import errors, shape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from compiler import TensorInfo
 
-__all__ = ["OUTPUT", "device_option", "given_inputs", "input_option", "pin_option", "size_option", "threads_option"]
-
+__all__ = [
+    "MAX_THREADS",
+    "OUTPUT",
+    "Finite",
+    "check_outputs",
+    "device_option",
+    "given_inputs",
+    "input_files",
+    "input_option",
+    "pin_option",
+    "seed_option",
+    "size_option",
+    "threads_option",
+]
 
 MAX_THREADS = 1024
 """The runtime's own bound, which is not loaded for a list of options."""
+
+
+class Finite(click.FloatRange):
+    """A number in a range, neither infinite nor NaN, which compares as if it were in any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 class OutputFile(click.Path):
@@ -39,9 +64,31 @@ class OutputFile(click.Path):
 OUTPUT = OutputFile(dir_okay=False, writable=True, path_type=Path)
 
 
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse to write one file over another that the command reads, or writes too. `outputs` are by option."""
+    taken = {"an input": list(inputs)}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        for what, others in taken.items():
+            if any(_is_same(path, other) for other in others):
+                raise click.BadParameter(f"{path} is {what} of this command: write another file", param_hint=option)
+        taken[f"the {option}"] = [path]
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether both are one regular file, or would be."""
+    if path.exists() and other.exists():
+        return path.is_file() and path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
 def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--input`, which may be repeated."""
-    help_text = "An input as NAME=FILE.npy, or all of them in an .npz or .safetensors file. May be repeated."
+    help_text = (
+        "An input as NAME=FILE.npy, or all of them in an .npz or .safetensors file; a sequence is its items, NAME.0, "
+        "NAME.1 and so on. May be repeated."
+    )
     return click.option("--input", "inputs", multiple=True, metavar="INPUT", help=help_text)(function)
 
 
@@ -55,6 +102,13 @@ def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--dim` of what runs, which may be repeated."""
     help_text = "The size of a symbolic dimension of the random inputs, as batch=1. May be repeated."
     return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
+
+
+def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--seed`."""
+    help_text = "Seed of the random inputs."
+    option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help=help_text)
+    return option(function)
 
 
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,76 +125,59 @@ def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
     """`("batch=1",)` → `{"batch": 1}`."""
-    sizes = {}
+    sizes: dict[str, int] = {}
     for value in values:
-        name, _, size = value.rpartition("=")
-        if not name or not size.isdecimal() or int(size) == 0:
-            raise click.BadParameter(f"{value!r} is not NAME=N with a positive number")
-        sizes[name] = int(size)
+        given = re.fullmatch(r"(?s)(.+)=0*([1-9][0-9]{0,17})", value)
+        if given is None:
+            raise click.BadParameter(f"{value!r} is not NAME=N with a positive number below 10^18")
+        if given[1] in sizes:
+            raise click.BadParameter(f"{given[1]!r} is given twice")
+        sizes[given[1]] = int(given[2])
     return sizes
 
 
 def given_inputs(
-    declared: Sequence[TensorInfo], files: Sequence[str], sizes: dict[str, int], seed: int = 0
+    declared: Sequence[TensorInfo], given: Sequence[str], sizes: dict[str, int], seed: int = 0
 ) -> dict[str, Any]:
     """The arrays of the `--input` files; without any, random ones, of which is told."""
     from compiler.samples import random_inputs
 
-    if files and sizes:
+    if given and sizes:
         raise click.UsageError("--dim is for random inputs: those of --input have their sizes")
-    if files:
-        return _read_inputs(files)
+    if given:
+        return arrays.gather(_read_inputs(given), declared)
     try:
         made = random_inputs(declared, sizes, seed)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--dim") from None
+        raise click.UsageError(str(error)) from None
     shapes = ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items())
     errors.print(f"No input given: using random ones (seed {seed}): {shapes}", style="dim", soft_wrap=True)
     return made
 
 
-def _read_inputs(arguments: Sequence[str]) -> dict[str, Any]:
+def input_files(given: Sequence[str]) -> list[Path]:
+    """The files that `--input` arguments name."""
+    return [file for _, file in map(_name_and_file, given)]
+
+
+def _name_and_file(argument: str) -> tuple[str, Path]:
+    """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays."""
+    name, _, file = argument.rpartition("=")
+    path = Path(file if name and not Path(argument).exists() else argument)
+    named = path != Path(argument)
+    if path.suffix not in ((".npy",) if named else arrays.SUFFIXES):
+        wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
+        raise click.BadParameter(f"{argument}: {path} is not {wanted}", param_hint="--input")
+    return name if named else "", path
+
+
+def _read_inputs(given: Sequence[str]) -> dict[str, Any]:
     """The arrays that `--input` arguments name."""
-    inputs: dict[str, Any] = {}
-    for argument in arguments:
-        name, _, file = argument.rpartition("=")
-        if name and not Path(argument).exists():
-            inputs[name] = _read_one(Path(file))
-        else:
-            inputs.update(_read_all(Path(argument)))
-    return inputs
-
-
-def _read_one(path: Path) -> Any:
-    if path.suffix != ".npy":
-        raise click.BadParameter(f"{path}: NAME=FILE takes an .npy file", param_hint="--input")
-    return _load(path)
-
-
-def _read_all(path: Path) -> dict[str, Any]:
-    match path.suffix:
-        case ".npz":
-            return _load(path)  # type: ignore[no-any-return]
-        case ".safetensors":
-            return _load_safetensors(path)
-    message = f"{path} is neither NAME=FILE.npy nor an .npz or .safetensors file"
-    raise click.BadParameter(message, param_hint="--input")
-
-
-def _load(path: Path) -> Any:
-    """An array, or the arrays of an .npz by name; strings may be pickled objects in neither."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        return dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else loaded
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise Failed(f"{path}: not a file of arrays that numpy can read: {error}") from error
-
-
-def _load_safetensors(path: Path) -> dict[str, Any]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        return load(path.read_bytes())
-    except SafetensorError as error:
-        raise Failed(f"{path}: not a safetensors file: {error}") from error
+    found: dict[str, Any] = {}
+    for name, path in map(_name_and_file, given):
+        read = arrays.read(path)
+        more = {name: read} if name else read
+        if twice := found.keys() & more.keys():
+            raise click.BadParameter(f"{min(twice)!r} is given twice", param_hint="--input")
+        found |= more
+    return found

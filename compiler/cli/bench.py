@@ -60,7 +60,7 @@ class Subject:
     "--threads",
     "counts",
     multiple=True,
-    type=click.IntRange(1),
+    type=click.IntRange(1, arguments.MAX_THREADS),
     default=(1, 2),
     show_default=True,
     metavar="N",
@@ -68,7 +68,7 @@ class Subject:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=arguments.Finite(0, min_open=True),
     default=2.0,
     show_default=True,
     metavar="X",

@@ -90,7 +90,9 @@ def command(
 
     if no_optimize and passes is not None:
         raise click.UsageError("--no-optimize runs none of the passes that --passes chooses from: give one of the two")
-    chosen = None if passes is None else [name for name in passes.split(",") if name]
+    target = output or _beside(model)
+    _check_outputs(model, {"--output": target, "--report": report})
+    chosen = None if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
     _check_names(chosen or ())
     record = Record()
     options = compiler.Options(
@@ -101,7 +103,6 @@ def command(
         verify_passes=verify_passes,
         on_pass=record.add,
     )
-    target = output or model.with_suffix(".plan")
     start = time.perf_counter()
     with working(f"compiling {model}"):
         plan = compiler.compile(model, options)
@@ -116,12 +117,39 @@ def command(
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
 
 
+def _beside(model: Path) -> Path:
+    if not model.name:
+        raise click.BadParameter(f"{str(model)!r} is no file", param_hint="MODEL")
+    return model.with_suffix(".plan")
+
+
+def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
+    """Neither the model nor its weights in other files are overwritten."""
+    exist = any(path is not None and path.is_file() for path in outputs.values())
+    arguments.check_outputs(outputs, [model, *(_weights(model) if exist else ())])
+
+
+def _weights(model: Path) -> set[Path]:
+    """The other files that a model's weights are in."""
+    import onnx_ir as ir
+
+    try:
+        graph = ir.load(model).graph
+    except Exception:  # compiling it says what is wrong
+        return set()
+    tensors = (value.const_value for each in (graph, *graph.subgraphs()) for value in each.initializers.values())
+    return {model.parent / tensor.location for tensor in tensors if isinstance(tensor, ir.ExternalTensor)}
+
+
 def _check_names(chosen: Iterable[str]) -> None:
     from compiler import Options
     from compiler.pipeline import passes
 
-    known = sorted({step.name for step in passes(Options())})
+    all_passes = passes(Options())
+    known = sorted({step.name for step in all_passes if not step.needed})
     for name in chosen:
+        if name not in known and any(step.name == name for step in all_passes):
+            raise click.BadParameter(f"{name} is needed and always runs: leave it out", param_hint="--passes")
         if name not in known:
             raise click.BadParameter(f"there is no pass {name!r}; there are {', '.join(known)}", param_hint="--passes")
 

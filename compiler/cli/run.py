@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from compiler.cli import arguments
+from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table
 from compiler.files import write_whole
 
@@ -24,7 +24,7 @@ PROFILED_RUNS, SLOWEST = 10, 15
 @click.argument("plan", type=click.Path(path_type=Path))
 @arguments.input_option
 @arguments.size_option
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random inputs.")
+@arguments.seed_option
 @click.option("-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs: .npz or .safetensors.")
 @arguments.device_option
 @arguments.threads_option
@@ -52,14 +52,16 @@ def command(
     """
     import compiler
 
-    writer = None if output is None else _writer(output)
+    if output is not None and output.suffix not in arrays.SUFFIXES:
+        raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
+    arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
     session = compiler.load(plan, device=device, threads=threads)
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
     outputs = session.run(given)
     seconds = time.perf_counter() - start
-    if writer is not None and output is not None:
-        write_whole(output, writer(outputs))
+    if output is not None:
+        write_whole(output, arrays.pack(outputs, output))
     summary = [_summary(name, value) for name, value in outputs.items()]
     steps = session.profile(given, PROFILED_RUNS) if profile else []
     if as_json:
@@ -111,36 +113,3 @@ def _cells(summary: dict[str, Any]) -> list[str]:
         "" if summary["shape"] is None else shape_text(summary["shape"]),
         *numbers,
     ]
-
-
-def _writer(path: Path) -> Any:
-    """What makes a file's bytes of outputs, by the name of the file."""
-    match path.suffix:
-        case ".npz":
-            return _npz
-        case ".safetensors":
-            return _safetensors
-    raise click.BadParameter(f"{path} is neither an .npz nor a .safetensors file", param_hint="--output")
-
-
-def _npz(outputs: dict[str, Any]) -> bytes:
-    import io
-
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **_arrays(outputs))
-    return buffer.getvalue()
-
-
-def _safetensors(outputs: dict[str, Any]) -> bytes:
-    from safetensors.numpy import save
-
-    return save({name: np.ascontiguousarray(array) for name, array in _arrays(outputs).items()})
-
-
-def _arrays(outputs: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """Outputs as arrays by name: a sequence's elements are numbered, strings are kept as text of fixed width."""
-    items: dict[str, Any] = {}
-    for name, value in outputs.items():
-        items |= {f"{name}.{i}": each for i, each in enumerate(value)} if isinstance(value, list) else {name: value}
-    present = {name: item for name, item in items.items() if item is not None}
-    return {name: item.astype(str) if item.dtype == object else item for name, item in present.items()}

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 @click.argument("plan", type=click.Path(path_type=Path), required=False)
 @arguments.input_option
 @arguments.size_option
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random inputs.")
+@arguments.seed_option
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0),
+    type=arguments.Finite(0),
     metavar="X",
     help="The difference allowed, as a part of the output's scale.  [default: by dtype, 1e-5 for float32]",
 )

@@ -100,6 +100,8 @@ def run(
         entries = read_index(folder, names)
     except ValueError as error:
         raise Failed(str(error)) from error
+    read = [folder / "INDEX.json", *(each for entry in entries for each in (entry.path, *entry.cases))]
+    arguments.check_outputs({"--junit": junit}, read)
     outcomes: list[Outcome] = []
     for entry in entries:
         with working(entry.name):

@@ -1,0 +1,161 @@
+"""Files of arrays: all inputs or outputs in an `.npz` or `.safetensors`, one of them in an `.npy`.
+
+A sequence is its items, `NAME.0`, `NAME.1` and so on; an empty one, like an empty optional, is not in the file. For the
+dtypes that NumPy's formats lose, an `.npz` has records with one field, the elements' bits, which has the dtype's name:
+`arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16)`.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from compiler import dtypes
+from compiler.cli.failure import Failed
+
+if TYPE_CHECKING:
+    from compiler import TensorInfo
+
+__all__ = ["SUFFIXES", "gather", "pack", "read"]
+
+Array = np.ndarray[Any, Any]
+
+SUFFIXES = (".npz", ".safetensors")
+"""The files that hold several arrays."""
+
+_IN_SAFETENSORS = {**dtypes.STORED, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+
+
+def pack(values: Mapping[str, Any], path: Path) -> bytes:
+    """The bytes of the file of this name, with these outputs.
+
+    Raises:
+        Failed: such a file cannot hold one of them.
+    """
+    arrays = _flat(values)
+    return _npz(arrays) if path.suffix == ".npz" else _safetensors(arrays)
+
+
+def read(path: Path) -> Any:
+    """The array of an `.npy`, or the arrays of another file by name.
+
+    Raises:
+        Failed: the file holds something else.
+        OSError: it cannot be read.
+    """
+    reader = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}[path.suffix]
+    with path.open("rb") as file:
+        try:
+            return reader(file)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # each format has exceptions of its own, and broken files meet many others
+            raise Failed(f"{path}: no {path.suffix} file that can be read: {error}") from error
+
+
+def gather(arrays: Mapping[str, Array], declared: Sequence[TensorInfo]) -> dict[str, Any]:
+    """The arrays by name, those that are items of a declared sequence as one list."""
+    left = dict(arrays)
+    names = {info.name for info in declared}
+    inputs: dict[str, Any] = {}
+    for info in declared:
+        if info.kind == "tensor" or info.name in left:
+            continue
+        items: list[Array] = []
+        while (key := f"{info.name}.{len(items)}") in left and key not in names:
+            items.append(left.pop(key))
+        if items or info.kind == "sequence":
+            inputs[info.name] = items
+    return left | inputs
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Array]:
+    """What is in a file for these values, by the names that it has there."""
+    arrays: dict[str, Array] = {}
+    for name, value in values.items():
+        items = {f"{name}.{i}": each for i, each in enumerate(value)} if isinstance(value, list) else {name: value}
+        for key, item in items.items():
+            if key in arrays:
+                raise Failed(f"a file cannot hold these outputs: two of them would be {key!r} there")
+            if isinstance(item, np.ndarray):
+                arrays[key] = item
+            elif item is not None or isinstance(value, list):
+                raise Failed(f"a file cannot hold the output {name!r}: it is no sequence of tensors")
+    return arrays
+
+
+def _npz(arrays: Mapping[str, Array]) -> bytes:
+    """Written member by member: `numpy.savez` takes some names for arguments of its own."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            if info.filename != f"{name}.npy":
+                raise Failed(f"an .npz file cannot hold an output of the name {name!r}: write a .safetensors file")
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, _as_saved(name, array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _as_saved(name: str, array: Array) -> Array:
+    """The array in a dtype that NumPy saves: text of a fixed width for strings, records for what `ml_dtypes` adds."""
+    if array.dtype == object:
+        text = array.astype(str)
+        if not np.array_equal(text.astype(object), array):
+            raise Failed(f"a file cannot hold the output {name!r}: one of its strings ends with a zero character")
+        return text
+    if array.dtype.isbuiltin == 1:
+        return array
+    bits = dtypes.to_carrier(array)
+    return bits.view(np.dtype([(array.dtype.name, bits.dtype)]))
+
+
+def _as_given(array: Array) -> Array:
+    """The array that was saved."""
+    if array.dtype.kind in "SU":
+        return array.astype(str).astype(object)
+    if array.dtype.kind != "V":
+        return array
+    (name,) = array.dtype.names if array.dtype.names and len(array.dtype.names) == 1 else ("",)
+    if name not in dtypes.NAMES or array.dtype.itemsize != dtypes.numpy_dtype(name).itemsize:
+        advice = 'array.view([("bfloat16", "<u2")]) says so of bfloat16'
+        raise ValueError(f"nothing says which dtype the elements of {array.dtype} are; {advice}")
+    return dtypes.from_carrier(name, array[name])
+
+
+def _safetensors(arrays: Mapping[str, Array]) -> bytes:
+    from safetensors.numpy import save
+
+    for name, array in arrays.items():
+        dtype = dtypes.name_of(array)
+        if dtype not in _IN_SAFETENSORS or name == "__metadata__":
+            what = "of this name" if name == "__metadata__" else f"of {dtype}"
+            raise Failed(f"a .safetensors file cannot hold the output {name!r}: none {what}; write an .npz file")
+    return save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
+
+
+def _read_npy(file: IO[bytes]) -> Array:
+    return _as_given(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _read_npz(file: IO[bytes]) -> dict[str, Array]:
+    with zipfile.ZipFile(file) as archive:
+        return {name.removesuffix(".npy"): _read_npy(archive.open(name)) for name in archive.namelist()}
+
+
+def _read_safetensors(file: IO[bytes]) -> dict[str, Array]:
+    from safetensors import deserialize
+
+    names = {stored: name for name, stored in _IN_SAFETENSORS.items()}
+    arrays = {}
+    for name, tensor in deserialize(file.read()):  # type: ignore[no-untyped-call]
+        if tensor["dtype"] not in names:
+            raise ValueError(f"{name!r} is of {tensor['dtype']}, which no input is")
+        dtype = dtypes.numpy_dtype(names[tensor["dtype"]])
+        arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
+    return arrays
