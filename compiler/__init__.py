@@ -1,6 +1,6 @@
 """Compiles ONNX models into plans that a small Rust runtime on Candle executes.
 
-To load and run a plan imports no ONNX: what compiles is imported when it is first asked for.
+What a name needs is imported when it is first asked for; to load and run a plan needs no ONNX.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from compiler.errors import CompileError, Diagnostic, InputError, PlanError, RunError
-from compiler.export import export
-from compiler.plan import Plan, TensorInfo
-from compiler.session import Session, load
+from compiler.export import export  # now, because the module of this name would take its place later
 
 if TYPE_CHECKING:
     from compiler import backend
     from compiler.check import verify
+    from compiler.errors import CompileError, Diagnostic, InputError, PlanError, RunError
     from compiler.options import Options
     from compiler.pipeline import compile
+    from compiler.plan import Plan, TensorInfo
+    from compiler.session import Session, load
 
 __all__ = [
     "CompileError",
@@ -37,10 +37,17 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # else any misspelt name would have a type
-    _MODULES = {"Options": "options", "compile": "pipeline", "verify": "check"}
+    _MODULES = {
+        **dict.fromkeys(("CompileError", "Diagnostic", "InputError", "PlanError", "RunError"), "errors"),
+        **dict.fromkeys(("Plan", "TensorInfo"), "plan"),
+        **dict.fromkeys(("Session", "load"), "session"),
+        "Options": "options",
+        "compile": "pipeline",
+        "verify": "check",
+    }
 
     def __getattr__(name: str) -> Any:
-        """The part of the interface that needs ONNX; `backend` is a module, which imports itself into its place."""
+        """What a public name stands for; `backend` is a module, which imports itself into its place."""
         if name in _MODULES:
             return getattr(importlib.import_module(f"compiler.{_MODULES[name]}"), name)
         if name == "backend":

@@ -1,6 +1,20 @@
-"""`python -m compiler` is `candlec`."""
+"""`candlec`, and `python -m compiler`."""
 
-from compiler.cli import main
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line, which may be interrupted while it is imported, too."""
+    try:
+        from compiler.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

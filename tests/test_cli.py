@@ -117,6 +117,9 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], folder: Path, capsys: 
     before = set(folder.iterdir())
     assert run(*arguments) == 2
     assert "Usage:" in capsys.readouterr().err
+    assert run(*arguments, "--json") == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is False and told["error"]
     assert set(folder.iterdir()) == before
 
 

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler import errors
+from compiler.cli.failure import Failed, report
+from compiler.cli.output import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["VERBS", "main"]
+
+INTERRUPTED, CLOSED_PIPE = 130, 141
+"""What a shell says of a program that SIGINT or SIGPIPE ended."""
 
 VERBS = ("compile", "run", "verify", "check", "inspect", "bench", "zoo", "export", "explain", "ops")
 
@@ -38,6 +44,16 @@ class Verbs(click.Group):
         command = importlib.import_module(f"compiler.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb. Who closes the pipe behind it has seen enough."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            if error.filename is not None:  # that of an output
+                raise Failed(f"{error.filename}: {error.strerror}") from error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest is flushed to
+            ctx.exit(CLOSED_PIPE)
 
 
 def _version() -> str:
@@ -64,18 +80,24 @@ def program() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    from compiler.cli.failure import report
-
     logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # what it finds odd, diagnostics say better
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in arguments
     try:
         code = program.main(arguments, prog_name=errors.program(), standalone_mode=False)
     except click.exceptions.Abort:
+        code = _ended("interrupted", INTERRUPTED, as_json)
         click.echo("interrupted", err=True)
-        sys.exit(130)
     except click.ClickException as error:
+        code = _ended(error.format_message(), error.exit_code, as_json)
         error.show()
-        sys.exit(error.exit_code)
     except Exception as error:
-        sys.exit(report(error, as_json="--json" in arguments))
+        code = report(error, as_json)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _ended(why: str, code: int, as_json: bool) -> int:
+    """Tell a program why there is no result; gives the exit code."""
+    if as_json:
+        print_json({"ok": False, "error": why})
+    return code

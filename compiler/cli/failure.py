@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import traceback
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich.text import Text
 
-from compiler.cli.output import errors
+from compiler.cli.output import errors, print_json
 from compiler.errors import program
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ class Failed(Exception):
 def report(error: Exception, as_json: bool) -> int:
     """Tell of an error, on the standard output as JSON if that was asked for, and give the exit code."""
     if as_json:
-        click.echo(json.dumps(error_data(error), ensure_ascii=False))
+        print_json(error_data(error))
     from compiler import CompileError
 
     if isinstance(error, CompileError):

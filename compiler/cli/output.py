@@ -36,8 +36,20 @@ __all__ = [
 WIDE = 160
 """Columns of a table that goes to a file or a pipe, where nothing says how many there are."""
 
-console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDE)
-errors = Console(stderr=True, highlight=False, markup=False)
+
+class Output(Console):
+    """Where results and messages go: plain text, but for colours on a terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line, which knows the exit code."""
+        raise BrokenPipeError
+
+
+console = Output(width=None if sys.stdout.isatty() else WIDE)
+errors = Output(stderr=True)
 
 Cell = str | Text
 RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
