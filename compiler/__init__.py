@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from compiler.export import export  # now, because the module of this name would take its place later
+from compiler.export import ExportError, export  # now, because the module of this name would take its place later
 
 if TYPE_CHECKING:
     from compiler import backend
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileError",
     "Diagnostic",
+    "ExportError",
     "InputError",
     "Options",
     "Plan",

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import re
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+    import onnx_ir
     import torch
 
+OLDEST_OPSET = 18
+"""Older ones are converted to by a converter that forgets where nodes came from."""
 STACK_TRACE = "pkg.torch.onnx.stack_trace"
 INSTALLED = re.compile(r".*/(?=(?:site|dist)-packages/|python3\.\d+/)")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
+"""Files that are not the user's."""
+
+
+class ExportError(RuntimeError):
+    """PyTorch cannot export a module; the cause is PyTorch's own exception."""
 
 
 def export(
@@ -28,28 +42,192 @@ def export(
     """Export `module`, called with `args`, to the ONNX file `path`, and return the path.
 
     `dynamic` names the dims that may vary: `{"x": {0: "batch", 2: "time"}}`; equal names mean equal sizes. `outputs`
-    names the outputs. The names of Python files in the stack traces are made relative to the working folder, so that
-    the file does not tell where it was made. The exporter's own optimiser is off by default: it leaves a fused node
-    with the origin of one of its parts, and the compiler's passes do the same work.
+    names the outputs. The module is exported as it is in evaluation, and keeps the mode that it is in. The names of
+    Python files in the stack traces are made relative to the working folder, so that the file does not tell where it
+    was made. The exporter's own optimiser is off by default: it leaves a fused node with the origin of one of its
+    parts, and the compiler's passes do the same work.
 
     Needs PyTorch: `pip install "candle-compiler[export]"`.
-    """
-    import onnx_ir
-    import torch
 
-    shapes = {name: dict(dims) for name, dims in dynamic.items()} if dynamic else None
-    program = torch.onnx.export(
-        module.eval(), tuple(args), dynamo=True, dynamic_shapes=shapes, output_names=outputs, opset_version=opset,
-        optimize=optimize, verbose=False,
-    )  # fmt: skip
-    if program is None:
-        raise RuntimeError("torch.onnx.export returned no program")
-    model = program.model
-    for node in model.graph.all_nodes():
+    Raises:
+        ModuleNotFoundError: PyTorch or onnxscript is not installed.
+        TypeError, ValueError: an argument is not what it has to be, or names what the module does not have.
+        ExportError: PyTorch cannot export the module.
+    """
+    _require_torch()
+    given = _bound(module, args)
+    shapes = _shapes(given, dynamic) if dynamic else None
+    if opset is not None:
+        _check_opset(opset)
+    with _evaluating(module), _quiet():
+        program = _program(module, tuple(args), shapes, opset, optimize)
+    if outputs is not None:
+        _name_outputs(program.model, outputs)
+    for node in program.model.graph.all_nodes():
         if STACK_TRACE in node.metadata_props:
             node.metadata_props[STACK_TRACE] = relative_trace(node.metadata_props[STACK_TRACE], Path.cwd())
-    onnx_ir.save(model, path)
+    program.save(str(path))
     return Path(path)
+
+
+def _require_torch() -> None:
+    for name in ("torch", "onnxscript"):
+        try:
+            __import__(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            message = f'this needs {name}, which is not installed: pip install "candle-compiler[export]"'
+            raise ModuleNotFoundError(message, name=name) from None
+
+
+def _bound(module: Any, args: Any) -> Mapping[str, Any]:
+    """The arguments of `forward` by name."""
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        kind = f"the class {module.__name__}" if isinstance(module, type) else type(module).__name__
+        raise TypeError(f"module: expected a torch.nn.Module, found {kind}")
+    if not isinstance(args, tuple | list):
+        raise TypeError(f"args: expected a tuple of the module's arguments, as (x,), found {type(args).__name__}")
+    try:
+        return inspect.signature(module.forward).bind(*args).arguments
+    except TypeError as error:
+        raise TypeError(f"args: {type(module).__name__}.forward cannot be called with them: {error}") from None
+
+
+def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
+    """`dynamic` in PyTorch's form: an entry for every argument, in the argument's structure."""
+    if not isinstance(dynamic, Mapping):
+        raise TypeError(f'dynamic: expected a dict, as {{"x": {{0: "batch"}}}}, found {type(dynamic).__name__}')
+    if unknown := [name for name in dynamic if name not in given]:
+        raise ValueError(f"dynamic: the module has no argument {unknown[0]!r}, it has {', '.join(given)}")
+    sizes: dict[str, int] = {}
+    return {
+        name: _symbols(name, value, dynamic[name], sizes) if name in dynamic else _static(value)
+        for name, value in given.items()
+    }
+
+
+def _symbols(name: str, value: Any, dims: Any, sizes: dict[str, int]) -> dict[int, str]:
+    """`dims` with the axes counted from the first; `sizes` holds those of all names so far."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        raise ValueError(f"dynamic: {name!r} is a {type(value).__name__}; only dims of a tensor may vary")
+    if not isinstance(dims, Mapping):
+        raise TypeError(f'dynamic: {name!r}: expected a dict, as {{0: "batch"}}, found {type(dims).__name__}')
+    for axis, symbol in dims.items():
+        if not isinstance(axis, int) or not -value.dim() <= axis < value.dim():
+            raise ValueError(f"dynamic: {name!r} has {value.dim()} dims, and no dim {axis!r}")
+        if not isinstance(symbol, str) or not symbol:
+            raise TypeError(f"dynamic: {name!r}: dim {axis}: expected a name, found {symbol!r}")
+        size = value.shape[axis]
+        if sizes.setdefault(symbol, size) != size:
+            raise ValueError(f"dynamic: the dims {symbol!r} have {sizes[symbol]} and {size} elements in args")
+    return {axis % value.dim(): symbol for axis, symbol in dims.items()}
+
+
+def _static(value: Any) -> Any:
+    """`None` in the place of everything in the structure."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(_static, value))
+    if isinstance(value, dict):
+        return {key: _static(item) for key, item in value.items()}
+    return None
+
+
+def _check_opset(opset: int) -> None:
+    import onnx
+
+    newest = onnx.defs.onnx_opset_version()
+    if not OLDEST_OPSET <= opset <= newest:
+        raise ValueError(f"opset {opset}: it has to be from {OLDEST_OPSET} to {newest}, the newest that onnx knows")
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """The module as it is in evaluation; after that, each of its parts in the mode that it was in."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what PyTorch notes on the way; what is wrong is in its exception. TORCH_LOGS brings notes back."""
+    loggers = [logging.getLogger(name) for name in ("torch", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(torch|onnxscript|copyreg|compiler)\b")
+        try:
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL)
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def _program(
+    module: torch.nn.Module, args: tuple[Any, ...], shapes: Any, opset: int | None, optimize: bool
+) -> torch.onnx.ONNXProgram:
+    import torch
+
+    try:
+        program = torch.onnx.export(
+            module, args, dynamo=True, dynamic_shapes=shapes, opset_version=opset, optimize=optimize, verbose=False
+        )
+    except Exception as error:
+        raise ExportError(f"PyTorch cannot export {type(module).__name__}: {_reason(error)}") from error
+    assert program is not None  # with dynamo=True it never is
+    nodes = list(program.model.graph.all_nodes())
+    if opset is not None and (
+        program.model.opset_imports.get("") != opset or (nodes and not any(node.metadata_props for node in nodes))
+    ):
+        raise ExportError(f"PyTorch {torch.__version__} cannot write {type(module).__name__} in opset {opset}")
+    return program
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, in one line, with the line of the module's code; PyTorch's own advice is left out."""
+    import torch
+
+    while isinstance(error, torch.onnx.OnnxExporterError) and error.__cause__ is not None:
+        error = error.__cause__
+    said = COLOUR.sub("", str(error)).strip().partition("\n\n")[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if each.name == "forward" and not OTHERS.match(each.filename)]
+    place = f" ({relative_name(own[-1].filename, Path.cwd())}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {said}{place}"
+
+
+def _name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
+    """Give the outputs their names; an output that is an input, or another output too, is passed on by a node."""
+    import onnx_ir
+    from onnx_ir.passes.common import NameFixPass
+
+    graph = model.graph
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise TypeError(f"outputs: expected a list of names, found {names!r}")
+    if len(names) != len(graph.outputs):
+        found = ", ".join(str(value.name) for value in graph.outputs)
+        raise ValueError(f"outputs: {len(names)} names for the {len(graph.outputs)} outputs of the module ({found})")
+    if taken := {value.name for value in graph.inputs} & {*names} or {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"outputs: the name {taken.pop()!r} is that of an input or of another output")
+    for index, name in enumerate(names):
+        value = graph.outputs[index]
+        if value.is_graph_input() or value in graph.outputs[:index]:
+            passed = onnx_ir.node("Identity", [value])
+            graph.append(passed)
+            passed.outputs[0].type, passed.outputs[0].shape = value.type, value.shape
+            graph.outputs[index] = value = passed.outputs[0]
+        value.name = name
+    NameFixPass()(model)
 
 
 def relative_trace(trace: str, root: Path) -> str:

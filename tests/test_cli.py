@@ -301,31 +301,44 @@ def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.Captu
 
 
 FACTORIES = """
+value = 1
 def strange(): return 1
 def broken(): raise ValueError("no weights")
 def torchless(): import torch
 """
+TORCHLESS = 'this needs torch, which is not installed: pip install "candle-compiler[export]"'
 
 
 @pytest.mark.parametrize(
-    ("factory", "said"),
-    {
-        "nowhere:build": "nowhere:build: ModuleNotFoundError: No module named 'nowhere'",
-        "factories:missing": "factories:missing: AttributeError: ",
-        "factories:strange": "must return (module, arguments)",
-        "factories:broken": "factories:broken: ValueError: no weights",
-        "factories:torchless": 'this needs torch, which is not installed: pip install "candle-compiler[export]"',
-    }.items(),
+    ("factory", "code", "said"),
+    [
+        ("nowhere:build", 2, "nowhere:build: ModuleNotFoundError: No module named 'nowhere'"),
+        ("factories:missing", 2, "factories:missing: AttributeError: "),
+        ("factories:value", 2, "factories:value: TypeError: 'int' object is not callable"),
+        (
+            "factories:strange",
+            2,
+            "has to return (module, arguments) or (module, arguments, dynamic), and returned a int",
+        ),
+        ("factories:broken", 2, "factories:broken: ValueError: no weights"),
+        ("factories:torchless", 1, TORCHLESS),
+    ],
 )
 def test_export_says_what_is_wrong_with_a_factory(
-    factory: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    factory: str,
+    code: int,
+    said: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (folder / "factories.py").write_text(FACTORIES)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "factories", raising=False)
-    assert run("export", factory, "-o", "x.onnx") == 1
+    assert run("export", factory, "-o", "x.onnx") == code
     printed = capsys.readouterr().err
     assert said in printed
+    assert ("Usage:" in printed) == (code == 2)
     assert "please report it" not in printed
 
 

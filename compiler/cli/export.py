@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.output import console, json_option, megabytes, print_json, working
+
+FORMS = "(module, arguments) or (module, arguments, dynamic)"
 
 
 @click.command(short_help="Export a PyTorch module to ONNX.")
@@ -24,16 +28,18 @@ from compiler.cli.output import console, json_option, megabytes, print_json, wor
 def command(factory: str, output: Path, opset: int | None, as_json: bool) -> None:
     """Export the module that FACTORY() returns as (module, arguments) or (module, arguments, dynamic).
 
-    `dynamic` names the dimensions that may vary, as {"x": {0: "batch"}}. The working folder is searched first.
+    The arguments are a tuple of those that the module is called with. `dynamic` names the dimensions that may vary, as
+    {"x": {0: "batch"}}. The working folder is searched first.
 
     \b
     candlec export nets.unet:build -o unet.onnx
     """
     import compiler
 
-    with working("exporting"), _explained(factory):
+    with working("exporting"):
         module, given, *rest = _call(factory)
-        compiler.export(module, given, output, rest[0] if rest else None, opset=opset)
+        with _explained(factory), _partial_graphs_hidden():
+            compiler.export(module, given, output, rest[0] if rest else None, opset=opset)
     size = output.stat().st_size
     if as_json:
         print_json({"ok": True, "model": str(output), "bytes": size})
@@ -41,26 +47,41 @@ def command(factory: str, output: Path, opset: int | None, as_json: bool) -> Non
         console.print(f"{output}: {megabytes(size)}")
 
 
-@contextmanager
-def _explained(factory: str) -> Iterator[None]:
-    """What goes wrong in the module, or in PyTorch, is no fault of the compiler."""
+def _call(factory: str) -> tuple[Any, ...]:
+    """What the factory returns. What is wrong with it is wrong usage."""
+    name, _, attribute = factory.partition(":")
+    if not name or not attribute:
+        raise _unusable(f"{factory!r} is not PACKAGE.MODULE:FACTORY")
+    sys.path.insert(0, str(Path.cwd()))
     try:
-        yield
-    except (click.ClickException, Failed):
-        raise
+        made = getattr(importlib.import_module(name), attribute)()
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "onnxscript"):
             message = f'this needs {error.name}, which is not installed: pip install "candle-compiler[export]"'
             raise Failed(message) from error
-        raise Failed(f"{factory}: {type(error).__name__}: {error}") from error
-
-
-def _call(factory: str) -> tuple[Any, ...]:
-    name, _, attribute = factory.partition(":")
-    if not attribute:
-        raise click.BadParameter(f"{factory!r} is not PACKAGE.MODULE:FACTORY", param_hint="FACTORY")
-    sys.path.insert(0, str(Path.cwd()))
-    made = getattr(importlib.import_module(name), attribute)()
+        raise _unusable(f"{factory}: {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) not in (2, 3):
-        raise Failed(f"{factory}() must return (module, arguments) or (module, arguments, dynamic)")
+        raise _unusable(f"{factory}() has to return {FORMS}, and returned a {type(made).__name__}")
     return made
+
+
+def _unusable(message: str) -> click.UsageError:
+    return click.UsageError(message, click.get_current_context())
+
+
+@contextmanager
+def _explained(factory: str) -> Iterator[None]:
+    """What goes wrong in the module, or in PyTorch, is no fault of the compiler."""
+    from compiler import ExportError
+
+    try:
+        yield
+    except (ExportError, ModuleNotFoundError) as error:
+        raise Failed(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise _unusable(f"{factory}: {error}") from error
+
+
+def _partial_graphs_hidden() -> Any:
+    """PyTorch prints the graph of what it cannot export: pages that only CANDLEC_TRACEBACK shows."""
+    return nullcontext() if os.environ.get("CANDLEC_TRACEBACK") else redirect_stderr(io.StringIO())
