@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import onnx_ir as ir
 
 from compiler.graph import array_of
+from compiler.symbols import shown
 
-__all__ = ["graph_text"]
+__all__ = ["graph_nodes", "graph_text", "model_text"]
 
 _SMALL = 8
 
 
 def graph_text(graph: ir.Graph) -> str:
     """The text of a graph and the graphs nested in it."""
-    return "\n".join(_graph(graph)) + "\n"
+    return _lines(_graph(graph))
+
+
+def model_text(model: ir.Model) -> str:
+    """The text of a model's graph and of its functions."""
+    parts = [_lines(_graph(model.graph))]
+    for function in model.functions.values():
+        name = f"{function.domain}.{function.name}" if function.domain else function.name
+        parts.append(f"function {name}:\n" + _lines(f"  {line}" for line in _graph(function.graph)))
+    return "".join(parts)
+
+
+def graph_nodes(graph: ir.Graph) -> list[dict[str, object]]:
+    """The nodes of a graph for programs; tensors among the attributes as in the text, graphs as lists of nodes."""
+    return [
+        {
+            "op": node.op_type,
+            "domain": node.domain or "ai.onnx",
+            "name": node.name,
+            "inputs": [None if value is None else value.name for value in node.inputs],
+            "outputs": [value.name for value in node.outputs],
+            "types": [_type(value) for value in node.outputs],
+            "attributes": {name: _data(item) for name, item in sorted(node.attributes.items())},
+        }
+        for node in graph
+    ]
+
+
+def _data(attribute: ir.Attr) -> object:
+    match None if attribute.is_ref() else attribute.type:
+        case ir.AttributeType.GRAPH:
+            return graph_nodes(attribute.as_graph())
+        case ir.AttributeType.INT | ir.AttributeType.FLOAT | ir.AttributeType.STRING:
+            return attribute.value
+        case ir.AttributeType.INTS | ir.AttributeType.FLOATS | ir.AttributeType.STRINGS:
+            return list(attribute.value)
+    return _attribute(attribute)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _graph(graph: ir.Graph) -> Iterator[str]:
@@ -44,6 +85,8 @@ def _node(node: ir.Node) -> Iterator[str]:
 
 
 def _attribute(attribute: ir.Attr) -> str:
+    if attribute.is_ref():  # to an attribute of the function that the node is in
+        return f"@{attribute.ref_attr_name}"
     value = attribute.value
     if attribute.type == ir.AttributeType.TENSOR:
         return _tensor(value)
@@ -67,4 +110,4 @@ def _tensor(tensor: ir.TensorProtocol) -> str:
 
 def _type(value: ir.Value) -> str:
     dtype = "?" if value.dtype is None else value.dtype.name.lower()
-    return dtype if value.shape is None else f"{dtype}[{', '.join(str(dim) for dim in value.shape)}]"
+    return dtype if value.shape is None else f"{dtype}[{', '.join(shown(str(dim)) for dim in value.shape)}]"

@@ -286,7 +286,7 @@ def test_run_profiles_every_step(folder: Path, capsys: pytest.CaptureFixture[str
 def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", "echo.onnx")
     assert run("verify", "echo.onnx", "echo.plan", "--input", "io.npz") == 0
-    capsys.readouterr()
+    assert "warning" not in capsys.readouterr().err
     assert run("verify", "echo.onnx", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert [(each["name"], each["max_abs"]) for each in told["outputs"]] == [("y", 0.0), ("m", 0.0)]
@@ -297,7 +297,9 @@ def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.Captu
     onnx.save(onnx.parser.parse_model(other), "other.onnx")
     run("compile", "other.onnx")
     assert run("verify", "echo.onnx", "other.plan", "--input", "io.npz") == 1
-    assert "2 of 2 elements differ" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "2 of 2 elements differ" in printed.out
+    assert "warning: other.plan was compiled from another model file than echo.onnx" in printed.err
 
 
 FACTORIES = """
@@ -425,16 +427,87 @@ def test_inspect_says_nothing_of_what_there_is_not(folder: Path, capsys: pytest.
     assert size == f"echo.onnx: a model, {(folder / 'echo.onnx').stat().st_size} B"
 
 
-def test_inspect_has_no_steps_of_a_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("inspect", "echo.onnx", "--steps") == 2
-    assert "only a plan has steps" in capsys.readouterr().err
-
-
-def test_inspect_prints_the_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("compile", "echo.onnx")
+def test_inspect_prints_the_steps_of_a_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = "flat (float[batch, 3] x) => (float[n, m] y) { y = Flatten <axis = 1> (x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), "flat.onnx")
+    run("compile", "flat.onnx", "--no-optimize")
     capsys.readouterr()
-    assert run("inspect", "echo.plan", "--steps") == 0
-    assert "= Identity(" in capsys.readouterr().out
+    assert run("inspect", "flat.plan", "--steps") == 0
+    assert "%1:y = Flatten(%0:x, axis=1): float32 [batch, 3]\n" in capsys.readouterr().out
+    assert run("inspect", "flat.plan", "--steps", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["operators"] == {"Flatten": 1}
+    assert told["steps"] == [
+        {
+            "op": "Flatten",
+            "inputs": ["%0:x"],
+            "outputs": ["%1:y"],
+            "types": ["float32 [batch, 3]"],
+            "attributes": {"axis": 1},
+            "origin": {"nodes": ["Flatten(y)"], "module": "", "source": ""},
+        }
+    ]
+
+
+def test_inspect_prints_the_nodes_of_a_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(HOLDING), "holding.onnx")
+    assert run("inspect", "holding.onnx", "--steps") == 0
+    printed = capsys.readouterr().out
+    assert "y = If(c)\n" in printed
+    assert "  else_branch:\n    b = Mul(x, w)\n" in printed
+    assert run("inspect", "holding.onnx", "--steps", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    (node,) = told["steps"]
+    assert (node["op"], node["inputs"], node["outputs"], told["functions"]) == ("If", ["c"], ["y"], [])
+    assert [each["op"] for each in node["attributes"]["then_branch"]] == ["Constant", "Add"]
+
+
+def test_inspect_prints_functions_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """<ir_version: 9, opset_import: ["": 20, "own": 1]>
+    m (float[n] x) => (float[n] y) { y = own.scale <by = 2.0> (x) }
+    <domain: "own", opset_import: ["": 20]>
+    scale <by> (x) => (y) { k = Constant <value_float: float = @by> () y = Mul (x, k) }"""
+    onnx.save(onnx.parser.parse_model(text), "scaled.onnx")
+    assert run("inspect", "scaled.onnx", "--steps") == 0
+    printed = capsys.readouterr().out
+    assert "function own.scale:\n  input x" in printed
+    assert "  k = Constant(value_float=@by)\n" in printed
+    assert run("inspect", "scaled.onnx", "--steps", "--json") == 0
+    (function,) = json.loads(capsys.readouterr().out)["functions"]
+    assert [each["op"] for each in function["steps"]] == ["Constant", "Mul"]
+    assert function["steps"][0]["attributes"] == {"value_float": "@by"}
+
+
+MISTAKEN = [
+    (["run", "echo.onnx"], "echo.onnx is no plan; it looks like an ONNX model, which is to be compiled first"),
+    (["verify", "echo.onnx", "echo.onnx"], "echo.onnx is no plan; it looks like an ONNX model"),
+    (["run", "text.plan"], "text.plan: cannot read the plan: "),
+    (["inspect", "text.plan"], "text.plan: cannot read the plan: "),
+    (["compile", "echo.plan", "-o", "other.plan"], "not an ONNX model"),
+    (["inspect", "text.onnx"], "not an ONNX model"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKEN, ids=[" ".join(each) for each, _ in MISTAKEN])
+def test_what_is_taken_for_something_else_is_named(
+    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("compile", "echo.onnx")
+    for name in ("text.plan", "text.onnx"):
+        Path(name).write_text("This is text.\n")
+    capsys.readouterr()
+    assert run(*arguments) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_is_inspected_as_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", "echo.onnx")
+    Path("echo.plan").rename("plan")
+    Path("echo.onnx").rename("echo.plan")
+    for file, kind in (("plan", "plan"), ("echo.plan", "model")):
+        capsys.readouterr()
+        assert run("inspect", file, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["kind"] == kind
 
 
 def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -551,6 +624,54 @@ def test_bench_times_both(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None
     told = json.loads(capsys.readouterr().out)
     assert told["timings"][0]["ratio"] > 0
     assert told["geometric_mean"]["1"] == pytest.approx(told["timings"][0]["ratio"])
+
+
+QUICK = ("--threads", "1", "--seconds", "0.01", "--json")
+
+
+@pytest.mark.parametrize(
+    ("files", "beside"),
+    [
+        (["echo.plan"], [False]),
+        (["echo.onnx"], [True]),
+        (["echo.plan", "echo.onnx"], [True]),
+        (["other.plan", "echo.plan", "echo.onnx"], [False, True]),
+        (["echo.onnx", "--against", "nothing"], [False]),
+        (["echo.plan", "echo.onnx", "--against", "onnxruntime"], [True]),
+    ],
+    ids=str,
+)
+def test_bench_times_plans_beside_their_models(
+    files: list[str], beside: list[bool], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(onnx.parser.parse_model(MODEL.replace("echo", "other")), "other.onnx")
+    run("compile", "echo.onnx")
+    run("compile", "other.onnx")
+    capsys.readouterr()
+    assert run("bench", *files, *QUICK) == 0
+    timings = json.loads(capsys.readouterr().out)["timings"]
+    assert [each["model"] for each in timings] == [Path(each).stem for each in files[: len(beside)]]
+    assert all(each["milliseconds"] > 0 for each in timings)
+    assert [each["ratio"] is not None for each in timings] == beside
+    assert run("bench", *files, *QUICK[:-1]) == 0
+    assert ("onnxruntime" in capsys.readouterr().out) == any(beside)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["echo.plan", "--against", "onnxruntime"], "name the model of echo.plan too"),
+        (["echo.plan", "old.onnx"], "old.onnx is the model of none of these plans"),
+    ],
+    ids=str,
+)
+def test_bench_refuses_to_guess_the_model(
+    files: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
+    run("compile", "echo.onnx")
+    assert run("bench", *files, *QUICK) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_bench_goes_on_after_a_model_that_is_refused(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:

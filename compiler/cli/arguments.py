@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -17,7 +18,7 @@ from compiler.cli.output import errors, shape_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from compiler import TensorInfo
+    from compiler import Plan, TensorInfo
 
 __all__ = [
     "MAX_THREADS",
@@ -28,6 +29,8 @@ __all__ = [
     "given_inputs",
     "input_files",
     "input_option",
+    "is_of",
+    "is_plan",
     "pin_option",
     "seed_option",
     "size_option",
@@ -81,6 +84,23 @@ def _is_same(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
         return path.is_file() and path.samefile(other)
     return os.path.realpath(path) == os.path.realpath(other)
+
+
+def is_plan(path: Path) -> bool:
+    """Whether a file is to be read as a plan: it begins as one, or has the name of one. It is a model otherwise."""
+    from compiler.plan.plan import MODEL
+
+    if path.is_dir():
+        return False
+    with path.open("rb") as file:
+        head = file.read(9)
+    begins_as_one = head[4:] == b"\0\0\0\0{"  # the length of a header of JSON, and its first character
+    return begins_as_one or (path.suffix == ".plan" and not head.startswith(MODEL))
+
+
+def is_of(plan: Plan, model: Path) -> bool:
+    """Whether a plan was compiled from the model file as it is now."""
+    return bool(plan.document["source_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest())
 
 
 def input_option(function: Callable[..., Any]) -> Callable[..., Any]:

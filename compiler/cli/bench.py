@@ -1,13 +1,13 @@
-"""`candlec bench`: how long a run takes, beside onnxruntime, the two taking turns in one process."""
+"""`candlec bench`: how long a run takes, alone or beside onnxruntime, the two taking turns in one process."""
 
 from __future__ import annotations
 
 import statistics
-import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -15,43 +15,27 @@ from rich.text import Text
 from compiler.cli import arguments
 from compiler.cli.failure import Failed, error_data
 from compiler.cli.output import Cell, console, json_option, print_json, table, working
+from compiler.cli.timing import Subject, Timing, time_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from compiler import Plan
 
-ROUNDS = (5, 2000)
+Subjects = list[tuple[str, Callable[[], Subject]]]
+"""Names, and what makes the subject, which may be refused."""
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Median times of a run in milliseconds; a spread is half the distance of the quartiles over the median."""
-
-    model: str
-    threads: int
-    milliseconds: float
-    spread: float
-    reference_milliseconds: float
-    reference_spread: float
-    ratio: float
-    rounds: int
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is timed: a model, its plan, and the inputs of both."""
-
-    name: str
-    model: Path
-    plan: Plan
-    inputs: dict[str, Any]
-
-
-@click.command(short_help="Time plans beside onnxruntime.")
-@click.argument("models", nargs=-1, type=click.Path(path_type=Path))
+@click.command(short_help="Time plans, alone or beside onnxruntime.")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--zoo", type=click.Path(path_type=Path), metavar="FOLDER", help="Every model of a folder with INDEX.json."
+    "--against",
+    type=click.Choice(["onnxruntime", "nothing"]),
+    help="What to take turns with.  [default: onnxruntime, where the model is known]",
+)
+@click.option(
+    "--zoo",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Every model of a folder, which its INDEX.json describes: see `candlec zoo --help`.",
 )
 @click.option("--model", "names", multiple=True, metavar="NAME", help="With --zoo: only this model. May be repeated.")
 @arguments.input_option
@@ -78,7 +62,8 @@ class Subject:
 @click.pass_context
 def command(
     context: click.Context,
-    models: tuple[Path, ...],
+    files: tuple[Path, ...],
+    against: str | None,
     zoo: Path | None,
     names: tuple[str, ...],
     inputs: tuple[str, ...],
@@ -87,22 +72,26 @@ def command(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Time MODELS beside onnxruntime: median, spread, and the ratio of the two, below 1 where the plan is faster.
+    """Time FILES: median, spread, and the ratio to onnxruntime's time, below 1 where the plan is faster.
 
-    Both run the same inputs in turns, so that a busy machine disturbs both alike. Exit code 1 when one is refused.
+    A model is compiled and timed beside onnxruntime. A plan is timed alone, or beside onnxruntime when its model is
+    named with it. Both run the same inputs in turns, so that a busy machine disturbs both alike. Exit code 1 when one
+    is refused.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1
-    candlec bench --zoo ../shared/zoo --seconds 5 --json
+    candlec bench model.plan
+    candlec bench model.plan model.onnx --against onnxruntime
+    candlec bench --zoo models --seconds 5 --json
     """
     if zoo is None and names:
         raise click.UsageError("--model names one of a --zoo folder")
     if zoo is not None and (inputs or sizes):
         raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --dim")
-    subjects = [*_own_subjects(models, inputs, sizes), *_zoo_subjects(zoo, names)]
+    subjects = [*_own_subjects(files, against, inputs, sizes), *_zoo_subjects(zoo, names)]
     if not subjects:
-        raise click.UsageError("name a model or a --zoo folder")
-    timings, refused = _time_all(subjects, counts, seconds)
+        raise click.UsageError("name a plan, a model or a --zoo folder")
+    timings, refused = _time_all(subjects, counts, seconds, against != "nothing")
     if as_json:
         refusals = {name: error_data(error) for name, error in refused.items()}
         print_json(
@@ -116,10 +105,10 @@ def command(
 
 
 def _time_all(
-    subjects: list[tuple[str, Callable[[], Subject]]], counts: tuple[int, ...], seconds: float
+    subjects: Subjects, counts: tuple[int, ...], seconds: float, beside: bool
 ) -> tuple[list[Timing], dict[str, Exception]]:
     """The timings, and by name why a model is not among them."""
-    from compiler import CompileError
+    from compiler import CompileError, InputError, RunError
     from compiler.reference import ReferenceFailed
 
     timings: list[Timing] = []
@@ -130,26 +119,48 @@ def _time_all(
                 subject = make()
             for threads in counts:
                 with working(f"{name}, {threads} threads"):
-                    timings.append(_time(subject, threads, seconds))
-        except (CompileError, ReferenceFailed) as error:
+                    timings.append(time_subject(subject, threads, seconds, beside))
+        except (CompileError, InputError, RunError, ReferenceFailed) as error:
             refused[name] = error
     return timings, refused
 
 
 def _own_subjects(
-    models: tuple[Path, ...], files: tuple[str, ...], sizes: dict[str, int]
-) -> Iterator[tuple[str, Callable[[], Subject]]]:
+    files: tuple[Path, ...], against: str | None, inputs: tuple[str, ...], sizes: dict[str, int]
+) -> Subjects:
+    """The plans, each with its model if that is named too; without any plan, the models."""
     import compiler
 
-    def make(model: Path) -> Subject:
-        plan = compiler.compile(model)
-        return Subject(model.stem, model, plan, arguments.given_inputs(plan.inputs, files, sizes))
+    def make(file: Path, plan: Plan | None, model: Path | None) -> Subject:
+        plan = compiler.compile(file) if plan is None else plan
+        return Subject(_name(file, files), plan, arguments.given_inputs(plan.inputs, inputs, sizes), model)
 
+    plans = {file: compiler.Plan.load(file) for file in files if file.exists() and arguments.is_plan(file)}
+    models = [file for file in files if file not in plans]
+    if not plans:
+        return [(_name(model, files), partial(make, model, None, model)) for model in models]
+    pairs = {file: _model_of(plan, models) for file, plan in plans.items()}
     for model in models:
-        yield model.stem, partial(make, model)
+        if model not in pairs.values():
+            raise click.UsageError(f"{model} is the model of none of these plans: time it by itself")
+    for file, found in pairs.items():
+        if found is None and against == "onnxruntime":
+            raise click.UsageError(f"--against onnxruntime: name the model of {file} too")
+    return [(_name(file, files), partial(make, file, plan, pairs[file])) for file, plan in plans.items()]
 
 
-def _zoo_subjects(zoo: Path | None, names: tuple[str, ...]) -> Iterator[tuple[str, Callable[[], Subject]]]:
+def _name(file: Path, files: tuple[Path, ...]) -> str:
+    """What tells a file from the others."""
+    alike = [other for other in files if other.stem == file.stem and other.suffix == file.suffix]
+    return file.stem if len(alike) == 1 else str(file)
+
+
+def _model_of(plan: Plan, models: list[Path]) -> Path | None:
+    """The model that a plan was compiled from, if it is among these."""
+    return next((model for model in models if arguments.is_of(plan, model)), None)
+
+
+def _zoo_subjects(zoo: Path | None, names: tuple[str, ...]) -> Subjects:
     """The models of the folder, with the shapes of their first cases."""
     import compiler
     from compiler.zoo import Entry, read_index, with_shapes
@@ -157,62 +168,29 @@ def _zoo_subjects(zoo: Path | None, names: tuple[str, ...]) -> Iterator[tuple[st
     def make(entry: Entry) -> Subject:
         inputs = entry.inputs(entry.cases[0])
         shapes = {name: array.shape for name, array in inputs.items()}
-        return Subject(entry.name, entry.path, compiler.compile(with_shapes(entry.path, shapes)), inputs)
+        return Subject(entry.name, compiler.compile(with_shapes(entry.path, shapes)), inputs, entry.path)
 
     try:
         entries = read_index(zoo, names) if zoo else []
     except ValueError as error:
         raise Failed(str(error)) from error
-    for entry in entries:
-        yield entry.name, partial(make, entry)
-
-
-def _time(subject: Subject, threads: int, seconds: float) -> Timing:
-    """Take turns until the time is up."""
-    import compiler
-    from compiler.reference import Reference
-
-    session = compiler.load(subject.plan, threads=threads)
-    reference = Reference(subject.model, threads)
-    pair = (lambda: session.run(subject.inputs), lambda: reference.run(subject.inputs))
-    ours, theirs = _take_turns(pair, seconds)
-    return Timing(
-        subject.name, threads, *_median_and_spread(ours), *_median_and_spread(theirs),
-        ratio=statistics.median(ours) / statistics.median(theirs), rounds=len(ours),
-    )  # fmt: skip
-
-
-def _take_turns(pair: tuple[Callable[[], Any], ...], seconds: float) -> tuple[list[float], list[float]]:
-    """Milliseconds of each run of the two, after two runs that are not counted."""
-    for run in pair * 2:
-        run()
-    times: tuple[list[float], list[float]] = ([], [])
-    least, most = ROUNDS
-    end = time.perf_counter() + seconds
-    while len(times[0]) < least or (time.perf_counter() < end and len(times[0]) < most):
-        for run, taken in zip(pair, times, strict=True):
-            start = time.perf_counter()
-            run()
-            taken.append(1e3 * (time.perf_counter() - start))
-    return times
-
-
-def _median_and_spread(times: list[float]) -> tuple[float, float]:
-    low, middle, high = statistics.quantiles(times, n=4)
-    return middle, (high - low) / 2 / middle
+    return [(entry.name, partial(make, entry)) for entry in entries]
 
 
 def _means(timings: list[Timing]) -> dict[int, float]:
     """The geometric mean of the ratios, by number of threads."""
-    counts = sorted({each.threads for each in timings})
-    return {
-        count: statistics.geometric_mean(each.ratio for each in timings if each.threads == count) for count in counts
-    }
+    ratios: dict[int, list[float]] = {}
+    for each in timings:
+        if each.ratio is not None:
+            ratios.setdefault(each.threads, []).append(each.ratio)
+    return {threads: statistics.geometric_mean(found) for threads, found in sorted(ratios.items())}
 
 
 def _show(timings: list[Timing]) -> None:
-    columns = ("model", ">threads", ">plan", ">±", ">onnxruntime", ">±", ">ratio")
-    table(columns, (_cells(each) for each in timings))
+    columns = ["model", ">threads", ">plan", ">±"]
+    if any(each.ratio is not None for each in timings):
+        columns += [">onnxruntime", ">±", ">ratio"]
+    table(columns, (_cells(each)[: len(columns)] for each in timings))
     for count, mean in _means(timings).items():
         console.print(
             f"geometric mean of the ratios, {count} thread{'s' if count > 1 else ''}: {mean:.2f}", style="bold"
@@ -220,12 +198,11 @@ def _show(timings: list[Timing]) -> None:
 
 
 def _cells(timing: Timing) -> list[Cell]:
-    ours = [f"{timing.milliseconds:.3f} ms", f"{timing.spread:.0%}"]
-    theirs = [f"{timing.reference_milliseconds:.3f} ms", f"{timing.reference_spread:.0%}"]
-    return [
-        timing.model,
-        str(timing.threads),
-        *ours,
-        *theirs,
-        Text(f"{timing.ratio:.2f}", "green" if timing.ratio <= 1 else ""),
-    ]
+    ours = [timing.model, str(timing.threads), *_shown(timing.milliseconds, timing.spread)]
+    theirs = _shown(timing.reference_milliseconds, timing.reference_spread)
+    ratio = "" if timing.ratio is None else f"{timing.ratio:.2f}"
+    return [*ours, *theirs, Text(ratio, "green" if timing.ratio is not None and timing.ratio <= 1 else "")]
+
+
+def _shown(milliseconds: float | None, spread: float | None) -> list[Cell]:
+    return ["", ""] if milliseconds is None or spread is None else [f"{milliseconds:.3f} ms", f"{spread:.0%}"]

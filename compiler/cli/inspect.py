@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.cli import arguments
 from compiler.cli.output import console, json_option, megabytes, print_json, shape_text, table, working
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show what a plan or a model holds.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--steps", is_flag=True, help="Print every step of a plan, as text.")
+@click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
 @json_option
 def command(file: Path, steps: bool, as_json: bool) -> None:
-    """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model (.onnx).
+    """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model.
 
     \b
     candlec inspect model.plan
@@ -33,20 +34,43 @@ def command(file: Path, steps: bool, as_json: bool) -> None:
     """
     import compiler
     from compiler.loader import load
-    from compiler.plan.show import show
 
     with working(f"reading {file}"):
-        loaded = load(file) if file.suffix == ".onnx" else compiler.Plan.load(file)
-    if steps:
-        if not isinstance(loaded, compiler.Plan):
-            raise click.BadParameter(f"{file} is a model, and only a plan has steps: compile it", param_hint="--steps")
-        click.echo(show(loaded), nl=False)
+        loaded = compiler.Plan.load(file) if arguments.is_plan(file) else load(file)
+    if steps and not as_json:
+        click.echo(_text_of(loaded), nl=False)
         return
     facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(file, loaded)
     if as_json:
-        print_json(facts)
+        print_json(facts | _steps(loaded) if steps else facts)
     else:
         _show(file, facts)
+
+
+def _text_of(loaded: Plan | Loaded) -> str:
+    """The steps of a plan, or the nodes of a model and of its functions, one a line."""
+    import compiler
+    from compiler.plan.show import show
+    from compiler.text import model_text
+
+    return show(loaded) if isinstance(loaded, compiler.Plan) else model_text(loaded.model)
+
+
+def _steps(loaded: Plan | Loaded) -> dict[str, Any]:
+    """The same as data."""
+    import compiler
+    from compiler.plan.show import steps
+    from compiler.text import graph_nodes
+
+    if isinstance(loaded, compiler.Plan):
+        return {"steps": steps(loaded)}
+    functions = loaded.model.functions.values()
+    return {
+        "steps": graph_nodes(loaded.model.graph),
+        "functions": [
+            {"domain": each.domain, "name": each.name, "steps": graph_nodes(each.graph)} for each in functions
+        ],
+    }
 
 
 def _plan_facts(plan: Plan) -> dict[str, Any]:

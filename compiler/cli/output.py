@@ -86,8 +86,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], title: str = "
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
     for row in rows:
         made.add_row(*row)
-    console.print(made)
+    if console.is_terminal:
+        console.print(made)
+    else:
+        console.print("\n".join(line.rstrip() for line in _lines(made)), soft_wrap=True)
     console.print()
+
+
+def _lines(made: Table) -> list[str]:
+    with console.capture() as captured:
+        console.print(made)
+    return captured.get().splitlines()
 
 
 @contextmanager

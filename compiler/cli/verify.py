@@ -15,6 +15,7 @@ from compiler.cli.output import (
     WRONG,
     Cell,
     console,
+    errors,
     json_option,
     print_json,
     shape_text,
@@ -70,6 +71,8 @@ def command(
 
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
+    if plan is not None and not arguments.is_of(compared, model):
+        errors.print(f"warning: {plan} was compiled from another model file than {model}", style="yellow")
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
     with working("comparing with onnxruntime"):
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)

@@ -61,6 +61,9 @@ class Outcome:
 def command() -> None:
     """Check the models of a folder, which its INDEX.json describes, against onnxruntime.
 
+    INDEX.json is a list of objects: each has the `name` of a model, its `file` and `cases`, .npz files of inputs, by
+    paths relative to the folder, and may have a `tolerance`, where that of the dtype does not do.
+
     \b
     candlec zoo run --path models
     """
@@ -92,7 +95,7 @@ def run(
 
     \b
     candlec zoo run
-    candlec zoo run --path ../shared/zoo --unpin --junit zoo.xml
+    candlec zoo run --path models --unpin --junit zoo.xml
     """
     from compiler.zoo import read_index
 

@@ -16,7 +16,10 @@ from compiler.plan import decode
 from compiler.plan.types import tensor_type
 from compiler.symbols import shown
 
-__all__ = ["Plan", "TensorInfo"]
+__all__ = ["MODEL", "Plan", "TensorInfo"]
+
+MODEL = b"\x08"
+"""How ONNX files begin: with the number of their first field. A plan begins with the length of its header."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,10 @@ class Plan:
         """
         plan = cls(Path(path).read_bytes())
         if violations := _runtime.verify(plan.data):
-            raise PlanError(violations)
+            name = os.fspath(path)
+            if plan.data.startswith(MODEL):
+                raise PlanError([f"{name} is no plan; it looks like an ONNX model, which is to be compiled first"])
+            raise PlanError([f"{name}: {violation}" for violation in violations])
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,7 @@ from compiler.plan.decode import type_from
 from compiler.plan.plan import Plan
 from compiler.plan.types import described
 
-__all__ = ["show"]
+__all__ = ["show", "steps"]
 
 Json = dict[str, Any]
 
@@ -19,6 +19,27 @@ Json = dict[str, Any]
 def show(plan: Plan) -> str:
     """The plan's graph: its inputs, constants, steps with their attributes and result types, and outputs."""
     return symbols.shown("\n".join(_block(plan.document["main"])) + "\n")
+
+
+def steps(plan: Plan) -> list[Json]:
+    """The plan's steps for programs, with the names of values as in the text; an attribute may be a list of steps."""
+    document = plan.document
+    return list(_steps(document["main"], document["origins"]))
+
+
+def _steps(block: Json, origins: list[Json]) -> Iterator[Json]:
+    for step in block["steps"]:
+        ((op, attributes),) = step["op"].items()
+        yield {
+            "op": op,
+            "inputs": [None if index is None else symbols.shown(_name(block, index)) for index in step["inputs"]],
+            "outputs": [None if index is None else symbols.shown(_name(block, index)) for index in step["outputs"]],
+            "types": [None if index is None else symbols.shown(_type(block, index)) for index in step["outputs"]],
+            "attributes": {
+                name: list(_steps(value, origins)) if _is_block(value) else value for name, value in attributes.items()
+            },
+            "origin": None if step["origin"] is None else origins[step["origin"]],
+        }
 
 
 def _block(block: Json) -> Iterator[str]:
