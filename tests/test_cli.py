@@ -14,6 +14,7 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
+import compiler
 from compiler.cli import VERBS, arrays, main
 
 MODEL = """
@@ -100,6 +101,8 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["compile", "echo.onnx", "--passes", "infer_shapes,melt"],
         ["compile", "echo.onnx", "--passes", "sort_nodes"],
         ["compile", "."],
+        ["run", "made.plan", "--dim", "bath=2"],
+        ["run", "made.plan", "--input", "io.npz", "--dim", "batch=2"],
         ["run", "echo.plan", "--seed", "-1"],
         ["run", "echo.plan", "--threads", "100000"],
         ["run", "echo.plan", "--input", "x=io.npz"],
@@ -114,6 +117,7 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
     ids=" ".join,
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compiler.compile("echo.onnx").save("made.plan")
     before = set(folder.iterdir())
     assert run(*arguments) == 2
     assert "Usage:" in capsys.readouterr().err
@@ -300,6 +304,14 @@ def test_verify_fails_for_another_models_plan(folder: Path, capsys: pytest.Captu
     printed = capsys.readouterr()
     assert "2 of 2 elements differ" in printed.out
     assert "warning: other.plan was compiled from another model file than echo.onnx" in printed.err
+
+
+def test_export_does_not_write_over_the_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "def build(): return None, ()\n"
+    Path("small_net.py").write_text(text)
+    assert run("export", "small_net:build", "-o", "small_net.py") == 2
+    assert "small_net.py is an input" in capsys.readouterr().err
+    assert Path("small_net.py").read_text() == text
 
 
 FACTORIES = """

@@ -92,3 +92,7 @@ def test_what_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: py
     with pytest.raises(PermissionError, match="out"):
         write_whole(target, b"new")
     assert target.read_bytes() == b"old"
+
+
+def test_a_plan_that_is_none_can_be_shown() -> None:
+    assert repr(compiler.Plan(b"bytes")) == "Plan(not sound, 5 bytes)"

@@ -45,6 +45,9 @@ def command(
 
     Without --input, random arrays of the declared shapes are used; --dim gives the sizes of symbolic dimensions.
 
+    The outputs of one run can be the inputs of another. What NumPy's own dtypes lack is in an .npz as records of one
+    field, the bits: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
+
     \b
     candlec run model.plan --input io.npz --output out.npz
     candlec run model.plan --input image=cat.npy --threads 4

@@ -51,7 +51,11 @@ class Plan:
     data: bytes
 
     def __repr__(self) -> str:
-        return f"Plan({len(self.document['main']['steps'])} steps, {len(self.data)} bytes)"
+        try:
+            steps = f"{len(self.document['main']['steps'])} steps"
+        except PlanError:
+            steps = "not sound"
+        return f"Plan({steps}, {len(self.data)} bytes)"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
