@@ -187,7 +187,7 @@ def _name_and_file(argument: str) -> tuple[str, Path]:
     named = path != Path(argument)
     if path.suffix not in ((".npy",) if named else arrays.SUFFIXES):
         wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
-        raise click.BadParameter(f"{argument}: {path} is not {wanted}", param_hint="--input")
+        raise click.BadParameter(f"{path} is not {wanted}", param_hint="--input")
     return name if named else "", path
 
 

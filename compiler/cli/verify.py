@@ -72,7 +72,8 @@ def command(
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
     if plan is not None and not arguments.is_of(compared, model):
-        errors.print(f"warning: {plan} was compiled from another model file than {model}", style="yellow")
+        warning = f"warning: {plan} was compiled from another model file than {model}"
+        errors.print(warning, style="yellow", soft_wrap=True)
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
     with working("comparing with onnxruntime"):
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
