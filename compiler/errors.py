@@ -48,6 +48,7 @@ PAGES = {
     "CC0402": "The shape that the file declares for a value differs from the one that follows from the operators. "
     "The one that follows is used.",
     "CC0403": "A dimension that was pinned (`--dim`) is not a symbol of the model's inputs, or its size is negative.",
+    "CC0404": "An output is declared with another element type than it has.",
     "CC0501": "A pass left the graph broken. This is a fault of the compiler: please report it.",
     "CC0502": "The plan that was written is not valid. This is a fault of the compiler: please report it.",
     "CC0503": "There is no pass of that name. `candlec compile --help` lists them.",

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
 
 __all__ = [
+    "OUTPUT_TYPES",
     "PLAN_DOMAIN",
     "array_of",
     "constant_of",
@@ -22,10 +23,15 @@ __all__ = [
     "same_shape",
     "sole_user",
     "static_shape",
+    "type_text",
 ]
 
 PLAN_DOMAIN = "candle.plan"
 """The domain of nodes that a plan has and ONNX has not: passes make them, lowerings take them."""
+
+
+OUTPUT_TYPES = "candle_plan.output_types"
+"""The key of a graph's metadata for the types that the file declares its outputs to have, as a list in JSON."""
 
 
 def constant_of(value: ir.Value | None) -> np.ndarray | None:
@@ -88,6 +94,16 @@ def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
     if value is None or value.shape is None or not value.shape.is_static():
         return None
     return tuple(value.shape.numpy())
+
+
+def type_text(kind: ir.TypeProtocol | None) -> str | None:
+    """A type without its shape, as `float32` or `sequence of int64`; `None` for one that is not known."""
+    if isinstance(kind, ir.SequenceType | ir.OptionalType):
+        inner = type_text(kind.elem_type)
+        return inner and f"{'sequence of' if isinstance(kind, ir.SequenceType) else 'optional'} {inner}"
+    if kind is None or kind.dtype == ir.DataType.UNDEFINED:
+        return None
+    return {"FLOAT": "float32", "DOUBLE": "float64"}.get(kind.dtype.name, kind.dtype.name.lower())
 
 
 def opset_of(node: ir.Node, default: int) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,19 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from compiler import onnx_schema, origin
-from compiler.errors import CompileError, Diagnostic
+from compiler.declarations import check_names, check_types, node_lists, output_types
+from compiler.errors import CompileError, Diagnostic, program
+from compiler.external import check_external
+from compiler.graph import OUTPUT_TYPES
 from compiler.symbols import symbol_of
-from compiler.tensors import check_tensors
+from compiler.tensors import check_tensors, tensors_of
 
 __all__ = ["Loaded", "Source", "load"]
 
 LARGEST = 2**31 - 1
 """The most bytes that a protobuf file has."""
+
+_PLAN, _PLAN_WITHIN = b'"format":"candle-plan"', 200
 
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
@@ -46,9 +51,13 @@ def load(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     """
     wrong: list[Diagnostic] = []
     data, folder = _read(source)
-    proto = source if isinstance(source, onnx.ModelProto) else _parse(data)
-    proto = _without_sparse(proto, wrong)
+    proto = _parse(data, source)  # of its own, also where it was given as one: what no graph has is taken out of it
+    if twice := check_names(proto):
+        raise CompileError(twice)
+    wrong += [*_write_out_sparse(proto), *check_types(proto), *check_external(tensors_of(proto), folder)]
+    declared = output_types(proto)
     model = _deserialize(proto)
+    model.graph.metadata_props[OUTPUT_TYPES] = json.dumps(declared)
     wrong += [*check_tensors(model, proto, folder), *_check_opsets(model)]
     if wrong and found is None:
         raise CompileError(wrong)
@@ -67,8 +76,12 @@ def _refuse(code: str, message: str, help: str = "") -> CompileError:
 def _read(source: Source) -> tuple[bytes, Path | None]:
     if isinstance(source, onnx.ModelProto):
         return source.SerializeToString(deterministic=True), None
-    if isinstance(source, bytes):
-        return source, None
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), None
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(source).__name__}")
+    if not os.fspath(source):
+        raise _refuse("CC0102", "the path of the model is empty")
     path = Path(source)
     try:
         if path.stat().st_size > LARGEST:
@@ -77,26 +90,30 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
         return path.read_bytes(), path.absolute().parent
     except OSError as error:
         raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise _refuse("CC0102", f"{os.fspath(source)!r}: {error}") from None
 
 
-def _parse(data: bytes) -> onnx.ModelProto:
-    proto = onnx.ModelProto()
+def _parse(data: bytes, source: Source) -> onnx.ModelProto:
+    proto, name = onnx.ModelProto(), source if isinstance(source, str | os.PathLike) else "this"
     try:
         proto.ParseFromString(data)
-    except Exception as error:  # protobuf's DecodeError, which has no type stubs
-        raise _refuse("CC0101", f"this is not an ONNX model: {error}") from None
-    if not proto.HasField("graph") or not proto.opset_import:
-        raise _refuse("CC0101", "this is not an ONNX model: it has no graph or no opset")
+        wrong = "" if proto.HasField("graph") and proto.opset_import else "it has no graph or no opset"
+    except Exception:  # protobuf's DecodeError, which has no type stubs
+        wrong = "it is truncated, or of another format"
+    if not data:
+        wrong = "it is empty"
+    if _PLAN in data[:_PLAN_WITHIN]:
+        raise _refuse("CC0101", f"{name} is a plan, which a model is compiled to", f"`{program()} run` runs it")
+    if wrong:
+        raise _refuse("CC0101", f"{name} is not an ONNX model: {wrong}")
     return proto
 
 
-def _without_sparse(model: onnx.ModelProto, wrong: list[Diagnostic]) -> onnx.ModelProto:
-    """The model with its sparse tensors written out; the model itself where it has none. A `wrong` one is empty."""
-    if not any(_has_sparse(holder) for holder in _node_lists(model)):
-        return model
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    for holder in _node_lists(copy):
+def _write_out_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
+    """Gives sparse tensors their zeros, in place. One that is wrong becomes empty."""
+    wrong: list[Diagnostic] = []
+    for holder in node_lists(model):
         for attribute in (attribute for node in holder.node for attribute in node.attribute):
             if attribute.name == "sparse_value" and attribute.HasField("sparse_tensor"):
                 attribute.t.CopyFrom(_dense(attribute.sparse_tensor, wrong))
@@ -105,22 +122,7 @@ def _without_sparse(model: onnx.ModelProto, wrong: list[Diagnostic]) -> onnx.Mod
         if isinstance(holder, onnx.GraphProto):
             holder.initializer.extend(_dense(sparse, wrong) for sparse in holder.sparse_initializer)
             holder.ClearField("sparse_initializer")
-    return copy
-
-
-def _node_lists(model: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
-    """The graph, the functions, and the graphs nested in them."""
-    found: list[onnx.GraphProto | onnx.FunctionProto] = [model.graph, *model.functions]
-    while found:
-        holder = found.pop()
-        yield holder
-        for attribute in (attribute for node in holder.node for attribute in node.attribute):
-            found.extend([attribute.g] if attribute.HasField("g") else attribute.graphs)
-
-
-def _has_sparse(holder: onnx.GraphProto | onnx.FunctionProto) -> bool:
-    nested = any(attribute.HasField("sparse_tensor") for node in holder.node for attribute in node.attribute)
-    return nested or (isinstance(holder, onnx.GraphProto) and len(holder.sparse_initializer) > 0)
+    return wrong
 
 
 def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.TensorProto:

@@ -12,6 +12,7 @@ from compiler.options import Options
 from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
 from compiler.passes.cancel_transposes import cancel_transposes
+from compiler.passes.check_outputs import check_outputs
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.drop_noops import drop_noops
@@ -83,6 +84,7 @@ def _needed(options: Options) -> list[Pass]:
         fold_constants(lower.evaluate, only_indices=True),
         inline_branches,
         infer_shapes,  # again without the branches that are not taken
+        check_outputs,
         lower_upsample,
     ]
 

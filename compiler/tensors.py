@@ -12,28 +12,29 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 
-__all__ = ["check_tensors"]
+__all__ = ["check_tensors", "tensors_of"]
 
 
 def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
-    """Every tensor has the elements its shape says; one in another file lies in the model's folder. Forgets the others.
+    """Every tensor has the elements its shape says. Forgets the others, and those whose file was refused before.
 
     The library that reads the tensors keeps to a folder only where it is told one. So a tensor in another file that the
     model's file has and that is not met here is refused, too.
     """
     tensors = list(_tensors(model))
     met = sum(isinstance(tensor, ir.ExternalTensor) for _, tensor, _ in tensors)
-    is_complete = met == sum(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in _protos(proto))
+    is_complete = met == sum(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors_of(proto))
     found = [] if is_complete else [Diagnostic("CC0103", "a weight in another file is where a model has no weights")]
     for name, tensor, forget in tensors:
-        problem = _check(name, tensor, folder if is_complete else None)
-        if problem is not None:
+        if isinstance(tensor, ir.ExternalTensor) and (folder is None or not is_complete or not tensor.location):
+            forget()
+        elif problem := _check(name, tensor, folder):
             forget()
             found.append(problem)
     return found
 
 
-def _protos(message: Any) -> Iterator[onnx.TensorProto]:
+def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
     """Every tensor of a protobuf, whatever field it is in."""
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.name in _WITHOUT_TENSORS:
@@ -42,7 +43,7 @@ def _protos(message: Any) -> Iterator[onnx.TensorProto]:
             if isinstance(part, onnx.TensorProto):
                 yield part
             else:
-                yield from _protos(part)
+                yield from tensors_of(part)
 
 
 _WITHOUT_TENSORS = frozenset(["StringStringEntryProto", "ValueInfoProto", "TypeProto", "OperatorSetIdProto"])
@@ -50,16 +51,13 @@ _WITHOUT_TENSORS = frozenset(["StringStringEntryProto", "ValueInfoProto", "TypeP
 
 
 def _check(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnostic | None:
-    is_external = isinstance(tensor, ir.ExternalTensor)
+    code = "CC0101"
     if isinstance(tensor, ir.ExternalTensor):
-        if folder is None:
-            message = f"the weight {name!r} is in the file {str(tensor.location)!r}: give the model's path"
-            return Diagnostic("CC0103", message)
-        tensor.base_dir = str(folder)
+        code, tensor.base_dir = "CC0103", str(folder)
     try:
         tensor.numpy()
     except (AssertionError, OSError, TypeError, ValueError) as error:
-        return Diagnostic("CC0103" if is_external else "CC0101", f"the weight {name!r}: {error}")
+        return Diagnostic(code, f"the weight {name!r}: {error}")
     return None
 
 

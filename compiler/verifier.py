@@ -5,7 +5,7 @@
 2. Nodes stand in order: a node's inputs are defined before it.
 3. A node has as many inputs and outputs as its operator takes, and the required ones are there.
 4. A node has the attributes that its operator requires, with the types it says.
-5. The model's inputs and outputs have names, all different.
+5. The model has outputs; its inputs and its outputs have names, all different.
 6. Who holds something is known to it: a graph to its nodes, inputs, outputs and initializers; a node to the values
    that it makes and reads.
 """
@@ -103,6 +103,8 @@ def _kind(attribute: OpSchema.Attribute) -> ir.AttributeType:
 
 def _names(model: ir.Model) -> Iterator[Diagnostic]:
     """Invariant 5."""
+    if not model.graph.outputs:
+        yield Diagnostic("CC0106", "the model has no outputs: there is nothing to compute")
     for kind, values in (("input", model.graph.inputs), ("output", model.graph.outputs)):
         names = [value.name or "" for value in values]
         for name in sorted({name for name in names if names.count(name) > 1 or not name}):

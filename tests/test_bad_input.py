@@ -132,6 +132,26 @@ def complex_input(path: Path) -> None:
     write_graph(path, [helper.make_node("Identity", ["x"], ["b"])], "b", dtype=TensorProto.COMPLEX64)
 
 
+def no_outputs(path: Path) -> None:
+    save(path, "g (float[2] x) => () { y = Identity(x) }")
+
+
+def output_of_another_type(path: Path) -> None:
+    save(path, "g (float[2] x) => (double[2] y) { y = Identity(x) }")
+
+
+def map_output(path: Path) -> None:
+    save(path, "g (float[1, 2] x) => (float[2] y) { y = Identity(x) }")
+    model = onnx.load(path)
+    kind = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    model.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
+    path.write_bytes(model.SerializeToString())
+
+
+def plan_for_a_model(path: Path) -> None:
+    shutil.copy(path.parent / "sound.plan", path)
+
+
 def external_data_outside(path: Path) -> None:
     (path.parent / "secret.bin").write_bytes(bytes(8))
     folder = path.parent / "model"
@@ -257,7 +277,7 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (huge, "CC0101"),
     (directory, "CC0102"),
     (missing, "CC0102"),
-    (defined_twice, "CC0101"),
+    (defined_twice, "CC0106"),
     (short_weight, "CC0101"),
     (name_that_is_no_text, "CC0101"),
     (external_constant, "CC0103"),
@@ -281,6 +301,10 @@ MODELS: list[tuple[Callable[[Path], None], str]] = [
     (unknown_domain, "CC0201"),
     (unread_attribute, "CC0203"),
     (complex_input, "CC0205"),
+    (no_outputs, "CC0106"),
+    (output_of_another_type, "CC0404"),
+    (map_output, "CC0205"),
+    (plan_for_a_model, "CC0101"),
 ]
 
 

@@ -78,13 +78,6 @@ def test_a_value_that_nothing_defines():
     assert codes(model_of([helper.make_node("Identity", ["nowhere"], ["y"])])) == ["CC0106"]
 
 
-def test_names_used_twice():
-    model = model_of([IDENTITY], inputs=(("x", [2]), ("x", [3])))
-    assert set(codes(model)) <= {"CC0101", "CC0106"}
-    twice = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Identity", ["x"], ["y"])]
-    assert set(codes(model_of(twice))) <= {"CC0101", "CC0106"}
-
-
 def test_initializers_that_are_listed_as_inputs():
     w = np.float32([[1, 2, 3]])
     node = helper.make_node("Concat", ["x", "w"], ["y"], axis=0)
@@ -264,3 +257,31 @@ def test_sparse_tensors(indices):
 def test_broken_sparse_tensors(values, indices, dims):
     for model in sparse_models(sparse_of(values, indices, dims)):
         assert set(codes(model)) == {"CC0101"}
+
+
+@pytest.mark.parametrize("source", [None, 3, onnx.GraphProto(), [IDENTITY]], ids=lambda source: type(source).__name__)
+def test_what_is_no_source(source):
+    with pytest.raises(TypeError, match=f"a model is a path, bytes or an onnx.ModelProto, not {type(source).__name__}"):
+        compiler.compile(source)
+
+
+def test_bytes_of_any_kind():
+    data = model_of([IDENTITY]).SerializeToString()
+    assert len({compiler.compile(kind(data)).data for kind in (bytes, bytearray, memoryview)}) == 1
+
+
+def test_what_is_no_model_is_named(tmp_path):
+    plan, text = tmp_path / "net.plan", tmp_path / "text.onnx"
+    compiler.compile(model_of([IDENTITY])).save(plan)
+    text.write_text("not a model")
+    for source, expected in (
+        ("", "the path of the model is empty"),
+        ("a\0b", r"'a\x00b': embedded null byte"),
+        (plan, f"{plan} is a plan, which a model is compiled to"),
+        (text, f"{text} is not an ONNX model: it is truncated, or of another format"),
+        (b"", "this is not an ONNX model: it is empty"),
+        (onnx.ModelProto(ir_version=10), "this is not an ONNX model: it has no graph or no opset"),
+    ):
+        with pytest.raises(CompileError) as error:
+            compiler.compile(source)
+        assert [each.message for each in error.value.diagnostics] == [expected]

@@ -15,7 +15,7 @@ from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
 from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of
+from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
 from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.sound_shapes import Corrections
 
@@ -53,15 +53,22 @@ def _compare(before: _Known | None, value: ir.Value, node: ir.Node, report: Repo
     if before == after or before is None:
         return
     report.fired.append(Fired("infer", origin.of(node)))
-    if before.shape is None or after.shape is None:
-        return
-    contradict = len(before.shape) != len(after.shape) or any(
-        isinstance(old, int) and isinstance(new, int) and old != new
-        for old, new in zip(before.shape, after.shape, strict=False)
-    )
-    if contradict:
-        message = f"{value.name!r} is declared as {_text(before.shape)}, it is {_text(after.shape)}"
-        report.warnings.append(Diagnostic("CC0402", message, origin.of(node), severity="warning"))
+    old, new = type_text(before.type), type_text(after.type)
+    if old and new and old != new and not value.is_graph_output():
+        report.warnings.append(_contradiction(value, node, old, new))
+    if before.shape is not None and after.shape is not None and _differ(before.shape, after.shape):
+        report.warnings.append(_contradiction(value, node, _text(before.shape), _text(after.shape)))
+
+
+def _differ(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    """Whether two shapes cannot be those of one value."""
+    pairs = zip(old, new, strict=False)
+    return len(old) != len(new) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+
+
+def _contradiction(value: ir.Value, node: ir.Node, declared: str, found: str) -> Diagnostic:
+    message = f"{value.name!r} is declared as {declared}, it is {found}"
+    return Diagnostic("CC0402", message, origin.of(node), severity="warning")
 
 
 def _text(shape: tuple[object, ...]) -> str:
@@ -107,7 +114,7 @@ class _Inference:
     def outputs(self, node: ir.Node) -> None:
         declared = [value.type for value in node.outputs]
         for value in node.outputs:
-            value.shape = None
+            value.type = value.shape = None
             value.const_value = None
             value.metadata_props.pop(SYM_DATA_KEY, None)
         version = opset_of(node, self.opsets.get(node.domain, 1))

@@ -1,0 +1,32 @@
+"""Outputs whose elements are not of the type that the model's file declares; the model is refused.
+
+What reads the outputs counts on that type, and to give another without a word would be wrong. Shapes are another
+matter: those that follow from the operators are used (`infer_shapes`).
+"""
+
+from __future__ import annotations
+
+import json
+
+import onnx_ir as ir
+
+from compiler import origin
+from compiler.errors import Diagnostic
+from compiler.graph import OUTPUT_TYPES, type_text
+from compiler.passes.report import Pass, Report
+
+__all__ = ["check_outputs"]
+
+
+def _check_outputs(model: ir.Model, report: Report) -> None:
+    """Compares the outputs with what was noted of them when the model was loaded."""
+    declared = json.loads(model.graph.metadata_props.get(OUTPUT_TYPES, "[]"))
+    for value, said in zip(model.graph.outputs, declared, strict=False):
+        found = type_text(value.type)
+        if said and found and said != found:
+            maker = value.producer()
+            message = f"the output {value.name!r} is declared as {said}, it is {found}"
+            report.refused.append(Diagnostic("CC0404", message, None if maker is None else origin.of(maker)))
+
+
+check_outputs = Pass("check_outputs", _check_outputs, requires=frozenset({"shapes"}), needed=True)
