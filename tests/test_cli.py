@@ -495,7 +495,7 @@ MISTAKEN = [
     (["verify", "echo.onnx", "echo.onnx"], "echo.onnx is no plan; it looks like an ONNX model"),
     (["run", "text.plan"], "text.plan: cannot read the plan: "),
     (["inspect", "text.plan"], "text.plan: cannot read the plan: "),
-    (["compile", "echo.plan", "-o", "other.plan"], "not an ONNX model"),
+    (["compile", "echo.plan", "-o", "other.plan"], "echo.plan is a plan, which a model is compiled to"),
     (["inspect", "text.onnx"], "not an ONNX model"),
 ]
 
