@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from compiler import lower, origin
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import CompileError, Diagnostic, did_you_mean
 from compiler.graph import nodes_of
 from compiler.loader import Source, load
 from compiler.options import Options
@@ -152,7 +152,9 @@ def compile(source: Source, options: Options | None = None) -> Plan:
     Raises:
         CompileError: the model is refused.
     """
-    options = options or Options()
+    options = Options() if options is None else options
+    if not isinstance(options, Options):
+        raise TypeError(f"options are compiler.Options(…), not {type(options).__name__}")
     wrong: list[Diagnostic] = []
     loaded = load(source, wrong)
     if wrong:
@@ -222,7 +224,10 @@ def _chosen(options: Options) -> list[Pass]:
     all_passes = passes(options)
     names = {step.name for step in all_passes}
     if unknown := [name for name in options.passes or () if name not in names]:
-        raise CompileError([Diagnostic("CC0503", f"there is no pass {name!r}") for name in unknown])
+        optional = [step.name for step in all_passes if not step.needed]
+        raise CompileError(
+            [Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, optional)) for name in unknown]
+        )
     wanted = names if options.passes is None else set(options.passes)
     return [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
 

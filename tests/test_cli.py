@@ -76,7 +76,7 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["melt"],
         ["compile"],
         ["compile", "echo.onnx", "--dim", "batch"],
-        ["compile", "echo.onnx", "--dim", "batch=0"],
+        ["compile", "echo.onnx", "--dim", "batch=-1"],
         ["compile", "echo.onnx", "--heat"],
         ["run", "echo.plan", "--device", "tpu"],
         ["run", "echo.plan", "--threads", "0"],

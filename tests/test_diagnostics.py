@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto
 
 import compiler
-from compiler import CompileError, Options
+from compiler import CompileError, Options, errors
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 VOLUME = "float[1, 1, 4, 4, 4] x, float[1, 1, 2, 2, 2] k, float[3] v, bool c"
@@ -67,8 +67,8 @@ def test_all_at_once(case, optimize):
 
 def test_options_and_operators():
     text, expected, _ = MODELS["side by side"]
-    found, _ = refused(onnx.parser.parse_model(HEAD + text), Options(dims={"batch": 2, "time": -1}))
-    assert found == [*["CC0403 "] * 3, *expected]
+    found, _ = refused(onnx.parser.parse_model(HEAD + text), Options(dims={"batch": 2, "time": 1}))
+    assert found == [*["CC0403 "] * 2, *expected]
 
 
 def test_weights_and_operators(tmp_path):
@@ -85,3 +85,59 @@ def test_weights_and_operators(tmp_path):
     found, left = refused(tmp_path / "in" / "m.onnx", Options())
     assert found == ["CC0103 ", "CC0101 ", "CC0104 ", *expected[:2]]
     assert left == ["Celu(w)"]
+
+
+ADVICE = [
+    ("y = conv(x)", {}, "operator conv is not supported", "did you mean Conv?"),
+    ("y = Convolution(x)", {}, "operator Convolution is not supported", ""),
+    (
+        "y = LayerNormalisation(x)",
+        {},
+        "operator LayerNormalisation is not supported",
+        "did you mean LayerNormalization?",
+    ),
+    ("y = MeanVarianceNormalisation(x)", {}, "not supported", "did you mean MeanVarianceNormalization?"),
+    ("y = acme.Relu(x)", {}, "operator Relu of domain 'acme' is not supported", "there is Relu of the standard domain"),
+    ("y = BiasGelu(x)", {}, "operator BiasGelu is not supported", "there is BiasGelu of domain 'com.microsoft'"),
+    ("y = Bogus(x)", {}, "operator Bogus is not supported", ""),
+    ("y = Neg(x)", {"dims": {"bach": 1}}, "no input has a dimension 'bach'", "did you mean batch?"),
+    ("y = Neg(x)", {"dims": {"time": 1}}, "no input has a dimension 'time'", "the inputs have batch, z.1"),
+    ("y = Neg(x)", {"passes": ["fold_constant"]}, "there is no pass 'fold_constant'", "did you mean fold_constants?"),
+]
+
+
+@pytest.mark.parametrize(("node", "options", "message", "advice"), ADVICE, ids=[each for each, *_ in ADVICE])
+def test_what_may_have_been_meant(node, options, message, advice):
+    head = HEAD.replace('"": 20', '"": 20, "acme": 1')
+    text = f"g (float[batch, 3] x, float[3, ?] z) => (float[batch, 3] y) {{ {node} }}"
+    with pytest.raises(CompileError) as error:
+        compiler.compile(onnx.parser.parse_model(head + text), Options(**options))
+    [found] = error.value.diagnostics
+    assert message in found.message
+    assert found.help == advice
+    joint = {"": "", "?": " "}.get(advice[-1:], "; ")
+    assert str(found).splitlines()[-1] == f"  help: {advice}{joint}see `candlec explain {found.code}`"
+
+
+def test_the_command_is_named_as_it_can_be_called(tmp_path, monkeypatch):
+    """By its name where the shell finds it, else by its path; `candlec` where the caller is another program."""
+    folders = [tmp_path / "venv", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        for name in ("candlec", "cc"):
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+    own = folders[0] / "candlec"
+    for argument, path, called_as, expected in (
+        (own, folders[0], "", "candlec"),
+        (own, folders[1], "", str(own)),
+        (own, tmp_path, "", str(own)),
+        (own, folders[0], "cc", "cc"),
+        (own, folders[1], "cc", str(folders[0] / "cc")),
+        ("/usr/bin/pytest", folders[1], "", "candlec"),
+        ("", folders[1], "", "candlec"),
+    ):
+        monkeypatch.setattr("sys.argv", [str(argument)])
+        monkeypatch.setenv("PATH", str(path))
+        monkeypatch.setenv("CANDLEC_CALLED_AS", called_as)
+        assert errors.program() == expected

@@ -77,7 +77,7 @@ def test_run_and_show():
 
 
 def test_bytes_that_are_no_plan():
-    for ask in (lambda plan: plan.inputs, lambda plan: plan.outputs, repr, compiler.load):
+    for ask in (lambda plan: plan.inputs, lambda plan: plan.outputs, compiler.load):
         with pytest.raises(compiler.PlanError):
             ask(compiler.Plan(b"abc"))
 
@@ -86,7 +86,7 @@ def test_every_code_has_a_page_and_every_page_a_code():
     sources = [path for path in Path(compiler.__file__).parent.rglob("*.py") if path.name != "errors.py"]
     used = {code for path in sources for code in re.findall(r'"(CC\d{4})"', path.read_text())}
     assert used == set(PAGES)
-    assert all(text.endswith(".") for text in PAGES.values())
+    assert all(text.endswith(".") for page in PAGES.values() for text in page)
 
 
 def test_metadata_is_kept_by_name():
@@ -96,3 +96,43 @@ def test_metadata_is_kept_by_name():
     kept = compiler.compile(proto, Options(keep_metadata=["names", "absent"]))
     assert kept.document["metadata"] == {"names": "cat, dog"}
     assert b"alice" not in kept.data
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "said"),
+    [
+        ({"passes": "fold_constants"}, TypeError, "passes is a list of names, not 'fold_constants'"),
+        ({"passes": [1]}, TypeError, r"passes is a list of names, not \[1\]"),
+        ({"keep_metadata": "names"}, TypeError, "keep_metadata is a list of names, not 'names'"),
+        ({"dims": 3}, TypeError, "dims is a dict of names and sizes, not 3"),
+        ({"dims": {1: 2}}, TypeError, "dims is a list of names"),
+        ({"dims": {"n": "1"}}, TypeError, r"dims\['n'\] is a whole number, not '1'"),
+        ({"dims": {"n": 1.5}}, TypeError, r"dims\['n'\] is a whole number, not 1.5"),
+        ({"dims": {"n": True}}, TypeError, r"dims\['n'\] is a whole number, not True"),
+        ({"dims": {"n": -1}}, ValueError, r"dims\['n'\] is -1, not from 0 to 10\^18"),
+        ({"dims": {"n": 10**18}}, ValueError, r"not from 0 to 10\^18"),
+        ({"max_memory": "1G"}, TypeError, "max_memory is a whole number, not '1G'"),
+        ({"max_memory": 1e6}, TypeError, "max_memory is a whole number, not 1000000.0"),
+        ({"max_memory": -1}, ValueError, "max_memory is -1"),
+        ({"optimize": "no"}, TypeError, "optimize is True or False, not 'no'"),
+        ({"on_pass": 1}, TypeError, "on_pass is a function, not 1"),
+    ],
+    ids=str,
+)
+def test_options_that_are_none(fields, error, said):
+    with pytest.raises(error, match=f"Options: .*{said}"):
+        Options(**fields)
+
+
+def test_options_of_other_types():
+    options = Options(dims={"batch": np.int64(2)}, max_memory=np.uint32(10**6), passes=("drop_identities",))
+    assert type(options.dims["batch"]) is int
+    assert compiler.compile(model(), options).document["max_memory"] == 10**6
+    with pytest.raises(TypeError, match=r"options are compiler.Options\(…\), not dict"):
+        compiler.compile(model(), {"optimize": False})
+
+
+def test_a_dimension_of_size_zero():
+    plan = compiler.compile(model(), Options(dims={"batch": 0}))
+    outputs = compiler.load(plan).run({"x": np.zeros((0, 3), np.float32)})
+    np.testing.assert_array_equal(outputs["y"], [[1, 2, 3]])

@@ -147,9 +147,9 @@ def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence
     """`("batch=1",)` → `{"batch": 1}`."""
     sizes: dict[str, int] = {}
     for value in values:
-        given = re.fullmatch(r"(?s)(.+)=0*([1-9][0-9]{0,17})", value)
+        given = re.fullmatch(r"(?s)(.+)=0*([0-9]{1,18})", value)
         if given is None:
-            raise click.BadParameter(f"{value!r} is not NAME=N with a positive number below 10^18")
+            raise click.BadParameter(f"{value!r} is not NAME=N with a whole number below 10^18")
         if given[1] in sizes:
             raise click.BadParameter(f"{given[1]!r} is given twice")
         sizes[given[1]] = int(given[2])

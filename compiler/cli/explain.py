@@ -8,6 +8,8 @@ import click
 
 from compiler.cli.output import console, json_option, print_json, table
 
+WIDTH = 80
+
 
 @click.command(short_help="Explain a diagnostic's code.")
 @click.argument("code", required=False)
@@ -19,15 +21,19 @@ def command(code: str | None, as_json: bool) -> None:
     candlec explain CC0301
     candlec explain
     """
-    from compiler.errors import PAGES
+    from compiler.errors import PAGES, program
 
-    if code is not None and code.upper() not in PAGES:
-        raise click.BadParameter(f"there is no code {code!r}; `candlec explain` lists them", param_hint="CODE")
-    pages = PAGES if code is None else {code.upper(): PAGES[code.upper()]}
+    wanted = PAGES.keys() if code is None else {code.upper()} & PAGES.keys()
+    if not wanted:
+        raise click.BadParameter(f"there is no code {code!r}; `{program()} explain` lists them", param_hint="CODE")
     if as_json:
-        print_json(pages)
+        print_json({each: PAGES[each]._asdict() for each in sorted(wanted)})
     elif code is None:
-        table(("code", "meaning"), ((each, page.partition(". ")[0].rstrip(".")) for each, page in pages.items()))
+        table(
+            ("code", "meaning"), ((each, page.meaning.partition(". ")[0].rstrip(".")) for each, page in PAGES.items())
+        )
     else:
+        page = PAGES[code.upper()]
         console.print(f"{code.upper()}\n", style="bold")
-        console.print(textwrap.fill(pages[code.upper()], 100), soft_wrap=True)
+        for text in (page.meaning, f"What to do: {page.advice}"):
+            console.print(textwrap.fill(text.replace("`candlec ", f"`{program()} "), WIDTH) + "\n", soft_wrap=True)

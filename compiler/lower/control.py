@@ -134,7 +134,7 @@ def _stable(
         try:
             kept = [joined(kind, result) for kind, result in zip(types, results, strict=True)]
         except TypeError as error:
-            node.refuse("CC0207", f"the body changes a carried value's type: {error}")
+            node.refuse("CC0205", f"the body changes a carried value's type: {error}")
         if kept == types:
             return body
         types = kept

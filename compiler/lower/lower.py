@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
-from compiler.errors import CompileError, Diagnostic
+from compiler.errors import CompileError, Diagnostic, did_you_mean
 from compiler.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
 from compiler.lower.node import LOWERINGS, Node
 from compiler.origin import Origin
@@ -53,7 +53,7 @@ def unknown_operators(model: ir.Model) -> list[Diagnostic]:
     """The operators that nothing has: no lowering, no function of the standard, none of the model."""
     functions = {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
     return [
-        Diagnostic(*_unknown(node), origin.of(node))
+        _unknown(node)
         for node in nodes_of(model)
         if not can_lower(node) and (node.domain, node.op_type) not in functions
         if node.op_identifier() not in model.functions
@@ -183,7 +183,7 @@ class _Lowering:
         elif can_lower(node):
             self.unchecked[origin.of(node)] = None
         else:
-            self.diagnostics.append(Diagnostic(*_unknown(node), origin.of(node)))
+            self.diagnostics.append(_unknown(node))
         return False
 
     def is_doubtful(self, node: ir.Node) -> bool:
@@ -216,7 +216,7 @@ class _Lowering:
         view = Node(node, inputs, version)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is None:
-            view.refuse(*_unknown(node))
+            raise CompileError([_unknown(node)])
         if version > lowering.newest:
             view.refuse(
                 "CC0204", f"{node.op_type}-{version} is newer than {node.op_type}-{lowering.newest}, the newest known"
@@ -251,11 +251,21 @@ def _is_known(value: ir.Value) -> bool:
         return False
 
 
-def _unknown(node: ir.Node) -> tuple[str, str]:
-    domain = f" of domain {node.domain!r}" if node.domain else ""
+def _unknown(node: ir.Node) -> Diagnostic:
     if node.op_type in _REMOVED:
-        return "CC0208", f"{node.op_type} was an experimental operator and is not in ONNX any more"
-    return "CC0201", f"operator {node.op_type}{domain} is not supported"
+        message = f"{node.op_type} was an experimental operator and is not in ONNX any more"
+        return Diagnostic("CC0208", message, origin.of(node))
+    domain = f" of domain {node.domain!r}" if node.domain else ""
+    return Diagnostic("CC0201", f"operator {node.op_type}{domain} is not supported", origin.of(node), _advice(node))
+
+
+def _advice(node: ir.Node) -> str:
+    """The operator that may have been meant: of the same name in another domain, or of a name like it in this one."""
+    known = {key for key in LOWERINGS if key[0] != PLAN_DOMAIN}
+    known |= {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
+    for domain in sorted(domain for domain, name in known if name == node.op_type):
+        return f"there is {node.op_type} of {f'domain {domain!r}' if domain else 'the standard domain'}"
+    return did_you_mean(node.op_type, (name for domain, name in known if domain == node.domain))
 
 
 def _missing_output(node: ir.Node, index: int) -> Diagnostic:

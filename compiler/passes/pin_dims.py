@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from compiler.errors import Diagnostic
+from compiler.errors import Diagnostic, did_you_mean
 from compiler.origin import Origin
 from compiler.passes.report import Fired, Pass, Report
 from compiler.symbols import shown
@@ -19,7 +19,7 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
 
     def pin(model: ir.Model, report: Report) -> None:
         """Replaces symbols of the inputs' shapes by numbers."""
-        left = dict(dims)
+        left, known = dict(dims), dict[str, None]()
         for value in model.graph.inputs:
             shape = value.shape
             if shape is None:
@@ -28,13 +28,16 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
                 shown(dim.value or f"{value.name}.{axis}") if isinstance(dim, ir.SymbolicDim) else ""
                 for axis, dim in enumerate(shape)
             ]
+            known.update((name, None) for name in names if name)
             for name in set(names) & set(dims):
                 left.pop(name, None)
                 report.fired.append(Fired(f"{name} = {dims[name]}", Origin(nodes=(f"input {value.name}",))))
             sizes = [dims.get(name, dim) for name, dim in zip(names, shape, strict=True)]
             value.shape = ir.Shape([None if isinstance(size, int) and size < 0 else size for size in sizes])
-        problems = [f"no input has a dimension {name!r}" for name in left]
-        problems += [f"{name} = {size} is negative" for name, size in dims.items() if size < 0]
-        report.refused.extend(Diagnostic("CC0403", problem) for problem in problems)
+        advice = f"the inputs have {', '.join(known)}" if known else "all sizes of the inputs are numbers"
+        report.refused.extend(
+            Diagnostic("CC0403", f"no input has a dimension {name!r}", help=did_you_mean(name, known) or advice)
+            for name in left
+        )
 
     return Pass("pin_dims", pin, needed=True)
