@@ -195,6 +195,17 @@ def test_two_compiles_give_the_same_bytes(folder: Path) -> None:
     assert (folder / "a.plan").read_bytes() == (folder / "b.plan").read_bytes()
 
 
+def test_compile_tells_what_was_done_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = " ".join(f"v{index + 1} = {'Tanh' if index % 2 else 'Sin'}(v{index})" for index in range(30))
+    text = f'<ir_version: 10, opset_import: ["": 20]> g (float[n] v0) => (float[n] v30) {{ {nodes} }}'
+    onnx.save(onnx.parser.parse_model(text), "long.onnx")
+    assert run("compile", "long.onnx", "--passes", "drop_dead_nodes, fuse_elementwise") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
+    told = {line.split()[0]: line.partition(" ms ")[2].strip() for line in lines if " ms " in line}
+    assert told == {"infer_shapes": "shapes inferred: 29", "fuse_elementwise": "steps fused: 2"}
+
+
 def test_compile_tells_programs_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", "echo.onnx", "--json") == 0
     told = json.loads(capsys.readouterr().out)

@@ -136,3 +136,21 @@ def test_a_dimension_of_size_zero():
     plan = compiler.compile(model(), Options(dims={"batch": 0}))
     outputs = compiler.load(plan).run({"x": np.zeros((0, 3), np.float32)})
     np.testing.assert_array_equal(outputs["y"], [[1, 2, 3]])
+
+
+def test_what_passes_say_fits_a_line():
+    """Beside the name stand two numbers of nodes of up to five digits, the time, and how often it was done."""
+    steps = {step.name: step for step in pipeline.passes(Options())}
+    assert all(len(step.name) + len(step.result) + 35 <= 80 for step in steps.values())
+    assert {step.name for step in steps.values() if step.result == "rewrites"} == {"reject_3d", "check_outputs"}
+
+
+def test_fusing_makes_fewer_nodes():
+    nodes = " ".join(f"v{index + 1} = {'Tanh' if index % 2 else 'Sin'}(v{index})" for index in range(80))
+    text = f'<ir_version: 10, opset_import: ["": 20]> g (float[2, 3] v0) => (float[2, 3] v80) {{ {nodes} }}'
+    reports = []
+    compiler.compile(onnx.parser.parse_model(text), Options(on_pass=reports.append))
+    [fused] = [report for report in reports if report.name == "fuse_elementwise"]
+    assert fused.fired
+    assert fused.nodes_before == 80
+    assert fused.nodes_after == 80 - sum(each.rule.count("+") for each in fused.fired)

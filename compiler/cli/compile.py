@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import textwrap
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from compiler import Plan
     from compiler.passes.report import Report
+
+
+WIDTH = 80
+"""Columns of text that goes to a file or a pipe."""
 
 
 @dataclass
@@ -187,10 +192,10 @@ def _tell(plan: Plan, record: Record) -> None:
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
-    console.print(f"nodes: {before}, steps: {sum(steps.values())} ({kinds})")
+    summary = f"nodes: {before}, steps: {sum(steps.values())} ({kinds})"
+    console.print(textwrap.fill(summary, console.width if console.is_terminal else WIDTH), soft_wrap=True)
 
 
 def _row(report: Report, seconds: float) -> tuple[str, ...]:
-    fired = Counter(each.rule for each in report.fired)
-    done = ", ".join(f"{rule} ×{count}" if count > 1 else rule for rule, count in fired.most_common())
+    done = f"{report.result}: {len(report.fired)}"
     return report.name, str(report.nodes_before), f"→ {report.nodes_after}", f"{1e3 * seconds:.0f} ms", done

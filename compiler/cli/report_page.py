@@ -36,7 +36,7 @@ def page(model: Path, plan: Plan, reports: Sequence[Report]) -> str:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(model.name)}</title>',
             f"<style>{STYLE}</style><h1>{escape(model.name)}</h1>",
             f"<p>{before} nodes became {steps} steps; the plan has {megabytes(len(plan.data))}.</p>",
-            "<h2>Passes</h2><table><tr><th>pass<th>nodes before<th>after<th>rewrites<th>near misses</tr>",
+            "<h2>Passes</h2><table><tr><th>pass<th>nodes before<th>after<th>near misses<th>what it did</tr>",
             *(_row(report) for report in reports),
             "</table>",
             *(_details(report) for report in reports if report.fired or report.near_misses),
@@ -46,18 +46,21 @@ def page(model: Path, plan: Plan, reports: Sequence[Report]) -> str:
 
 
 def _row(report: Report) -> str:
-    numbers = (report.nodes_before, report.nodes_after, len(report.fired), len(report.near_misses))
     quiet = "" if report.changed else ' class="quiet"'
+    numbers = (report.nodes_before, report.nodes_after, len(report.near_misses))
     cells = "".join(f'<td class="n">{each}' for each in numbers)
-    return f"<tr{quiet}><td>{escape(report.name)}{cells}</tr>"
+    done = f"{report.result}: {len(report.fired)}" if report.fired else ""
+    return f"<tr{quiet}><td>{escape(report.name)}{cells}<td>{escape(done)}</tr>"
 
 
 def _details(report: Report) -> str:
     fired = _grouped((each.rule, str(each.origin)) for each in report.fired)
     missed = _grouped((f"{each.rule}: {each.reason}", str(each.origin)) for each in report.near_misses)
+    names = {each.rule for each in report.fired} | {each.rule for each in report.near_misses}
     return "\n".join(
         [
             f"<h3>{escape(report.name)}</h3>",
+            *(f"<p><b>{escape(name)}</b>: {escape(report.rules[name])}</p>" for name in report.rules if name in names),
             *(_list(f"{rule}, {len(places)} times", places) for rule, places in fired.items()),
             *(_list(f"not {rule}, {len(places)} times", places) for rule, places in missed.items()),
         ]

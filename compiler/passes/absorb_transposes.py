@@ -188,5 +188,6 @@ def _folded(value: ir.Value, is_turned: bool, new: Rewriter) -> ir.Value:
 absorb_transposes = rules_pass(
     "absorb_transposes",
     [AbsorbInMatMul(), AbsorbInStacks(), AbsorbInGemm(), AbsorbInAttention()],
+    result="transposes absorbed",
     requires=frozenset({"shapes"}),
 )

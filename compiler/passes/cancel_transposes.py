@@ -240,5 +240,6 @@ cancel_transposes = rules_pass(
         DropReshape(),
         MergeReshapes(),  # which lets transposes pass
     ],
+    result="transposes moved or dropped",
     requires=frozenset({"shapes"}),
 )

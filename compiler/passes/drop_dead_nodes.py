@@ -29,4 +29,6 @@ def _clean(graph: ir.Graph, report: Report) -> None:
             del graph.initializers[value.name]
 
 
-drop_dead_nodes = Pass("drop_dead_nodes", _drop_dead_nodes, requires=frozenset({"sorted"}))
+drop_dead_nodes = Pass(
+    "drop_dead_nodes", _drop_dead_nodes, result="unused parts dropped", requires=frozenset({"sorted"})
+)

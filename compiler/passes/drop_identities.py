@@ -75,4 +75,6 @@ class CastLikeToCast(Rule):
         return result
 
 
-drop_identities = rules_pass("drop_identities", [DropIdentity(), DropCast(), DropCastLike(), CastLikeToCast()])
+drop_identities = rules_pass(
+    "drop_identities", [DropIdentity(), DropCast(), DropCastLike(), CastLikeToCast()], result="nodes dropped"
+)

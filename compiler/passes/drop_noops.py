@@ -208,5 +208,6 @@ drop_noops = rules_pass(
         DropNeutral(),
         DropGather(),
     ],
+    result="nodes dropped",
     requires=frozenset({"shapes"}),
 )

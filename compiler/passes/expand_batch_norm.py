@@ -44,4 +44,6 @@ class ExpandBatchNorm(Rule):
         return new.op("Add", product, new.constant(shift, f"{name}.shift"))
 
 
-expand_batch_norm = rules_pass("expand_batch_norm", [ExpandBatchNorm()], requires=frozenset({"shapes"}))
+expand_batch_norm = rules_pass(
+    "expand_batch_norm", [ExpandBatchNorm()], result="batch norms written out", requires=frozenset({"shapes"})
+)

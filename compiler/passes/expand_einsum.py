@@ -96,4 +96,4 @@ def _is_known(dim: int | ir.SymbolicDim) -> bool:
     return isinstance(dim, int) or dim.value is not None
 
 
-expand_einsum = rules_pass("expand_einsum", [EinsumToMatMul()], requires=frozenset({"shapes"}))
+expand_einsum = rules_pass("expand_einsum", [EinsumToMatMul()], result="products found", requires=frozenset({"shapes"}))

@@ -33,7 +33,13 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
             model.functions.clear()
             infer_shapes.run(model)  # what a body becomes can depend on the types of its inputs
 
-    return Pass("expand_functions", expand, requires=frozenset({"sorted", "inlined", "shapes"}), needed=True)
+    return Pass(
+        "expand_functions",
+        expand,
+        result="operators expanded",
+        requires=frozenset({"sorted", "inlined", "shapes"}),
+        needed=True,
+    )
 
 
 def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:

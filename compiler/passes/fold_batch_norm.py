@@ -155,5 +155,6 @@ def _flag(node: ir.Node, name: str, default: int) -> int:
 fold_batch_norm = rules_pass(
     "fold_batch_norm",
     [FoldBatchNorm(), FoldAdd(), FoldSub(), FoldMul(), FoldDiv(), FoldNeg()],
+    result="channel scales folded",
     requires=frozenset({"shapes"}),
 )

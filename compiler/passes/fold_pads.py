@@ -97,4 +97,6 @@ def _why_not(node: ir.Node, axes: int) -> str | None:
     return None if len(_own_pads(node, axes)) == 2 * axes else "the pads are of another number of axes"
 
 
-fold_pads = rules_pass("fold_pads", [FoldIntoConv(), FoldIntoAverage()], requires=frozenset({"shapes"}))
+fold_pads = rules_pass(
+    "fold_pads", [FoldIntoConv(), FoldIntoAverage()], result="pads folded", requires=frozenset({"shapes"})
+)

@@ -43,7 +43,7 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
                 report.fired.append(Fired("weight_norm", origin.of(root)))
                 _replace(graph, root, weight)
 
-    return Pass("fold_weight_norm", fold, requires=frozenset({"sorted", "shapes"}))
+    return Pass("fold_weight_norm", fold, result="weights computed", requires=frozenset({"sorted", "shapes"}))
 
 
 def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:

@@ -37,7 +37,7 @@ def fuse_elementwise(is_elementwise: Question) -> Pass:
                 if node.graph is graph and _can_end(node, is_elementwise):
                     _fuse(_Region(node, order, is_elementwise), report)
 
-    return Pass("fuse_elementwise", fuse, requires=frozenset({"shapes", "sorted"}))
+    return Pass("fuse_elementwise", fuse, result="steps fused", requires=frozenset({"shapes", "sorted"}))
 
 
 def _can_end(node: ir.Node, is_elementwise: Question) -> bool:

@@ -34,7 +34,7 @@ def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
                 if node.graph is graph and "epilogue" not in node.attributes and takes_epilogue(node):
                     _fuse(node, order, is_elementwise, report)
 
-    return Pass("fuse_epilogues", fuse, requires=frozenset({"shapes", "sorted"}))
+    return Pass("fuse_epilogues", fuse, result="steps fused", requires=frozenset({"shapes", "sorted"}))
 
 
 def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question, report: Report) -> None:

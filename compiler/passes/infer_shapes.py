@@ -221,6 +221,7 @@ def _bind_items(node: ir.Node) -> None:
 infer_shapes = Pass(
     "infer_shapes",
     _infer_shapes,
+    result="shapes inferred",
     requires=frozenset({"sorted", "inlined"}),
     ensures=frozenset({"shapes"}),
     needed=True,

@@ -75,4 +75,6 @@ def _fresh_name(taken: set[str], name: str) -> str:
     return candidate
 
 
-inline_branches = Pass("inline_branches", _inline_branches, requires=frozenset({"sorted"}), needed=True)
+inline_branches = Pass(
+    "inline_branches", _inline_branches, result="branches taken", requires=frozenset({"sorted"}), needed=True
+)

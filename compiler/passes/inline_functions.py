@@ -64,4 +64,6 @@ def _pass_inputs_on(function: ir.Function) -> None:
             function.outputs[index] = identity.outputs[0]
 
 
-inline_functions = Pass("inline_functions", _inline_functions, ensures=frozenset({"inlined"}), needed=True)
+inline_functions = Pass(
+    "inline_functions", _inline_functions, result="calls inlined", ensures=frozenset({"inlined"}), needed=True
+)

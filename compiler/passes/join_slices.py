@@ -162,4 +162,6 @@ def _split_bounds(node: ir.Node, value: ir.Value, axis: int, size: int | None) -
     return end - numbers[-1], None if value is node.outputs[-1] else end
 
 
-join_slices = rules_pass("join_slices", [FlattenConcat(), JoinSlices()], requires=frozenset({"shapes"}))
+join_slices = rules_pass(
+    "join_slices", [FlattenConcat(), JoinSlices()], result="joins simplified", requires=frozenset({"shapes"})
+)

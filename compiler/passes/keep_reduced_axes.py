@@ -60,5 +60,8 @@ class KeepReducedAxes(Rule):
 
 
 keep_reduced_axes = rules_pass(
-    "keep_reduced_axes", [CountAxesFromEnd(), KeepReducedAxes()], requires=frozenset({"shapes"})
+    "keep_reduced_axes",
+    [CountAxesFromEnd(), KeepReducedAxes()],
+    result="reductions rewritten",
+    requires=frozenset({"shapes"}),
 )

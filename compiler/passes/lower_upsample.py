@@ -148,4 +148,6 @@ def _text(node: ir.Node, name: str, default: str) -> str:
     return node.attributes[name].as_string() if name in node.attributes else default
 
 
-lower_upsample = Pass("lower_upsample", _lower_upsample, requires=frozenset({"shapes"}), needed=True)
+lower_upsample = Pass(
+    "lower_upsample", _lower_upsample, result="resizes given sizes", requires=frozenset({"shapes"}), needed=True
+)

@@ -92,4 +92,6 @@ def _tensor_key(tensor: ir.TensorProtocol) -> Hashable:
     return (tensor.dtype, array.shape, np.ascontiguousarray(array).tobytes())
 
 
-merge_duplicates = Pass("merge_duplicates", _merge_duplicates, requires=frozenset({"sorted"}))
+merge_duplicates = Pass(
+    "merge_duplicates", _merge_duplicates, result="duplicates merged", requires=frozenset({"sorted"})
+)

@@ -64,4 +64,6 @@ def _target(match: Match) -> list[int] | None:
     return [int(size) for size in shape] if shape is not None and shape.all() else None
 
 
-merge_reshapes = rules_pass("merge_reshapes", [DropReshape(), MergeReshapes()], requires=frozenset({"shapes"}))
+merge_reshapes = rules_pass(
+    "merge_reshapes", [DropReshape(), MergeReshapes()], result="reshapes simplified", requires=frozenset({"shapes"})
+)

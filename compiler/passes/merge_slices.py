@@ -99,5 +99,8 @@ def _dropped(match: Match) -> list[int] | None:
 
 
 merge_slices = rules_pass(
-    "merge_slices", [MergeSlices(), SliceOneToGather(), PartOneToGather()], requires=frozenset({"shapes"})
+    "merge_slices",
+    [MergeSlices(), SliceOneToGather(), PartOneToGather()],
+    result="slices simplified",
+    requires=frozenset({"shapes"}),
 )

@@ -40,4 +40,4 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
             for name in left
         )
 
-    return Pass("pin_dims", pin, needed=True)
+    return Pass("pin_dims", pin, result="dimensions pinned", needed=True)

@@ -114,4 +114,10 @@ _FORMS: dict[str, Callable[[ir.Node], str | None]] = {
     "Upsample": _upsample,
 }
 
-raise_first_versions = Pass("raise_first_versions", _raise_first_versions, requires=frozenset({"sorted"}), needed=True)
+raise_first_versions = Pass(
+    "raise_first_versions",
+    _raise_first_versions,
+    result="old forms renewed",
+    requires=frozenset({"sorted"}),
+    needed=True,
+)

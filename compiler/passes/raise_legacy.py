@@ -78,4 +78,6 @@ def _append_ones(node: ir.Node, value: ir.Value, count: int) -> None:
     node.replace_input_with(1, aligned)
 
 
-raise_legacy = Pass("raise_legacy", _raise_legacy, requires=frozenset({"shapes"}), needed=True)
+raise_legacy = Pass(
+    "raise_legacy", _raise_legacy, result="old forms renewed", requires=frozenset({"shapes"}), needed=True
+)

@@ -75,4 +75,4 @@ def _dims(match: Match) -> list[int | ir.SymbolicDim]:
     return list(read[slice(*(int(bound.item()) for bound in bounds if bound is not None))])
 
 
-read_sizes = rules_pass("read_sizes", [ReadSize()], requires=frozenset({"shapes"}))
+read_sizes = rules_pass("read_sizes", [ReadSize()], result="sizes read at inputs", requires=frozenset({"shapes"}))

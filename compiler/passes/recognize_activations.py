@@ -131,4 +131,6 @@ _RULES = [
     RecognizeSoftplus(),
     RecognizeMish(),
 ]
-recognize_activations = rules_pass("recognize_activations", _RULES, requires=frozenset({"shapes"}))
+recognize_activations = rules_pass(
+    "recognize_activations", _RULES, result="activations found", requires=frozenset({"shapes"})
+)

@@ -204,4 +204,6 @@ def _leads_alike(one: ir.Value, other: ir.Value) -> bool:
     return first[:-2] == second[:-2]
 
 
-recognize_attention = rules_pass("recognize_attention", [RecognizeAttention()], requires=frozenset({"shapes"}))
+recognize_attention = rules_pass(
+    "recognize_attention", [RecognizeAttention()], result="attentions found", requires=frozenset({"shapes"})
+)

@@ -100,4 +100,6 @@ def _separated(grid: np.ndarray) -> Iterator[list[np.ndarray | ir.Value]]:
             yield [rows, columns]
 
 
-recognize_gather = rules_pass("recognize_gather", [GatherNDToGather()], requires=frozenset({"shapes"}))
+recognize_gather = rules_pass(
+    "recognize_gather", [GatherNDToGather()], result="gathers found", requires=frozenset({"shapes"})
+)

@@ -68,4 +68,6 @@ class RecognizeTanhGelu(_RecognizeGelu):
     pattern, approximate = _unit(_TANH), "tanh"
 
 
-recognize_gelu = rules_pass("recognize_gelu", [RecognizeGelu(), RecognizeTanhGelu()], requires=frozenset({"shapes"}))
+recognize_gelu = rules_pass(
+    "recognize_gelu", [RecognizeGelu(), RecognizeTanhGelu()], result="GELUs found", requires=frozenset({"shapes"})
+)

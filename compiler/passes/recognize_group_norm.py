@@ -123,5 +123,6 @@ def _per_channel(c: np.ndarray, result_rank: int | None, channels: int) -> np.nd
 recognize_group_norm = rules_pass(
     "recognize_group_norm",
     [RecognizeGroupNorm(), TakeChannelScale(), TakeChannelBias()],
+    result="group norm parts found",
     requires=frozenset({"shapes"}),
 )

@@ -230,4 +230,6 @@ def _recognize_interpolate(model: ir.Model, report: Report) -> None:
     apply_rules(model, [RecognizeNearest(), MergeNearest()], report)
 
 
-recognize_interpolate = Pass("recognize_interpolate", _recognize_interpolate, requires=frozenset({"shapes"}))
+recognize_interpolate = Pass(
+    "recognize_interpolate", _recognize_interpolate, result="resize parts found", requires=frozenset({"shapes"})
+)

@@ -44,5 +44,6 @@ class TakeLayerBias(TakeBias):
 recognize_layer_norm = rules_pass(
     "recognize_layer_norm",
     [RecognizeQuotient(), RecognizeProduct(), TakeLayerScale(), TakeLayerBias()],
+    result="layer norm parts found",
     requires=frozenset({"shapes"}),
 )

@@ -102,4 +102,6 @@ def _dims(value: ir.Value) -> _Dims:
     return [dim if isinstance(dim, int) else dim.value for dim in dims]
 
 
-recognize_repeat = rules_pass("recognize_repeat", [RecognizeRepeat()], requires=frozenset({"shapes"}))
+recognize_repeat = rules_pass(
+    "recognize_repeat", [RecognizeRepeat()], result="resizes found", requires=frozenset({"shapes"})
+)

@@ -34,5 +34,8 @@ class TakeRmsScale(TakeScale):
 
 
 recognize_rms_norm = rules_pass(
-    "recognize_rms_norm", [RecognizeQuotient(), RecognizeProduct(), TakeRmsScale()], requires=frozenset({"shapes"})
+    "recognize_rms_norm",
+    [RecognizeQuotient(), RecognizeProduct(), TakeRmsScale()],
+    result="RMS norm parts found",
+    requires=frozenset({"shapes"}),
 )

@@ -207,5 +207,6 @@ def _interleaved(source: ir.Value, size: int) -> tuple[Part, Part]:
 recognize_rotary_embedding = rules_pass(
     "recognize_rotary_embedding",
     [RotateHalf(), RotatePairs(), RotateNeighbours(), TakeRest(), MoveTranspose()],
+    result="rotations found",
     requires=frozenset({"shapes"}),
 )

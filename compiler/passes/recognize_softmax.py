@@ -38,4 +38,6 @@ class RecognizeSoftmax(Rule):
         return new.op("Softmax", match["x"], version=13, axis=axis)
 
 
-recognize_softmax = rules_pass("recognize_softmax", [RecognizeSoftmax()], requires=frozenset({"shapes"}))
+recognize_softmax = rules_pass(
+    "recognize_softmax", [RecognizeSoftmax()], result="softmaxes found", requires=frozenset({"shapes"})
+)

@@ -38,13 +38,18 @@ class Report:
     """What one run of a pass did."""
 
     name: str
+    result: str = "rewrites"
+    """What `fired` counts, in the words of a user: `shapes inferred`."""
     nodes_before: int = 0
+    """The nodes, also those of nested graphs; a fused node is one."""
     nodes_after: int = 0
     fired: list[Fired] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     refused: list[Diagnostic] = field(default_factory=list)
     """Nodes that no plan has. The model is refused, once what follows has been looked at too."""
+    rules: dict[str, str] = field(default_factory=dict)
+    """The rules that were looked for, and what each does, as a formula."""
 
     @property
     def changed(self) -> bool:
@@ -69,6 +74,8 @@ class Pass:
     apply: Callable[[ir.Model, Report], None]
     requires: frozenset[str] = frozenset()
     ensures: frozenset[str] = frozenset()
+    result: str = "rewrites"
+    """What it counts as done, in the words of a user: `shapes inferred`."""
     needed: bool = False
     """Whether the model cannot be compiled without it, so that it runs unoptimised too."""
 
@@ -78,11 +85,11 @@ class Pass:
         Raises:
             CompileError: the model is such that no pass can work on it any more.
         """
-        report = Report(self.name, nodes_before=_count(model))
+        report = Report(self.name, self.result, nodes_before=_count(model))
         self.apply(model, report)
         report.nodes_after = _count(model)
         return report
 
 
 def _count(model: ir.Model) -> int:
-    return sum(1 for _ in graph.nodes_of(model))
+    return sum(len(each) for each in graph.graphs_of(model.graph))

@@ -37,6 +37,11 @@ class Rule(ABC):
         """The rule's name, which is the class's."""
         return type(self).__name__
 
+    @property
+    def formula(self) -> str:
+        """What is replaced by what: the first line of the doc comment."""
+        return (type(self).__doc__ or "").partition("\n")[0]
+
     def check(self, match: Match) -> str | None:
         """Why the rewrite cannot be done here; `None` if it can. The text completes "not done, because …"."""
         return None
@@ -118,6 +123,7 @@ def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
     """Applies rules, also in nested graphs, until none fits."""
     index: dict[tuple[str, str], list[tuple[Rule, Op]]] = {}
     for rule in rules:
+        report.rules[rule.name] = rule.formula
         for root in rule.pattern.roots():
             for op_type in root.op_types:
                 index.setdefault((root.domain, op_type), []).append((rule, root))

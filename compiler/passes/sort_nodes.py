@@ -58,4 +58,4 @@ def _dependences(graph: ir.Graph) -> nx.DiGraph:
     return edges
 
 
-sort_nodes = Pass("sort_nodes", _sort_nodes, ensures=frozenset({"sorted"}), needed=True)
+sort_nodes = Pass("sort_nodes", _sort_nodes, result="nodes moved", ensures=frozenset({"sorted"}), needed=True)

@@ -101,4 +101,4 @@ def _readers(sequence: ir.Value, count: int) -> list[tuple[ir.Node, int]] | str:
     return readers
 
 
-split_sequences = Pass("split_sequences", _split_sequences, requires=frozenset({"shapes"}))
+split_sequences = Pass("split_sequences", _split_sequences, result="sequences split", requires=frozenset({"shapes"}))

@@ -117,4 +117,4 @@ def _split(value: ir.Value | None, axis: int, parts: _Parts, order: dict[ir.Node
         graph.remove(node, safe=True)
 
 
-split_slices = Pass("split_slices", _split_slices, requires=frozenset({"shapes", "sorted"}))
+split_slices = Pass("split_slices", _split_slices, result="slices simplified", requires=frozenset({"shapes", "sorted"}))

@@ -92,4 +92,6 @@ def _why_no_row(match: Match, columns: int | None) -> str | None:
     return None if is_row else f"the bias of shape {match['bias'].shape} is no row"
 
 
-unflatten_gemm = rules_pass("unflatten_gemm", [UnflattenGemm()], requires=frozenset({"shapes"}))
+unflatten_gemm = rules_pass(
+    "unflatten_gemm", [UnflattenGemm()], result="linear layers found", requires=frozenset({"shapes"})
+)
