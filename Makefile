@@ -7,8 +7,10 @@ SHELL  := bash
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# maturin, which builds the extension, is found on PATH.
-INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation
+# maturin, which builds the extension, is found on PATH. Of what pip and cargo tell, one line a package is shown.
+INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation
+SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
+WATCHED := 2>&1 | tee build/install.log | awk '/$(SHOWN)/ { print; fflush() }' || { tail -n 40 build/install.log; exit 1; }
 SAY    := @printf '\033[1m── %s\033[0m\n'
 # A folder of models with an INDEX.json: the third-party ones where they are, else our own.
 ZOO    ?= $(if $(wildcard ../shared/zoo),../shared/zoo,models)
@@ -32,13 +34,15 @@ $(BIN)/maturin:
 	$(BIN)/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
 
 $(VENV)/.demo: $(BIN)/maturin $(SOURCES)
-	$(SAY) "Building the runtime in release mode and installing candle-compiler (about two minutes the first time)"
-	$(INSTALL) --editable ".[check]"
+	$(SAY) "Building the runtime and installing candle-compiler (the first time about ten minutes on two cores)"
+	@mkdir -p build
+	@$(INSTALL) --editable ".[check]" $(WATCHED)
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/maturin $(SOURCES)
-	$(SAY) "Building the runtime in release mode and installing all that the tests need (PyTorch is large: some minutes)"
-	$(INSTALL) --editable ".[dev]"
+	$(SAY) "Building the runtime and installing all that the tests need (PyTorch alone is some gigabytes)"
+	@mkdir -p build
+	@$(INSTALL) --editable ".[dev]" $(WATCHED)
 	@touch $(VENV)/.demo $@
 
 build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
@@ -85,10 +89,9 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: $(VENV)/.dev ## write the files that are generated: from the Rust source, and from the tables of layers
-	$(SAY) "Generating plan.schema.json, compiler/plan/ops.py and docs/layers.md"
+generate: $(VENV)/.demo ## write the files that are generated: from the Rust source, and from the tables of layers
+	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
-	$(BIN)/python -m tests.layers.page
 
 bless: $(VENV)/.dev ## accept the present output as the expected one of the golden tests
 	$(SAY) "Blessing goldens: review the difference before you commit it"

@@ -107,8 +107,15 @@ def _runtime_of(device: str) -> tuple[Any, str]:
             return importlib.import_module(_CUDA), "cuda"
         except ImportError as error:
             if device == "cuda":
-                raise DeviceError(f"device 'cuda': {_CUDA} cannot be loaded ({error}); run on 'cpu'") from None
+                raise DeviceError(f"device 'cuda': {_reason(error)}; run on 'cpu'") from None
     return _runtime, "cpu"
+
+
+def _reason(error: ImportError) -> str:
+    """Why there is no CUDA."""
+    if isinstance(error, ModuleNotFoundError) and error.name == _CUDA:
+        return f"this build of candle-compiler has no CUDA module ({_CUDA})"
+    return f"the CUDA module {_CUDA} cannot be loaded ({error})"
 
 
 @contextmanager

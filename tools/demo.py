@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
+PROGRAM = Path(sys.executable).parent / "candlec"
+SHOWN = PROGRAM.relative_to(ROOT) if PROGRAM.is_relative_to(ROOT) else PROGRAM
 PLAN = "build/demo/digits.plan"
 OUTPUT = "build/demo/digits.out.npz"
 SHADES = " ░▒▓█"
@@ -20,17 +22,16 @@ console = Console(highlight=False)
 
 
 def command(text: str, expected: int = 0) -> None:
-    """Show a command and run it; the demonstration ends when it does not exit with `expected`."""
-    console.print(f"\n[bold cyan]$ {text}[/]")
-    program, *arguments = shlex.split(text)
-    done = subprocess.run([str(Path(sys.executable).parent / program), *arguments], cwd=ROOT, check=False)
+    """Show a command of candlec and run it; the demonstration ends when it does not exit with `expected`."""
+    console.print(f"\n[bold cyan]$ {SHOWN} {text}[/]", soft_wrap=True)
+    done = subprocess.run([PROGRAM, *shlex.split(text)], cwd=ROOT, check=False)
     if done.returncode != expected:
-        sys.exit(f"`{text}` ended with exit code {done.returncode}, not {expected}")
+        sys.exit(f"`{SHOWN} {text}` ended with exit code {done.returncode}, not {expected}")
 
 
 def say(text: str) -> None:
     """A sentence between two commands."""
-    console.print(f"\n[bold]{text}[/]")
+    console.print(f"\n[bold]{text}[/]", soft_wrap=True)
 
 
 def rows(picture: np.ndarray) -> list[str]:
@@ -57,15 +58,15 @@ def main() -> None:
     """The demonstration, in four commands."""
     (ROOT / PLAN).parent.mkdir(parents=True, exist_ok=True)
     say("1. Compile a network that PyTorch trained and exported (models/digits.py)")
-    command(f"candlec compile models/digits.onnx -o {PLAN}")
+    command(f"compile models/digits.onnx -o {PLAN}")
     say("2. Run the plan on noisy pictures that the network has never seen")
-    command(f"candlec run {PLAN} --input models/digits.npz --output {OUTPUT}")
+    command(f"run {PLAN} --input models/digits.npz --output {OUTPUT}")
     show()
     say("3. Check it against onnxruntime on the same pictures")
-    command(f"candlec verify models/digits.onnx {PLAN} --input models/digits.npz")
+    command(f"verify models/digits.onnx {PLAN} --input models/digits.npz")
     say("4. A model with 3-D convolutions is refused, and the layers in the way are named (exit code 1)")
-    command("candlec check models/digits_3d.onnx", expected=1)
-    say("Done. Your own model:  .venv/bin/candlec compile model.onnx && .venv/bin/candlec run model.plan")
+    command("check models/digits_3d.onnx", expected=1)
+    say(f"Done. Your own model:  {SHOWN} compile model.onnx && {SHOWN} run model.plan")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+//! Runs a plan on zeros: `cargo run --release -p candle-plan --example run -- ../build/demo/digits.plan`.
+
+use std::error::Error;
+use std::fmt::Write;
+
+use candle_plan::session::Session;
+use candle_plan::types::{Dim, Type};
+use candle_plan::value::Array;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args().nth(1).ok_or("usage: run FILE.plan")?;
+    print!("{}", run(&std::fs::read(file)?)?);
+    Ok(())
+}
+
+/// What goes into a plan and what comes out of it, in words.
+pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
+    let session = Session::load(plan, "cpu", Some(2))?;
+    let mut said = String::new();
+    let mut inputs = Vec::new();
+    for (name, kind) in session.inputs() {
+        writeln!(said, "input {name}: {kind}")?;
+        let dims = sizes(kind);
+        inputs.push(Array::new(vec![0f32; dims.iter().product()], &dims)?.into());
+    }
+    let outputs = session.run(inputs)?;
+    for ((name, _), value) in session.outputs().zip(&outputs) {
+        let tensor = value.tensor()?;
+        let elements = tensor.read::<f32>()?;
+        writeln!(said, "output {name}: {:?} {:.3?} …", tensor.dims(), &elements[..2])?;
+    }
+    Ok(said)
+}
+
+/// The dimensions of an input, 1 for those that may vary.
+fn sizes(kind: &Type) -> Vec<usize> {
+    let Type::Tensor(tensor) = kind else { return Vec::new() };
+    let size = |dim: &Option<Dim>| if let Some(Dim::Size(size)) = dim { *size } else { 1 };
+    tensor.shape.iter().flatten().map(size).collect()
+}

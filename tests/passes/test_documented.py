@@ -1,0 +1,32 @@
+"""The pass of docs/adding-a-pass.md, as it stands there, with its test."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+MISSES = {
+    "agraph (int32[N] x) => (int32[N] z) { n = Neg(x)  z = Add(n, x) }": "the type is INT32",
+    "agraph (float[N] x) => (float[N] n, float[N] z) { n = Neg(x)  z = Add(n, x) }": "'n' is needed elsewhere too",
+}
+"""What the page says of near misses."""
+
+PAGE = (Path(__file__).parents[2] / "docs/adding-a-pass.md").read_text()
+
+
+def test_the_documented_pass(check_pass: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _, test = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    module = ModuleType("compiler.passes.fuse_negation")
+    exec(source, module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    names: dict[str, Callable[..., object]] = {}
+    exec(test, names)
+    names["test_add_of_a_negation"](check_pass)
+    for text, reason in MISSES.items():
+        report = check_pass(module.fuse_negation, text)
+        assert [miss.reason for miss in report.missed] == [reason]  # type: ignore[attr-defined]

@@ -1,0 +1,82 @@
+"""What the pages say is so: their links lead somewhere, their programs run, and what they show is printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler import cli
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = {
+    "compiler/passes/fuse_negation.py",
+    "compiler/lower/hypot.py",
+    "runtime/plan/src/ops/hypot.rs",
+    "tests/lower/test_hypot.py",
+}
+"""Files that the pages on adding something let the reader write."""
+
+
+def block(page: str, opening: str) -> str:
+    """The first block of code of `page` whose text begins with `opening`."""
+    found = re.search(rf"```\w*\n({re.escape(opening)}.*?)```", page, re.DOTALL)
+    assert found is not None, f"no block begins with {opening!r}"
+    return found[1]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that has the models, as a clone has, to work in."""
+    (tmp_path / "models").symlink_to(ROOT / "models")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_paths_lead_somewhere(page: Path) -> None:
+    text = page.read_text()
+    links = {link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link}
+    assert not [link for link in links if not (page.parent / link).exists()]
+    paths = set(re.findall(r"`((?:compiler|runtime|docs|tests|models|tools|benchmarks)/[\w./-]*)`", text)) - EXAMPLES
+    assert not [path for path in paths if not (ROOT / path).exists()]
+
+
+def test_the_commands_of_the_readme_run(folder: Path) -> None:
+    commands = block(README, ". .venv/bin/activate").splitlines()[1:]
+    assert [command.split()[:2] for command in commands] == [["candlec", verb] for verb in ("compile", "run", "verify")]
+    for command in commands:
+        assert run(*shlex.split(command)[1:]) == 0, command
+    with np.load("outputs.npz") as outputs:
+        assert outputs["logits"].shape == (8, 10)
+
+
+def test_the_program_of_the_readme_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(block(README, "import numpy as np"), {})
+    assert capsys.readouterr().out.startswith("[[")
+
+
+def test_the_refusal_of_the_readme_is_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command, _, expected = block(README, "$ candlec check").partition("\n")
+    assert run(*shlex.split(command)[2:]) == 1
+    assert capsys.readouterr().err.startswith(expected)
+
+
+def test_the_table_of_the_readme_has_every_verb() -> None:
+    assert set(re.findall(r"`candlec (\w+)", README)) >= set(cli.VERBS)
+
+
+def test_the_rust_program_is_the_one_that_is_tested() -> None:
+    page = (ROOT / "docs/using-from-rust.md").read_text()
+    assert block(page, "//! Runs a plan") == (ROOT / "runtime/plan/examples/run.rs").read_text()
