@@ -11,13 +11,13 @@ from compiler.plan import PlanBuilder, Value, ops
 
 @lowers("BatchNormalization", newest=15)
 def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`BatchNormalization`. `spatial` (version 7) follows from the scale's shape.
+    """`BatchNormalization`. `spatial` (before version 9) has to agree with the scale's shape, `[C]` or `[C, D1, …]`.
 
     In training mode, which models use to standardise weights, the statistics are those of X.
     """
     op, momentum = ops.BatchNorm(epsilon=node.float("epsilon", 1e-5)), node.float("momentum", 0.9)
     if node.version < 9:
-        node.int("spatial", 1)
+        _check_spatial(node)
     x, scale, bias, *given = (node.input(index) for index in range(5))
     if not node.int("training_mode", 0):
         return (build(op, x, scale, bias, *given),)
@@ -25,6 +25,16 @@ def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     is_moved = node.uses_output(1) or node.uses_output(2)
     running = zip(given, statistics, strict=True) if is_moved else ()
     return build(op, x, scale, bias, *statistics), *(_moved(old, new, momentum, build) for old, new in running)
+
+
+def _check_spatial(node: Node) -> None:
+    spatial, x, scale = node.int("spatial", 1), node.input(0), node.input(1)
+    expected = 1 if spatial else None if x.rank is None else x.rank - 1
+    if None not in (expected, scale.rank) and scale.rank != expected:
+        message = (
+            f"the scale of BatchNormalization with spatial {spatial} has {expected} dimensions, found {scale.rank}"
+        )
+        node.refuse("CC0202", message)
 
 
 def _statistics(node: Node, x: Value, build: PlanBuilder) -> tuple[Value, Value]:

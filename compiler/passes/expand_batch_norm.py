@@ -20,14 +20,15 @@ class ExpandBatchNorm(Rule):
     notable = True
 
     def check(self, match: Match) -> str | None:
-        """The parameters are constants, of float32 as the input is, and the rank is known."""
+        """The parameters are constants, of float32 as the input is, and as many as it has channels."""
         found = scale_and_shift(match.root)
         if isinstance(found, str):
             return found
         if any(match[name].dtype != ir.DataType.FLOAT for name in ("x", "scale", "bias", "mean", "var")):
             return "only float32 is fused"
-        if (rank(match["x"]) or 0) < 2:
-            return "the rank is not known"
+        shape = match["x"].shape
+        if shape is None or shape.rank() < 2 or shape[1] != found[0].size:
+            return "the number of channels is not known, or not that of the parameters"
         with np.errstate(over="ignore"):
             is_finite = all(np.isfinite(each.astype(np.float32)).all() for each in found)
         return None if is_finite else "the scale or the shift is not finite"

@@ -138,6 +138,8 @@ def scale_and_shift(node: ir.Node) -> Affine | str:
     parameters = [array.astype(np.float64) for array in arrays if array is not None]
     if len(parameters) < 4:
         return "its parameters are computed"
+    if any(array.shape != (parameters[0].size,) for array in parameters):
+        return "its parameters are not lists of one length"
     gamma, beta, mean, var = parameters
     epsilon = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else 1e-5
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,6 @@
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import compiler
@@ -32,6 +34,32 @@ def test_batch_normalization_of_single_activations(check_node):
     x, scale, bias, mean, var = inputs
     expected = (x - mean) / np.sqrt(var + 1e-5) * scale + bias
     check_node("BatchNormalization", inputs, opset=7, attributes={"spatial": 0}, expected=[expected], **CLOSE)
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize(("spatial", "scale"), [(0, "2"), (1, "2, 3, 4")])
+def test_batch_normalization_whose_scale_is_not_as_spatial_says(spatial, scale, optimize):
+    given = ", ".join(f"float[{scale}] {name}" for name in ("s", "b", "m", "v"))
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 8]> g (float[1, 2, 3, 4] x, {given}) => (float[1, 2, 3, 4] y) {{
+            y = BatchNormalization<spatial = {spatial}>(x, s, b, m, v)
+        }}"""
+    )
+    with pytest.raises(compiler.CompileError, match=f"with spatial {spatial} has {3 - 2 * spatial} dimensions"):
+        compiler.compile(model, compiler.Options(optimize=optimize))
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("count", [1, 6])
+def test_batch_normalization_of_another_number_of_channels(count, optimize):
+    given = ", ".join(f"float[{count}] {name} = {{{', '.join(['1'] * count)}}}" for name in ("s", "b", "m", "v"))
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 15]> g (float[1, 3, 4] x) => (float[1, 3, 4] y) <{given}> {{
+            y = BatchNormalization(x, s, b, m, v)
+        }}"""
+    )
+    with pytest.raises(compiler.CompileError, match=f"scale has {count} elements for 3 channels"):
+        compiler.compile(model, compiler.Options(optimize=optimize))
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (1, 3, 4, 5)])
