@@ -5,6 +5,7 @@
 
 mod conv;
 mod cost;
+mod depthwise;
 mod direct;
 mod filter;
 mod tile;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use conv::conv;
 pub use cost::is_worth_reordering;
+pub use depthwise::{depthwise, DepthwiseFilter};
 pub use filter::Filter;
 
 use bytemuck::{cast_slice, cast_slice_mut};

@@ -118,3 +118,61 @@ fn random_shapes_of_three_by_three() {
         check(&Shape { input, output, before, ..same(1, sizes[0], sizes[1], 1, 1, 3) });
     }
 }
+
+/// Against the definition, in every instruction set and with several threads.
+fn check_depthwise(s: &Shape) {
+    let taps = s.kernel[0] * s.kernel[1];
+    let (plane_in, plane_out) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
+    let x = noise(s.batch * s.channels * plane_in, 1);
+    let (w, bias) = (noise(s.outputs * taps, 2), noise(s.outputs, 3));
+    let expected = expected(s, false, &w, &bias, &x);
+    let x = blocked(s.batch, s.channels, plane_in, &x);
+    let to = images(s.batch, s.outputs, plane_out);
+    let mut results: Vec<Vec<f32>> = Vec::new();
+    for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+        let threads = Threads::new(count).unwrap();
+        let filter = DepthwiseFilter::new(isa, s, &w);
+        let mut out = vec![f32::NAN; to.blocked_len()];
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
+        };
+        depthwise(&threads, s, &filter, Some(&bias), &x, &mut out, Some(&finish));
+        let mut rows = vec![f32::NAN; to.len()];
+        out.iter_mut().enumerate().for_each(|(i, x)| *x -= (i / BLOCK % 5) as f32);
+        from_blocks(isa, &threads, to, &out, &mut rows, None);
+        results.push(rows);
+    }
+    for (i, expected) in expected.iter().enumerate() {
+        let found = f64::from(results[0][i]);
+        assert!((found - expected).abs() <= 1e-6 * (taps as f64 + 5.0), "{s:?} {i}: {found} {expected}");
+    }
+    assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
+}
+
+#[test]
+fn depthwise_random_shapes() {
+    let mut source = Draw(11);
+    let shapes: Vec<Shape> = std::iter::repeat_with(|| draw(&mut source, false)).flatten().take(400).collect();
+    for shape in shapes {
+        let channels = source.one_of(&[1, 5, 16, 33]);
+        check_depthwise(&Shape { channels, outputs: channels, groups: channels, ..shape });
+    }
+}
+
+#[test]
+fn depthwise_windows_of_every_tile() {
+    let mut source = Draw(13);
+    for (kernel, stride) in [(1, 1), (3, 1), (5, 1), (7, 1), (3, 2), (5, 2), (7, 2), (9, 1)] {
+        for _ in 0..12 {
+            let [pads, more] = [source.pair(kernel), source.pair(kernel)];
+            let input = source.pair(26).map(|size| size + kernel);
+            let output = [0, 1].map(|a| (input[a] + pads[a] + more[a] - kernel) / stride + 1);
+            let before = pads.map(|pad| pad as isize);
+            let shape = Shape { input, output, before, strides: [stride; 2], ..same(1, 17, 17, 17, 1, kernel) };
+            check_depthwise(&shape);
+        }
+    }
+    check_depthwise(&same(2, 40, 40, 40, 30, 3));
+    check_depthwise(&Shape { before: [-1, -2], output: [9, 6], ..same(1, 16, 16, 16, 12, 3) });
+    check_depthwise(&Shape { before: [0, 1 << 20], dilations: [1 << 40, 1], ..same(1, 16, 16, 16, 4, 1) });
+}

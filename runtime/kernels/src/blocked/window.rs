@@ -100,7 +100,7 @@ impl Windows {
 }
 
 /// A row of pixels after `before` pixels of zeros (less than none: without so many pixels), zeros after it.
-fn copy_row(x: &[f32], before: isize, out: &mut [f32]) {
+pub(super) fn copy_row(x: &[f32], before: isize, out: &mut [f32]) {
     let skipped = before.min(0).unsigned_abs() * BLOCK;
     let zeros = (before.max(0) as usize * BLOCK).min(out.len());
     let x = x.get(skipped..).unwrap_or_default();

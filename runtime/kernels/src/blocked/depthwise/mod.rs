@@ -1,0 +1,229 @@
+//! Depthwise convolutions over blocks of channels: every channel has a window of its own.
+//!
+//! Pixels whose window lies inside the image are computed along rows; those of the left and right edge along columns, where
+//! they read the same taps. So no tile asks where the image ends.
+
+mod axis;
+mod tile;
+
+use std::ops::Range;
+
+use super::window::copy_row;
+use super::BLOCK;
+use crate::conv::Shape;
+use crate::gemm::{Finish, Shared};
+use crate::isa::Isa;
+use crate::threads::Threads;
+use axis::Axis;
+use tile::{Rows, Tile, Tiles};
+
+/// Multiplications that are worth a thread of their own.
+const TASK: usize = 1 << 17;
+/// Outputs that are finished together, while the first-level cache holds them.
+const PART: usize = 1 << 13;
+/// Pixels of an image with its padding that the first-level cache holds.
+const MOST: usize = 1 << 9;
+
+/// The windows of all channels, `[C / 16, kh, kw, 16]`.
+#[derive(Debug, Clone)]
+pub struct DepthwiseFilter {
+    isa: Isa,
+    channels: usize,
+    kernel: [usize; 2],
+    data: Vec<f32>,
+}
+
+impl DepthwiseFilter {
+    /// Whether each output is made of one channel, and each channel makes one output.
+    pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
+        groups == channels && channels == outputs
+    }
+
+    /// Packs the weights `w`, of shape `[C, 1, kernel…]`.
+    ///
+    /// # Panics
+    /// `w` is not of that shape, or the convolution is not depthwise.
+    pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> DepthwiseFilter {
+        let (channels, window) = (shape.channels, shape.kernel[0] * shape.kernel[1]);
+        assert!(DepthwiseFilter::fits(shape.groups, channels, shape.outputs), "{shape:?}");
+        assert_eq!(w.len(), channels * window, "{shape:?}");
+        let lane = |first: usize, i: usize| match first + i % BLOCK {
+            c if c < channels => w[c * window + i / BLOCK],
+            _ => 0.0,
+        };
+        let data = (0..channels).step_by(BLOCK).flat_map(|c| (0..window * BLOCK).map(move |i| lane(c, i))).collect();
+        DepthwiseFilter { isa, channels, kernel: shape.kernel, data }
+    }
+
+    fn is_for(&self, shape: &Shape) -> bool {
+        [shape.groups, shape.channels, shape.outputs] == [self.channels; 3] && self.kernel == shape.kernel
+    }
+}
+
+/// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over runs of
+/// one block of outputs. `x` is `[N, C / 16, H, W, 16]`, `out` `[N, C / 16, H', W', 16]`.
+///
+/// # Panics
+/// The slices or the filter do not fit the shape.
+pub fn depthwise(
+    threads: &Threads,
+    shape: &Shape,
+    filter: &DepthwiseFilter,
+    bias: Option<&[f32]>,
+    x: &[f32],
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    assert!(shape.strides.iter().all(|&s| s > 0) && shape.fits() && filter.is_for(shape), "{shape:?}");
+    assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
+    let blocks = shape.channels.div_ceil(BLOCK);
+    let length = |[h, w]: [usize; 2]| shape.batch * blocks * h * w * BLOCK;
+    assert_eq!([x.len(), out.len()], [length(shape.input), length(shape.output)], "{shape:?}");
+    if out.is_empty() {
+        return;
+    }
+    let mut padded = vec![0.0; blocks * BLOCK];
+    if let Some(bias) = bias {
+        padded[..bias.len()].copy_from_slice(bias);
+    }
+    let axes = axes(shape);
+    let rows = Tiles::of(filter.isa).rows(shape.kernel, shape.strides, [0, 1].map(|a| axes[a].dilation));
+    let (products, row) = (out.len() * shape.kernel[0] * shape.kernel[1], shape.output[1] * BLOCK);
+    let parts = shape.output[0].div_ceil((PART / row).clamp(1, shape.output[0]));
+    let units = shape.batch * blocks * parts;
+    let work = Depthwise { shape, filter, bias: padded, axes, rows, x, out: Shared::new(out), finish };
+    let tasks = if threads.count() == 1 { 1 } else { (products / TASK).clamp(1, units) };
+    threads.for_each(tasks, |task| {
+        let mut scratch = Vec::new();
+        for unit in units * task / tasks..units * (task + 1) / tasks {
+            let [first, end] = [unit % parts, unit % parts + 1].map(|i| shape.output[0] * i / parts);
+            work.part(unit / parts, first..end, &mut scratch);
+        }
+    });
+}
+
+/// The axes of the image; of one with its padding, where that is small and many windows would be cut.
+fn axes(shape: &Shape) -> [Axis; 2] {
+    let axes = [0, 1].map(|a| Axis::new(shape, a));
+    let whole = axes[0].whole.len() * axes[1].whole.len();
+    let extent = |a: usize| (shape.output[a] - 1) * shape.strides[a] + shape.kernel[a] * axes[a].dilation;
+    match 3 * whole < 2 * shape.pixels() && extent(0) * extent(1) <= MOST {
+        true => [0, 1].map(|a| Axis::padded(shape, a)),
+        false => axes,
+    }
+}
+
+struct Depthwise<'a> {
+    shape: &'a Shape,
+    filter: &'a DepthwiseFilter,
+    bias: Vec<f32>,
+    axes: [Axis; 2],
+    rows: Rows,
+    x: &'a [f32],
+    out: Shared,
+    finish: Option<Finish<'a>>,
+}
+
+/// One block of channels of one image.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    index: usize,
+    x: &'a [f32],
+}
+
+impl Depthwise<'_> {
+    /// Some rows of one block.
+    fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Vec<f32>) {
+        let size = self.shape.input[0] * self.shape.input[1] * BLOCK;
+        let block = Block { index, x: self.padded(&self.x[index * size..][..size], scratch) };
+        let [down, across] = &self.axes;
+        let mut y = rows.start;
+        while y < rows.end {
+            let is_pair = !self.rows[1].is_empty() && y >= down.whole.start && y + 1 < rows.end.min(down.whole.end);
+            let count = if is_pair { 2 } else { 1 };
+            self.row(block, y, count);
+            y += count;
+        }
+        for x in (0..across.whole.start).chain(across.whole.end..self.shape.output[1]) {
+            self.column(block, x, rows.clone());
+        }
+        if let Some(finish) = self.finish {
+            let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * BLOCK);
+            // SAFETY: these rows are this task's, and written above.
+            finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), rows.len() * row) }, start);
+        }
+    }
+
+    /// The image `[H, W, 16]` as the axes have it.
+    fn padded<'a>(&self, x: &'a [f32], scratch: &'a mut Vec<f32>) -> &'a [f32] {
+        let [down, across] = &self.axes;
+        let [height, width] = self.shape.input;
+        if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
+            return x;
+        }
+        scratch.resize(down.input * across.input * BLOCK, 0.0);
+        for (y, out) in scratch.chunks_exact_mut(across.input * BLOCK).enumerate() {
+            match y.checked_add_signed(-down.added).filter(|&y| y < height) {
+                Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], across.added, out),
+                None => out.fill(0.0),
+            }
+        }
+        scratch
+    }
+
+    /// The inner pixels of one or two rows.
+    fn row(&self, block: Block, y: usize, rows: usize) {
+        let columns = self.axes[1].whole.clone();
+        if columns.is_empty() {
+            return;
+        }
+        let tile = Tile { pixel: self.axes[1].stride * BLOCK, ..self.tile(block, y, columns.start) };
+        // SAFETY: the taps of the inner columns are inside the image.
+        unsafe { tile::run(self.rows[rows - 1], columns.len(), tile) };
+    }
+
+    /// One column of outer pixels.
+    fn column(&self, block: Block, x: usize, rows: Range<usize>) {
+        let down = &self.axes[0];
+        let any = Tiles::of(self.filter.isa).any();
+        let run = |y: usize, pixels: usize| {
+            let tile = self.tile(block, y, x);
+            let (pixel, out_pixel) = (tile.pixel * down.stride, tile.out_row);
+            // SAFETY: the taps are inside the image, for one pixel and for pixels that have all taps of a column.
+            unsafe { tile::run(any, pixels, Tile { pixel, out_pixel, ..tile }) };
+        };
+        let whole = rows.start.max(down.whole.start)..rows.end.min(down.whole.end);
+        if whole.is_empty() {
+            return rows.for_each(|y| run(y, 1));
+        }
+        (rows.start..whole.start).chain(whole.end..rows.end).for_each(|y| run(y, 1));
+        run(whole.start, whole.len());
+    }
+
+    /// Where an output lies.
+    fn offset(&self, block: usize, y: usize, x: usize) -> usize {
+        let [height, width] = self.shape.output;
+        ((block * height + y) * width + x) * BLOCK
+    }
+
+    /// The tile whose first pixel is an output, with the taps that lie inside. Its pixels are a row of the input apart.
+    fn tile(&self, block: Block, y: usize, x: usize) -> Tile {
+        let [kh, kw] = self.shape.kernel;
+        let [down, across] = &self.axes;
+        let (i, j, row) = (down.taps[y], across.taps[x], across.input * BLOCK);
+        let channel = block.index % self.shape.channels.div_ceil(BLOCK);
+        Tile {
+            x: block.x.as_ptr().wrapping_add(i.from * row + j.from * BLOCK),
+            pixel: row,
+            row: down.dilation * row,
+            column: across.dilation * BLOCK,
+            taps: [i.count, j.count],
+            w: self.filter.data.as_ptr().wrapping_add(((channel * kh + i.first) * kw + j.first) * BLOCK),
+            w_row: kw * BLOCK,
+            bias: self.bias[channel * BLOCK..].as_ptr(),
+            out: self.out.at(self.offset(block.index, y, x)),
+            out_pixel: BLOCK,
+            out_row: self.shape.output[1] * BLOCK,
+        }
+    }
+}
