@@ -1,0 +1,23 @@
+"""ResNet-50 for pictures of 224×224 (He et al. 2015, https://arxiv.org/abs/1512.03385).
+
+The network is torchvision's, the weights are seeded.
+"""
+
+from __future__ import annotations
+
+import torch
+from torchvision.models import ResNet, resnet50
+
+from models.weights import noise, seeded
+
+TOLERANCE = 1e-5
+OUTPUTS = ("logits",)
+
+
+def build() -> ResNet:
+    """`x [1, 3, 224, 224]` → `logits [1, 1000]`."""
+    return seeded(resnet50, inputs())
+
+
+def inputs() -> dict[str, torch.Tensor]:
+    return {"x": noise(1, 3, 224, 224)}

@@ -1,0 +1,113 @@
+"""The architectures of `models/`: what each file states, and how they are exported once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from models import __main__ as exporter
+
+ROOT = Path(__file__).parent.parent
+OTHERS = {"__main__", "weights", "digits", "digits_3d"}
+TINY = '''"""A sum (https://example.org)."""
+TOLERANCE = 1e-6
+'''
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(exporter.main, arguments)
+
+
+def test_every_file_is_listed() -> None:
+    assert {path.stem for path in (ROOT / "models").glob("*.py")} - OTHERS == set(exporter.MODELS)
+
+
+@pytest.mark.parametrize("name", exporter.MODELS)
+def test_every_model_states_its_source_and_tolerance(name: str) -> None:
+    source = ROOT / f"models/{name}.py"
+    what, tolerance = exporter.described(source)
+    assert what.endswith(".")
+    assert 0 < tolerance <= 1e-4
+    cited = "".join(path.read_text().partition('"""\n\n')[0] for path in (source, *exporter.imported(source)))
+    assert "https://" in cited
+
+
+@pytest.mark.parametrize("name", exporter.MODELS)
+def test_inputs_are_the_same_every_time(name: str) -> None:
+    pytest.importorskip("torchvision")
+    pytest.importorskip("transformers")
+    module = importlib.import_module(f"models.{name}")
+    first, second = module.inputs(), module.inputs()
+    assert list(first) == list(second)
+    for key, tensor in first.items():
+        assert np.array_equal(tensor, second[key])
+
+
+def test_seeded_weights_are_the_same_every_time_and_no_constants() -> None:
+    torch = pytest.importorskip("torch")
+    from models.weights import noise, seeded
+
+    def make() -> object:
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
+
+    given = {"x": 5 + noise(1, 3, 8, 8)}
+    networks = [seeded(make, given) for _ in range(2)]
+    states = [network.state_dict() for network in networks]
+    for key, tensor in states[0].items():
+        assert torch.equal(tensor, states[1][key]), key
+        assert tensor.dim() == 0 or tensor.unique().numel() == tensor.numel(), key
+    assert not networks[0].training
+    assert networks[0](given["x"]).std() < 2
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of sources with one model, exported to `out`."""
+    torch = pytest.importorskip("torch")
+
+    class Sum(torch.nn.Module):
+        def forward(self, x: object, y: object) -> object:
+            return x + y
+
+    module = ModuleType("models.tiny")
+    module.build = Sum
+    module.inputs = lambda: {"x": torch.ones(2), "y": torch.ones(2)}
+    module.OUTPUTS = ("z",)
+    monkeypatch.setitem(sys.modules, "models.tiny", module)
+    monkeypatch.setattr(exporter, "HERE", tmp_path)
+    monkeypatch.setattr(exporter, "MODELS", ("tiny",))
+    (tmp_path / "tiny.py").write_text(TINY)
+    return tmp_path
+
+
+def test_a_model_is_exported_once_until_its_file_changes(tiny: Path) -> None:
+    folder = tiny / "out"
+    assert run("--folder", str(folder)).exit_code == 0
+    (entry,) = json.loads((folder / "INDEX.json").read_text())
+    assert (entry["name"], entry["tolerance"], entry["what"]) == ("tiny", 1e-6, "A sum (https://example.org).")
+    model = folder / entry["file"]
+    assert sorted(np.load(folder / entry["cases"][0])) == ["x", "y"]
+    made = model.stat().st_mtime_ns
+    assert run("--folder", str(folder)).exit_code == 0
+    assert model.stat().st_mtime_ns == made
+    (tiny / "tiny.py").write_text(TINY.replace("sum", "total"))
+    assert run("--folder", str(folder)).exit_code == 0
+    assert not model.exists()
+    assert len(list(folder.glob("*.onnx"))) == 1
+
+
+def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "models.resnet18", raising=False)
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)
+    pytest.importorskip("torchvision")
+    done = run("--folder", str(tmp_path), "resnet18")
+    assert done.exit_code == 1
+    assert 'resnet18 needs torchvision, which is not installed: pip install "candle-compiler[models]"' in done.stderr
+    assert json.loads((tmp_path / "INDEX.json").read_text()) == []
