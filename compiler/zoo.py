@@ -1,7 +1,8 @@
 """A folder of models with inputs, described by its `INDEX.json`: a list of objects, one a model.
 
 `name`, `file` and `cases` (.npz files of inputs) are needed, paths being relative to the folder; `tolerance` is the
-part of an output's scale by which it may differ from onnxruntime's, where the dtype's own does not do.
+part of an output's scale by which it may differ from onnxruntime's, where the dtype's own does not do, and `reason`
+says why.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Entry:
     path: Path
     cases: tuple[Path, ...]
     tolerance: float | None = None
+    reason: str = ""
 
     def inputs(self, case: Path) -> dict[str, Any]:
         """The arrays of a case, strings as objects."""
@@ -77,7 +79,10 @@ def _entry(folder: Path, data: Mapping[str, Any]) -> Entry:
     cases = tuple(folder / case for case in data["cases"])
     if not cases:
         raise ValueError(f"the model {data['name']} has no case in {folder / 'INDEX.json'}")
-    return Entry(data["name"], folder / data["file"], cases, data.get("tolerance"))
+    tolerance, reason = data.get("tolerance"), data.get("reason", "")
+    if tolerance is not None and not reason:
+        raise ValueError(f"the model {data['name']} has a tolerance in {folder / 'INDEX.json'}, and no reason for it")
+    return Entry(data["name"], folder / data["file"], cases, tolerance, reason)
 
 
 def _plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

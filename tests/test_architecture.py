@@ -22,7 +22,7 @@ PYTHON_LAYERS = [
     {"lower"},
     {"passes"},
     {"options", "pipeline", "session"},
-    {"check", "export", "reference", "samples", "zoo"},
+    {"check", "compare", "double", "export", "reference", "samples", "zoo"},
     {"backend"},
     {"cli"},
 ]

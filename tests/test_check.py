@@ -10,8 +10,10 @@ import onnx
 import onnx.parser
 import pytest
 
+import compiler
 from compiler import TensorInfo
-from compiler.check import compare, compare_with_reference
+from compiler.check import compare_with_reference, random_outputs
+from compiler.compare import Verdict, compare, counted
 from compiler.reference import Reference
 from compiler.samples import random_inputs
 
@@ -28,8 +30,12 @@ CASES = [
     (f32(1, 2, 100), f32(1, 2.0009, 100), None, True),
     (f32(1, 2, 100), f32(1, 2.0011, 100), None, False),
     (f32(1, 2, 100), f32(1, 2.0011, 100), 1e-4, True),
-    (f32(0, 0), f32(0, 9e-9), None, True),
-    (f32(0, 0), f32(0, 2e-8), None, False),
+    (f32(0, 0), f32(0, 1e-9), None, False),
+    (f32(0, 0), f32(-0.0, 0), None, True),
+    (f32(1e-9, 5e-9), f32(0, 0), None, False),
+    (f32(1e-9, 5e-9), f32(1e-9, 5.00004e-9), None, True),
+    (f32(1e-9, 5e-9), f32(1e-9, 5.0001e-9), None, False),
+    (f32(3e-45), f32(1.5e-45), None, True),
     (f32(NAN, INF, -INF), f32(NAN, INF, -INF), None, True),
     (f32(NAN, 1), f32(1, NAN), None, False),
     (f32(INF), f32(-INF), None, False),
@@ -40,6 +46,9 @@ CASES = [
     (np.array(1.0), np.array(1.0 + 1e-8), None, False),
     (np.array([1, 2]), np.array([1, 2]), None, True),
     (np.array([1, 2]), np.array([1, 3]), 1.0, False),
+    (np.array([2**60]), np.array([2**60 + 1]), None, False),
+    (np.array([NAN, 1], ml_dtypes.float8_e5m2), np.array([NAN, 1], ml_dtypes.float8_e5m2), None, True),
+    (np.array([NAN], ml_dtypes.float8_e5m2), np.array([1], ml_dtypes.float8_e5m2), None, False),
     (np.array([True]), np.array([False]), None, False),
     (np.array(["a"], object), np.array(["a"], object), None, True),
     (np.array(["a"], object), np.array(["b"], object), None, False),
@@ -56,7 +65,7 @@ CASES = [
 @pytest.mark.parametrize(("expected", "found", "tolerance", "passes"), CASES)
 def test_compare(expected: Any, found: Any, tolerance: float | None, passes: bool) -> None:
     report = compare({"y": expected}, {"y": found}, tolerance)
-    assert report.ok is passes
+    assert report.ok is report.equal is passes
     assert (report.worst <= 1) is passes
 
 
@@ -87,27 +96,87 @@ model (float[1, 1, 64] x) => (float[1, 1, 64] y)
     y = BatchNormalization (c, scale, shift, mean, var)
 }
 """
+ALMOST_ONE = (1 + np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000).astype(np.float32)
 
 
-def test_what_onnxruntime_is_unsure_of_is_allowed_twice() -> None:
-    model = onnx.parser.parse_model(CANCELLING)
-    inputs = {"x": (1 + np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000).astype(np.float32)}
-    reference = Reference(model)
-    plain = reference.plain.run(inputs)
-    (output,) = compare_with_reference(reference, inputs, plain).outputs
-    assert output.ok and output.widened
-    assert output.max_abs == output.doubt == output.allowed / 2 > 0
-    assert not compare_with_reference(reference, inputs, {"y": plain["y"] + 3 * np.float32(output.doubt)}).ok
-    assert not compare_with_reference(reference, inputs, plain, tolerance=1e-5).ok
+def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain() -> None:
+    reference, inputs = Reference(onnx.parser.parse_model(CANCELLING)), {"x": ALMOST_ONE}
+    plain, optimised = reference.plain.run(inputs)["y"], reference.run(inputs)["y"]
+    doubt = np.float32(np.abs(plain - optimised).max())
+    for found, verdict in [
+        (optimised, "equal"),
+        (plain, "uncertain"),
+        (plain + np.float32(0.9) * doubt, "uncertain"),
+        (plain + np.float32(1.2) * doubt, "different"),
+        (optimised - np.float32(1.2) * doubt, "different"),
+    ]:
+        report = compare_with_reference(reference, inputs, {"y": found})
+        (output,) = report.outputs
+        assert output.verdict == verdict
+        assert report.equal is (verdict == "equal")
+        assert report.ok is (verdict != "different")
+        assert verdict == "equal" or output.doubt == doubt > output.allowed
+    assert not compare_with_reference(reference, inputs, {"y": plain}, tolerance=1e-5).ok
 
 
 def test_what_onnxruntime_is_sure_of_is_not() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 13]> m (float[2] x) => (float[2] y) { y = Neg (x) }'
     )
-    (output,) = compare_with_reference(Reference(model), {"x": f32(1, 2)}, {"y": f32(-1, -2.001)}).outputs
-    assert not output.ok and not output.widened
+    (output,) = compare_with_reference(Reference(model), {"x": f32(1, 2)}, {"y": f32(-1, -2.00003)}).outputs
+    assert output.verdict == "different"
     assert output.doubt == 0
+
+
+def test_what_is_not_equal_is_measured_in_double_precision_too() -> None:
+    model = onnx.parser.parse_model(CANCELLING)
+    report = compiler.verify(model, compiler.compile(model, compiler.Options(optimize=False)), {"x": ALMOST_ONE})
+    (output,) = report.outputs
+    assert output.verdict == "uncertain"
+    c = ALMOST_ONE.astype(np.float64) * np.float32(1.1)
+    exact = 1e6 * (c - np.float32(1.1)) / np.sqrt(1 + np.float64(np.float32(1e-5)))
+    theirs = Reference(model).run({"x": ALMOST_ONE})["y"]
+    assert output.reference_error == pytest.approx(np.abs(exact - theirs).max(), rel=1e-6)
+    assert output.error is not None and 0 < output.error < 2 * output.doubt
+
+
+def test_a_summary_says_equal_of_nothing_else() -> None:
+    verdicts: list[Verdict] = ["equal", "uncertain", "equal", "different", "uncertain", "random"]
+    assert counted(verdicts, "output") == (
+        "2 of 6 outputs equal onnxruntime's within the tolerance; "
+        "1 is of random numbers, of which only dtype and shape were compared; "
+        "2 differ from it by less than it differs from itself; 1 is not equal"
+    )
+    assert counted(["equal"], "output") == "1 of 1 output equals onnxruntime's within the tolerance"
+
+
+RANDOM = """
+<ir_version: 9, opset_import: ["": 20]>
+dice (float[4] x, bool b) => (float[4] noise, float[4] scaled, float[4] branch, float[4] same)
+{
+    noise = RandomNormalLike <seed = 1.0> (x)
+    scaled = Mul (noise, x)
+    branch = If (b) <
+        then_branch = yes () => (float[4] t) { t = RandomUniformLike (x) },
+        else_branch = no () => (float[4] e) { e = Neg (x) }
+    >
+    same = Neg (x)
+}
+"""
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_random_numbers_are_compared_by_dtype_and_shape(optimize: bool) -> None:
+    model = onnx.parser.parse_model(RANDOM)
+    plan = compiler.compile(model, compiler.Options(optimize=optimize))
+    assert random_outputs(plan) == {"noise", "scaled", "branch"}
+    report = compiler.verify(model, plan, {"x": f32(1, 2, 3, 4), "b": np.array(True)})
+    assert {each.name: each.verdict for each in report.outputs} == {
+        "noise": "random", "scaled": "random", "branch": "random", "same": "equal"
+    }  # fmt: skip
+    assert report.ok and not report.equal
+    (other,) = compare({"noise": f32(1, 2)}, {"noise": f32(1)}, random={"noise"}).outputs
+    assert other.verdict == "different"
 
 
 def test_a_reference_opens_its_plain_form_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,7 @@ from compiler.cli import arguments
 from compiler.cli.output import (
     NEAR,
     RIGHT,
+    UNKNOWN,
     WRONG,
     Cell,
     console,
@@ -24,7 +25,14 @@ from compiler.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from compiler.check import Comparison, Report
+    from compiler.compare import Comparison, Report
+
+MARKS = {"equal": RIGHT, "random": UNKNOWN, "uncertain": NEAR, "different": WRONG}
+
+ADVICE = """\
+  help: verify the plan of `candlec compile --no-optimize` to see whether a pass makes the difference
+  help: give real inputs with --input: on random ones a model may be less stable than on those it was made for
+  help: state with --tolerance what this model's numbers allow"""
 
 
 @click.command(short_help="Compare a plan with onnxruntime.")
@@ -58,9 +66,17 @@ def command(
     """Run MODEL in onnxruntime and PLAN (or the model, compiled now) on the same inputs, and compare every output.
 
     For each output the worst difference is shown: absolute, relative to the element, and in units in the last place.
-    An output passes when its absolute difference is at most the tolerance times its largest element. Integers, strings
-    and booleans have to be equal. Where rounding errors grow beyond the default tolerance, twice the difference that
-    onnxruntime's own optimisations make is allowed, and that is said. Exit code 1 when an output does not pass.
+
+    \b
+    ✓  equal: the absolute difference is at most the tolerance times the largest element; integers, strings and
+       booleans are the same
+    ≈  not equal, but nearer to onnxruntime's result, with or without its own optimisations, than these two are to
+       each other, which is more than the tolerance; not where --tolerance is given
+    ?  of random numbers, which no two programs share: dtype and shape are the same
+    ✗  not equal
+
+    What is not equal is compared with the result in double precision too, where the model can be computed so. Exit
+    code 1 where an output has a ✗.
 
     \b
     candlec verify model.onnx
@@ -84,20 +100,38 @@ def command(
 def show(report: Report, as_json: bool) -> None:
     """Print a comparison."""
     if as_json:
-        print_json({"ok": report.ok, "outputs": [{**asdict(each), "ok": each.ok} for each in report.outputs]})
+        print_json({"ok": report.ok, "equal": report.equal, "outputs": [_data(each) for each in report.outputs]})
         return
-    columns = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">allowed")
+    columns = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
     table(columns, (_cells(each) for each in report.outputs))
     for each in report.outputs:
-        if each.problem:
-            console.print(f"{each.name}: {each.problem}", style="red")
-        elif each.widened:
-            console.print(f"{each.name}: onnxruntime's own optimisations make a difference of {each.doubt:.1e} here")
-    verdict = ("equal to onnxruntime within the tolerance", "green") if report.ok else ("not equal", "red")
-    console.print(verdict[0], style=verdict[1])
+        for line in _remarks(each):
+            console.print(f"{each.name}: {line}", style="" if each.ok else "red", soft_wrap=True)
+    style = "green" if report.equal else "yellow" if report.ok else "red"
+    console.print(report.summary, style=style, soft_wrap=True)
+    if not report.ok:
+        console.print(ADVICE, soft_wrap=True)
+
+
+def _data(output: Comparison) -> dict[str, Any]:
+    return {**asdict(output), "verdict": output.verdict, "ok": output.ok}
 
 
 def _cells(output: Comparison) -> list[Cell]:
     numbers = [f"{output.max_abs:.1e}", f"{output.max_rel:.1e}", str(output.max_ulp), f"{output.allowed:.1e}"]
-    mark = WRONG if not output.ok else NEAR if output.widened else RIGHT
-    return [mark, output.name, output.dtype, shape_text(output.shape), *numbers]
+    return [MARKS[output.verdict], output.name, output.dtype, shape_text(output.shape), *numbers]
+
+
+def _remarks(output: Comparison) -> list[str]:
+    """What is to be said of an output that is not equal."""
+    if output.verdict == "random":
+        return ["random numbers, which no two programs share: only dtype and shape were compared, and are the same"]
+    said = [each for each in (output.problem, "" if output.verdict == "equal" else output.note) if each]
+    if output.doubt > output.allowed:
+        nearest = f"the output is {output.nearest:.1e} from the nearer of the two"
+        said.append(f"onnxruntime with and without its optimisations is {output.doubt:.1e} from itself; {nearest}")
+    if output.error is not None and output.reference_error is not None:
+        said.append(
+            f"in double precision the output is {output.error:.1e} off, onnxruntime's {output.reference_error:.1e}"
+        )
+    return said

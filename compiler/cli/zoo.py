@@ -13,11 +13,15 @@ from rich.text import Text
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.output import NEAR, RIGHT, WRONG, Cell, console, json_option, print_json, table, working
+from compiler.cli.output import Cell, console, json_option, print_json, table, working
+from compiler.cli.verify import MARKS
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compiler import Plan
+    from compiler.compare import Comparison, Verdict
     from compiler.reference import Reference
     from compiler.zoo import Entry
 
@@ -33,28 +37,28 @@ class Way:
         return f"{'optimised' if self.optimize else 'plain'}, {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
+STYLES = {"random": "", "uncertain": "yellow", "different": "red"}
 WAYS = tuple(Way(optimize, threads) for optimize in (True, False) for threads in (1, 2))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one way of running one model ended; `problem` is empty where it equals onnxruntime.
+    """How one way of running one model ended: the verdict on the worst of its outputs (see `candlec verify`).
 
-    `share` is the worst difference as a part of what is allowed. `doubt` is the largest difference that onnxruntime's
-    own optimisations make, where that widened a tolerance; else it is zero.
+    `remarks` say what is not equal, and by how much; `share` is the worst difference as a part of what is allowed.
     """
 
     model: str
     way: str
-    problem: str
+    verdict: Verdict
+    remarks: tuple[str, ...] = ()
     share: float = float("inf")
-    doubt: float = 0.0
     seconds: float = 0.0
 
     @property
     def mark(self) -> Text:
         """What the table shows."""
-        return WRONG if self.problem else NEAR if self.doubt else RIGHT
+        return MARKS[self.verdict]
 
 
 @click.group(short_help="Check a folder of models against onnxruntime.")
@@ -90,8 +94,9 @@ def run(
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     Each is compiled optimised and unoptimised, and run with one thread and with two. The shapes of the inputs are
-    pinned to those of the case, unless --unpin is given. Exit code 1 when one differs or is refused. What counts as a
-    difference, `candlec verify --help` says.
+    pinned to those of the case, unless --unpin is given. Exit code 1 when one differs or is refused. What the marks
+    mean, `candlec verify --help` says. A model may differ by the `tolerance` that INDEX.json states for it, with the
+    `reason`.
 
     \b
     candlec zoo run
@@ -112,10 +117,10 @@ def run(
     if junit is not None:
         write_whole(junit, _junit(outcomes))
     if as_json:
-        print_json([{**vars(each), "ok": not each.problem} for each in outcomes])
+        print_json([{**vars(each), "ok": each.verdict != "different"} for each in outcomes])
     else:
         _show(entries, outcomes)
-    context.exit(1 if any(each.problem for each in outcomes) else 0)
+    context.exit(1 if any(each.verdict == "different" for each in outcomes) else 0)
 
 
 def check(entry: Entry, unpin: bool) -> list[Outcome]:
@@ -126,7 +131,7 @@ def check(entry: Entry, unpin: bool) -> list[Outcome]:
         reference = Reference(entry.path)
         return [_check_way(entry, reference, way, unpin) for way in WAYS]
     except ReferenceFailed as error:
-        return [Outcome(entry.name, str(way), str(error)) for way in WAYS]
+        return [Outcome(entry.name, str(way), "different", (str(error),)) for way in WAYS]
 
 
 def _check_way(entry: Entry, reference: Reference, way: Way, unpin: bool) -> Outcome:
@@ -136,31 +141,39 @@ def _check_way(entry: Entry, reference: Reference, way: Way, unpin: bool) -> Out
     return Outcome(
         entry.name,
         str(way),
-        problem=next((each.problem for each in found if each.problem), ""),
+        verdict=worst_of([each.verdict for each in found]),
+        remarks=tuple(remark for each in found for remark in each.remarks),
         share=max(each.share for each in found),
-        doubt=max(each.doubt for each in found),
         seconds=time.perf_counter() - start,
     )
 
 
 def _check_case(entry: Entry, case: Path, reference: Reference, way: Way, unpin: bool) -> Outcome:
     import compiler
-    from compiler.check import compare_with_reference
+    from compiler.check import compare_with_reference, random_outputs
 
     inputs = entry.inputs(case)
     try:
         plan = _compile(entry, inputs, way.optimize, unpin)
         outputs = compiler.load(plan, threads=way.threads).run(inputs)
     except (compiler.CompileError, compiler.InputError, compiler.PlanError, compiler.RunError) as error:
-        return Outcome(entry.name, str(way), f"{case.stem}: {error}")
-    report = compare_with_reference(reference, inputs, outputs, entry.tolerance)
-    wrong = [
-        f"{each.name}: {each.problem or f'{each.max_abs:.1e} > {each.allowed:.1e}'}"
-        for each in report.outputs
-        if not each.ok
-    ]
-    problem = f"{case.stem}: {'; '.join(wrong)}" if wrong else ""
-    return Outcome(entry.name, str(way), problem, report.worst, report.doubt)
+        return Outcome(entry.name, str(way), "different", (f"{case.stem}: {error}",))
+    report = compare_with_reference(reference, inputs, outputs, entry.tolerance, random_outputs(plan))
+    name = case.stem.removeprefix(f"{entry.name}.")
+    remarks = tuple(f"{name}: {_remark(each)}" for each in report.outputs if each.verdict != "equal")
+    return Outcome(entry.name, str(way), worst_of([each.verdict for each in report.outputs]), remarks, report.worst)
+
+
+def _remark(output: Comparison) -> str:
+    """What is to be said of an output that is not equal."""
+    if output.verdict == "random":
+        return f"{output.name}: random numbers, only dtype and shape were compared"
+    if output.problem or output.note:
+        return f"{output.name}: {output.problem or output.note}"
+    said = f"{output.name}: {output.max_abs:.1e} off, {output.allowed:.1e} allowed"
+    if output.doubt <= output.allowed:
+        return said
+    return f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.doubt:.1e} apart"
 
 
 def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, unpin: bool) -> Plan:
@@ -174,33 +187,49 @@ def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, unpin: bool) 
 
 def _show(entries: list[Entry], outcomes: list[Outcome]) -> None:
     """One row a model: which ways are right, how near, how long."""
+    from compiler.compare import counted
+
     rows: list[list[Cell]] = []
+    verdicts: list[Verdict] = []
     for entry in entries:
         mine = [each for each in outcomes if each.model == entry.name]
         worst, seconds = max(each.share for each in mine), sum(each.seconds for each in mine)
         rows.append(
-            [entry.name, str(len(entry.cases)), *(each.mark for each in mine), f"{worst:.0%}", f"{seconds:.1f} s"]
+            [entry.name, str(len(entry.cases)), *(each.mark for each in mine), _times(worst), f"{seconds:.1f} s"]
         )
-    table(("model", ">cases", *map(str, WAYS), ">of allowed", ">time"), rows)
-    for problem in dict.fromkeys(f"{each.model}: {each.problem}" for each in outcomes if each.problem):
-        console.print(f"✗ {problem}", style="red", soft_wrap=True)
-    if doubts := {each.model: each.doubt for each in sorted(outcomes, key=lambda each: each.doubt) if each.doubt}:
-        text = ", ".join(f"{model} ({doubt:.1e})" for model, doubt in doubts.items())
-        console.print(
-            f"≈ within twice the difference that onnxruntime's own optimisations make: {text}", soft_wrap=True
-        )
-    right = sum(not any(each.problem for each in outcomes if each.model == entry.name) for entry in entries)
-    console.print(f"{right} of {len(entries)} models equal onnxruntime in every way")
+        verdicts.append(worst_of([each.verdict for each in mine]))
+    table(("model", ">cases", *map(str, WAYS), ">of tolerance", ">time"), rows)
+    for verdict, style in STYLES.items():
+        found = [each for each in outcomes if each.verdict == verdict]
+        for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):
+            console.print(Text.assemble(MARKS[verdict], " ", (line, style)), soft_wrap=True)
+    for entry in entries:
+        if entry.tolerance is not None:
+            console.print(f"{entry.name}: a tolerance of {entry.tolerance:g}: {entry.reason}", soft_wrap=True)
+    console.print(f"in every way, {counted(verdicts, 'model')}", soft_wrap=True)
+
+
+def _times(share: float) -> str:
+    """A part of the tolerance, or how many times it."""
+    return f"{share:.0%}" if share <= 1 else f"{share:.1f} ×" if share < float("inf") else ""
+
+
+def worst_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on all together."""
+    return max(verdicts, key=list(MARKS).index, default="equal")
 
 
 def _junit(outcomes: list[Outcome]) -> bytes:
     """The outcomes in the form that CI servers read: one test a model and way."""
-    failures = sum(bool(each.problem) for each in outcomes)
+    failures = sum(each.verdict == "different" for each in outcomes)
     suite = ElementTree.Element("testsuite", name="zoo", tests=str(len(outcomes)), failures=str(failures))
     for each in outcomes:
         case = ElementTree.SubElement(
             suite, "testcase", classname=each.model, name=each.way, time=f"{each.seconds:.3f}"
         )
-        if each.problem:
-            ElementTree.SubElement(case, "failure", message=each.problem)
+        text = "\n".join(each.remarks)
+        if each.verdict == "different":
+            ElementTree.SubElement(case, "failure", message=text)
+        elif text:
+            ElementTree.SubElement(case, "system-out").text = text
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

@@ -1,7 +1,7 @@
 //! Errors → Python exceptions. Their `args` are the error's fields; `compiler` turns them into its own classes.
 
 use candle_plan::error::Error;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
 use pyo3::{create_exception, PyErr};
 
 create_exception!(_runtime, PlanError, PyException, "A plan that cannot be read: a list of messages.");
@@ -19,6 +19,7 @@ pub fn to_python(error: Error) -> PyErr {
         Error::Run { place, message } => {
             RunError::new_err((place.step, place.op, place.inputs, place.origin, message, place.within))
         }
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::Threads { .. } => PyValueError::new_err(error.to_string()),
         Error::Device { .. } => DeviceError::new_err((error.to_string(),)),
         Error::Op(message) => OpError::new_err((message,)),

@@ -1,5 +1,9 @@
 //! A prepared plan that Python runs.
 
+use std::cell::RefCell;
+
+use candle_plan::error::Result;
+use candle_plan::interrupt::Stop;
 use candle_plan::session::Session as Inner;
 use candle_plan::types::Type;
 use pyo3::prelude::*;
@@ -52,7 +56,7 @@ impl Session {
     /// The outputs for the inputs, both in the plan's order (see `arrays` for their form).
     fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
         let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<_>>()?;
-        let outputs = py.detach(|| self.inner.run(inputs)).map_err(to_python)?;
+        let outputs = interruptible(py, |stop| self.inner.run_until(inputs, stop))?;
         let exclusive = self.inner.exclusive_outputs();
         let outputs = outputs.into_iter().zip(exclusive).map(|(value, own)| to_python_value(py, value, *own));
         PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
@@ -61,9 +65,22 @@ impl Session {
     /// What every step takes over `runs` runs, as a JSON list.
     fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyList>, runs: usize) -> PyResult<String> {
         let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<Vec<_>>>()?;
-        let steps = py.detach(|| self.inner.profile(&inputs, runs)).map_err(to_python)?;
+        let steps = interruptible(py, |stop| self.inner.profile(&inputs, runs, stop))?;
         Ok(json!(steps).to_string())
     }
+}
+
+/// Does `work` without the interpreter's lock. Ctrl-C in the main thread ends it: what Python's handler raises is raised.
+fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(Stop) -> Result<T> + Send) -> PyResult<T> {
+    py.detach(|| {
+        let raised = RefCell::new(None);
+        let stop = || match Python::try_attach(|py| py.check_signals()) {
+            Some(Err(error)) => raised.replace(Some(error)).is_none(),
+            _ => false,
+        };
+        let result = work(&stop);
+        raised.into_inner().map_or_else(|| result.map_err(to_python), Err)
+    })
 }
 
 fn describe<'a>(values: impl Iterator<Item = (&'a str, &'a Type)>) -> String {

@@ -38,6 +38,9 @@ pub enum Error {
         /// Why not, and what to do.
         reason: String,
     },
+    /// A [`Stop`](crate::interrupt::Stop) ended the run.
+    #[error("the run was interrupted")]
+    Interrupted,
     /// A session cannot have so many threads.
     #[error("{count} threads: {reason}")]
     Threads {

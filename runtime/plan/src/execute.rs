@@ -5,6 +5,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
+use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::memory::Bound;
 use crate::plan::OriginId;
@@ -17,18 +18,27 @@ impl Executable {
     /// # Errors
     /// [`Error::Input`] when an input does not fit its declaration, [`Error::Run`] with its place when a step fails.
     pub fn run(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<Value>> {
-        self.run_observed(inputs, threads, None)
+        self.run_until(inputs, threads, &|| false)
     }
 
-    /// [`Executable::run`], with an observer around every step.
+    /// [`Executable::run`], which ends before its time when `stop` says so.
+    ///
+    /// # Errors
+    /// As [`Executable::run`], and [`Error::Interrupted`].
+    pub fn run_until(&self, inputs: Vec<Value>, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
+        self.run_observed(inputs, threads, stop, None)
+    }
+
+    /// [`Executable::run_until`], with an observer around every step.
     pub(crate) fn run_observed(
         &self,
         inputs: Vec<Value>,
         threads: &Threads,
+        stop: Stop,
         observer: Option<&dyn Observer>,
     ) -> Result<Vec<Value>> {
         crate::inputs::check(self, &inputs)?;
-        let run = Run { executable: self, threads, observer };
+        let run = Run { executable: self, threads, watch: Watch::new(stop), observer };
         match self.plan.max_memory {
             None => run.block(&self.main, inputs),
             Some(bytes) => buffer::within(bytes, || run.bounded(&self.main, inputs, &[])),
@@ -45,6 +55,7 @@ pub(crate) trait Observer: Sync {
 struct Run<'a> {
     executable: &'a Executable,
     threads: &'a Threads,
+    watch: Watch<'a>,
     observer: Option<&'a dyn Observer>,
 }
 
@@ -96,7 +107,9 @@ impl Run<'_> {
         for (slot, value) in block.inputs.iter().zip(inputs) {
             slots[*slot as usize] = Some(value);
         }
+        self.watch.check()?; // a body without a step may be repeated for ever too
         for step in &block.steps {
+            self.watch.check()?;
             match self.observer {
                 None => self.step(step, &mut slots, bound)?,
                 Some(observer) => observer.step(step, &mut || self.step(step, &mut slots, bound))?,

@@ -10,6 +10,7 @@ pub mod error;
 pub mod execute;
 pub mod float;
 pub mod inputs;
+pub mod interrupt;
 pub mod kernel;
 mod memory;
 pub mod movable;

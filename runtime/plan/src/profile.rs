@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::execute::Observer;
+use crate::interrupt::Stop;
 use crate::plan::OriginId;
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::value::Value;
@@ -33,12 +34,12 @@ impl Executable {
     /// Runs once unobserved, then `runs` times, and gives every step in the plan's order.
     ///
     /// # Errors
-    /// As [`Executable::run`].
-    pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads) -> Result<Vec<StepTime>> {
-        self.run(inputs.to_vec(), threads)?;
+    /// As [`Executable::run_until`].
+    pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads, stop: Stop) -> Result<Vec<StepTime>> {
+        self.run_until(inputs.to_vec(), threads, stop)?;
         let clock = Clock::default();
         for _ in 0..runs {
-            self.run_observed(inputs.to_vec(), threads, Some(&clock))?;
+            self.run_observed(inputs.to_vec(), threads, stop, Some(&clock))?;
         }
         let mut steps = Vec::new();
         self.list(&self.main, 0, &clock.times.into_inner(), &mut steps);

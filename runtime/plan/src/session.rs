@@ -3,6 +3,7 @@
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
+use crate::interrupt::Stop;
 use crate::prepare::Executable;
 use crate::profile::StepTime;
 use crate::types::Type;
@@ -65,12 +66,20 @@ impl Session {
         self.executable.run(inputs, &self.threads)
     }
 
+    /// [`Session::run`], which ends before its time when `stop` says so. It is asked between steps, about every 50 ms.
+    ///
+    /// # Errors
+    /// As [`Executable::run_until`].
+    pub fn run_until(&self, inputs: Vec<Value>, stop: Stop) -> Result<Vec<Value>> {
+        self.executable.run_until(inputs, &self.threads, stop)
+    }
+
     /// What every step takes, over `runs` runs after a first one.
     ///
     /// # Errors
-    /// As [`Executable::run`].
-    pub fn profile(&self, inputs: &[Value], runs: usize) -> Result<Vec<StepTime>> {
-        self.executable.profile(inputs, runs, &self.threads)
+    /// As [`Executable::run_until`].
+    pub fn profile(&self, inputs: &[Value], runs: usize, stop: Stop) -> Result<Vec<StepTime>> {
+        self.executable.profile(inputs, runs, &self.threads, stop)
     }
 }
 

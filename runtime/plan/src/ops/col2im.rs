@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
-use super::padding::output_size;
+use super::padding::{check_steps, output_size};
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
@@ -46,6 +46,7 @@ impl Kernel for Col2Im {
         if x.rank().is_some_and(|rank| rank != 3) {
             bail!("X must be [N, C · kernel, windows], found {}", Type::Tensor(x.clone()));
         }
+        check_steps(&self.strides, &self.dilations, 1)?;
         let mut shape = vec![None; 2 + self.strides.len()];
         shape[0] = x.shape.as_ref().and_then(|dims| dims[0].clone());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])

@@ -6,7 +6,7 @@ use candle_plan_kernels::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::padding::{output_size, window_extent, Padding};
+use super::padding::{check_steps, output_size, window_extent, Padding};
 use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
@@ -234,6 +234,7 @@ pub(super) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
 /// The result's type of a window over input 0 by the weights of input 1.
 pub(super) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
     let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
+    check_steps(window.strides, window.dilations, window.groups)?;
     let Some(rank) = x.rank().or(w.rank()) else { return Ok(Type::any(dtype)) };
     check_ranks(rank, w.rank().unwrap_or(rank))?;
     if window.strides.len() != rank - 2 || window.dilations.len() != rank - 2 {

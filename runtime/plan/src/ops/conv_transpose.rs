@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{check_bias, check_ranks, float_operands, image, out_dims, room, rounded, single};
-use super::padding::{window_extent, Padding};
+use super::padding::{check_steps, window_extent, Padding};
 use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
@@ -52,6 +52,7 @@ impl Kernel for ConvTranspose {
         let dtype = float_operands(inputs, 3)?;
         epilogue::check(self.epilogue.as_ref(), inputs, dtype)?;
         let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        check_steps(&self.strides, &self.dilations, self.groups)?;
         let Some(rank) = x.rank().or(w.rank()) else { return Ok(vec![Type::any(dtype)]) };
         check_ranks(rank, w.rank().unwrap_or(rank))?;
         self.check_lists(rank - 2)?;

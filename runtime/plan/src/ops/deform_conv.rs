@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cast::converted;
 use super::einsum::multiply;
 use super::grid_sample::{GridSample, Outside, Sampling};
-use super::padding::window_extent;
+use super::padding::{check_steps, window_extent};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
@@ -57,6 +57,7 @@ impl Kernel for DeformConv {
                 bail!("input {index} must be {} of rank {rank}, found {}", x.dtype, inputs.get(index)?);
             }
         }
+        check_steps(&self.strides, &self.dilations, self.groups.min(self.offset_groups))?;
         let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
         let shape = vec![dim(x, 0), dim(w, 0), dim(offset, 2), dim(offset, 3)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])

@@ -47,6 +47,23 @@ impl Padding {
     }
 }
 
+/// Checks what a sliding window must have whatever it slides over: steps, and groups of what it weighs.
+///
+/// # Errors
+/// A stride, a dilation or the number of groups is zero.
+pub fn check_steps(strides: &[usize], dilations: &[usize], groups: usize) -> Result<()> {
+    if strides.contains(&0) {
+        bail!("a window needs a stride of at least 1, found {strides:?}");
+    }
+    if dilations.contains(&0) {
+        bail!("a window needs a dilation of at least 1, found {dilations:?}");
+    }
+    if groups == 0 {
+        bail!("there are 0 groups; at least 1 is needed");
+    }
+    Ok(())
+}
+
 /// How many positions a dilated window of `kernel` elements reaches over: `(kernel − 1) × dilation + 1`.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::padding::{output_size, output_size_ceil, Padding};
+use super::padding::{check_steps, output_size, output_size_ceil, Padding};
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
@@ -99,6 +99,10 @@ impl PoolWindow {
         let (1..=2, true) = (self.kernel.len(), lists == [self.kernel.len(); 2]) else {
             bail!("a pooling window has one or two axes, found {self:?}");
         };
+        check_steps(&self.strides, &self.dilations, 1)?;
+        if self.kernel.contains(&0) {
+            bail!("a window needs a kernel of at least 1, found {:?}", self.kernel);
+        }
         let rank = 2 + self.kernel.len();
         let Some(shape) = &x.shape else { return Ok(TensorType::ranked(x.dtype, rank)) };
         if shape.len() != rank {

@@ -1,0 +1,106 @@
+//! Ends a run from outside, between two steps.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// Says, when it is asked, whether a run is to end before its time.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+const PERIOD: Duration = Duration::from_millis(50);
+/// What many small steps take together: after less, the clock is looked at less often.
+const SOON: Duration = Duration::from_millis(1);
+/// The most steps between two looks at the clock, each of which takes about as long as a very small step.
+const MOST_STEPS: u32 = 64;
+
+/// Asks a [`Stop`] about every 50 ms, but never within a step.
+pub(crate) struct Watch<'a> {
+    stop: Stop<'a>,
+    asked: Cell<Instant>,
+    looked: Cell<Instant>,
+    stride: Cell<u32>,
+    steps_left: Cell<u32>,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(stop: Stop<'a>) -> Watch<'a> {
+        let now = Instant::now();
+        Watch { stop, asked: Cell::new(now), looked: Cell::new(now), stride: Cell::new(1), steps_left: Cell::new(1) }
+    }
+
+    /// Called before every step.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]: the run is to end.
+    pub fn check(&self) -> Result<()> {
+        if self.is_due() {
+            self.look(Instant::now())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Counts a step; whether it is time to look at the clock.
+    fn is_due(&self) -> bool {
+        self.steps_left.set(self.steps_left.get() - 1);
+        self.steps_left.get() == 0
+    }
+
+    fn look(&self, now: Instant) -> Result<()> {
+        let small = now - self.looked.replace(now) < SOON;
+        self.stride.set(if small { MOST_STEPS.min(2 * self.stride.get()) } else { 1 });
+        self.steps_left.set(self.stride.get());
+        if now - self.asked.get() < PERIOD {
+            return Ok(());
+        }
+        self.asked.set(now);
+        if (self.stop)() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At how many of `steps` steps, each so long, a stop that always says no is asked.
+    fn asked(steps: u32, each: Duration) -> u32 {
+        let count = Cell::new(0);
+        let stop = || {
+            count.set(count.get() + 1);
+            false
+        };
+        let watch = Watch::new(&stop);
+        let start = watch.asked.get();
+        for step in 1..=steps {
+            if watch.is_due() {
+                watch.look(start + each * step).expect("nobody stops it");
+            }
+        }
+        count.get()
+    }
+
+    #[test]
+    fn a_stop_is_asked_about_every_50_ms() {
+        for (steps, each, least, most) in [
+            (1_000_000, Duration::from_micros(1), 18, 20),
+            (1000, Duration::from_millis(1), 18, 20),
+            (10, Duration::from_secs(1), 10, 10),
+            (49, Duration::from_millis(1), 0, 0),
+        ] {
+            let found = asked(steps, each);
+            assert!((least..=most).contains(&found), "{steps} steps of {each:?}: asked {found} times");
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_to_end_is_an_error() {
+        let watch = Watch::new(&|| true);
+        assert!(watch.look(watch.asked.get() + PERIOD).is_err());
+        assert!(watch.check().is_ok(), "not at once again");
+    }
+}
