@@ -13,7 +13,7 @@ from compiler.export import ExportError, export  # now, because the module of th
 if TYPE_CHECKING:
     from compiler import backend
     from compiler.check import verify
-    from compiler.errors import CompileError, Diagnostic, InputError, PlanError, RunError
+    from compiler.errors import CompileError, DeviceError, Diagnostic, Error, InputError, PlanError, RunError
     from compiler.options import Options
     from compiler.pipeline import compile
     from compiler.plan import Plan, TensorInfo
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompileError",
+    "DeviceError",
     "Diagnostic",
+    "Error",
     "ExportError",
     "InputError",
     "Options",
@@ -39,7 +41,8 @@ __all__ = [
 
 if not TYPE_CHECKING:  # else any misspelt name would have a type
     _MODULES = {
-        **dict.fromkeys(("CompileError", "Diagnostic", "InputError", "PlanError", "RunError"), "errors"),
+        **dict.fromkeys(("CompileError", "DeviceError", "Diagnostic", "Error"), "errors"),
+        **dict.fromkeys(("InputError", "PlanError", "RunError"), "errors"),
         **dict.fromkeys(("Plan", "TensorInfo"), "plan"),
         **dict.fromkeys(("Session", "load"), "session"),
         "Options": "options",

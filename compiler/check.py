@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from compiler import _runtime
+from compiler import _runtime, expect
 from compiler.compare import TOLERANCES, Comparison, Report, compare
 from compiler.double import in_double, widened
 from compiler.errors import CompileError, InputError, RunError
@@ -19,7 +21,6 @@ from compiler.samples import random_inputs
 from compiler.session import load
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection
 
     import onnx
@@ -52,8 +53,11 @@ def verify(
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
         TypeError, ValueError: an argument is not what is expected here.
     """
-    if tolerance is not None and not (0 <= tolerance < math.inf):
-        raise ValueError(f"tolerance: a number from 0 is expected, found {tolerance}")
+    expect.instance("plan", plan, (Plan, str, os.PathLike, type(None)), "a compiler.Plan or the path of a plan file")
+    if tolerance is not None:
+        expect.instance("tolerance", tolerance, Real, "a number from 0")
+        if not 0 <= tolerance < math.inf:
+            raise ValueError(f"tolerance: expected a number from 0, found {tolerance}")
     compared = compile(model) if plan is None else plan if isinstance(plan, Plan) else Plan.load(plan)
     session = load(compared, device, threads)
     given = random_inputs(session.inputs, dims or {}, seed) if inputs is None else inputs

@@ -195,7 +195,10 @@ def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarra
 
 def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
     """The largest magnitude, or the least that the dtype holds in full precision, below which it has no such digits."""
-    return max(_largest(np.abs(values)), float(ml_dtypes.finfo(dtype).smallest_normal))  # type: ignore[no-untyped-call] if values.any() else 0.0
+    if not values.any():
+        return 0.0
+    smallest: Any = ml_dtypes.finfo(dtype).smallest_normal  # type: ignore[no-untyped-call]
+    return max(_largest(np.abs(values)), float(smallest))
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

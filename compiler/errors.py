@@ -24,7 +24,9 @@ from compiler.symbols import shown
 __all__ = [
     "PAGES",
     "CompileError",
+    "DeviceError",
     "Diagnostic",
+    "Error",
     "InputError",
     "Page",
     "PlanError",
@@ -207,7 +209,11 @@ class Diagnostic:
         return "\n".join(lines)
 
 
-class CompileError(Exception):
+class Error(Exception):
+    """What is wrong with a model, plan, input, run or device; wrong arguments are a `TypeError` or `ValueError`."""
+
+
+class CompileError(Error):
     """The model is refused. `diagnostics` holds every finding, not only the first.
 
     `unchecked` are the nodes behind refused ones of which too little is known to say whether they can be compiled.
@@ -218,7 +224,7 @@ class CompileError(Exception):
         super().__init__("\n\n".join(map(str, self.diagnostics)))
 
 
-class PlanError(Exception):
+class PlanError(Error):
     """A plan file cannot be read. `violations` holds every reason."""
 
     def __init__(self, violations: Iterable[str]) -> None:
@@ -226,7 +232,7 @@ class PlanError(Exception):
         super().__init__("\n".join(self.violations))
 
 
-class InputError(Exception):
+class InputError(Error):
     """An input of a run does not fit what the plan declares."""
 
     def __init__(self, name: str, expected: str, found: str) -> None:
@@ -234,7 +240,7 @@ class InputError(Exception):
         super().__init__(f"input {name!r}: expected {expected}, found {found}")
 
 
-class RunError(Exception):
+class RunError(Error):
     """A step of a run failed.
 
     `inputs` are its inputs' dtypes and shapes, `within` the blocks of other steps that it is in, the outermost first.
@@ -248,3 +254,7 @@ class RunError(Exception):
         blocks = "".join(f" in {block}" for block in reversed(self.within))
         place = f"step {step} {op}({', '.join(inputs)}){blocks}" + (f" from {origin}" if origin else "")
         super().__init__(f"{place}: {message}")
+
+
+class DeviceError(Error):
+    """A device cannot be used."""

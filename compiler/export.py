@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compiler.errors import Error
+
 if TYPE_CHECKING:
     import onnx_ir
     import torch
@@ -25,7 +27,7 @@ OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
 """Files that are not the user's."""
 
 
-class ExportError(RuntimeError):
+class ExportError(Error):
     """PyTorch cannot export a module; the cause is PyTorch's own exception."""
 
 

@@ -6,6 +6,9 @@ import functools
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from compiler import expect
+from compiler.errors import Error
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -14,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Reference", "ReferenceFailed", "ReferenceMissing"]
 
 
-class ReferenceMissing(Exception):
+class ReferenceMissing(Error):
     """onnxruntime is not installed."""
 
 
-class ReferenceFailed(Exception):
+class ReferenceFailed(Error):
     """onnxruntime refuses the model, or fails to run it."""
 
 
@@ -80,7 +83,13 @@ def _onnxruntime() -> Any:
 def _source(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | bytes:
     if isinstance(model, bytes):
         return model
-    return str(model) if isinstance(model, str | PathLike) else model.SerializeToString()
+    if isinstance(model, str | PathLike):
+        return str(model)
+    import onnx
+
+    expect.instance("model", model, onnx.ModelProto, "a path, bytes or an onnx.ModelProto")
+    data: bytes = model.SerializeToString()
+    return data
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from compiler import expect
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,8 +26,11 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
     A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.
 
     Raises:
-        ValueError: no input has a symbol of `sizes`, or one is a sequence, whose length and items nothing tells.
+        TypeError, ValueError: no input has a symbol of `sizes`; a size or the seed is no whole number from 0; an input
+            is a sequence, whose length and items nothing tells.
     """
+    expect.sizes("dims", sizes)
+    seed = expect.whole("seed", seed, 0)
     symbols = {dim: None for each in declared for dim in each.shape or () if isinstance(dim, str)}
     if unknown := [name for name in sizes if name not in symbols]:
         known = f"there are {', '.join(symbols)}" if symbols else "all are known"

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from compiler import _runtime, dtypes
-from compiler.errors import InputError, PlanError, RunError
+from compiler import _runtime, dtypes, expect
+from compiler.errors import DeviceError, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
 __all__ = ["DeviceError", "Session", "StepTime", "load"]
 
-DeviceError = _runtime.DeviceError
 _CUDA = "compiler._runtime_cuda"
 """The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""
 
@@ -33,8 +32,10 @@ def load(plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int 
     Raises:
         PlanError: the file is not a sound plan.
         DeviceError: the device cannot be used.
-        ValueError: there cannot be so many threads.
+        OSError: the file cannot be read.
+        TypeError, ValueError: an argument is something else; there cannot be so many threads.
     """
+    expect.instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
     return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads)
 
 
@@ -56,26 +57,31 @@ class Session:
     """A prepared plan. `run` may be called from many threads at once."""
 
     def __init__(self, plan: Plan, device: str = "cpu", threads: int | None = None) -> None:
-        if threads is not None and not 1 <= threads <= _runtime.MAX_THREADS:
-            raise ValueError(f"{threads} threads: a session has from 1 to {_runtime.MAX_THREADS}")
+        if threads is not None:
+            threads = expect.whole("threads", threads, 1, _runtime.MAX_THREADS)
         module, device = _runtime_of(device)
-        try:
+        with _own_errors():
             self._runtime = module.Session(plan.data, device, threads)
-        except _runtime.PlanError as error:
-            raise PlanError(error.args[0]) from None
         self.inputs = _infos(self._runtime.inputs)
         self.outputs = _infos(self._runtime.outputs)
         self.device: str = self._runtime.device
         self.threads: int = self._runtime.threads
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
+        return f"Session({inputs} → {outputs}; {self.device}, {self.threads} thread{'s' * (self.threads > 1)})"
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
         Tensors are NumPy arrays, sequences lists, an empty optional `None`.
 
+        A signal's handler that raises, as that of Ctrl-C does, ends the run; handlers are called in the main thread.
+
         Raises:
             InputError: an input is missing, unknown, or of another dtype or shape than the plan declares.
             RunError: a step failed.
+            TypeError: the inputs are not a dict.
         """
         given = self._given(inputs)
         with _own_errors():
@@ -87,11 +93,13 @@ class Session:
 
         Raises: as `run`.
         """
+        runs = expect.whole("runs", runs, 1, 2**32)
         given = self._given(inputs)
         with _own_errors():
             return [StepTime(**item) for item in json.loads(self._runtime.profile(given, runs))]
 
     def _given(self, inputs: Mapping[str, Any]) -> list[Any]:
+        expect.mapping("inputs", inputs, "a dict of arrays by name")
         for name in inputs:
             if all(info.name != name for info in self.inputs):
                 raise InputError(name, "one of " + ", ".join(info.name for info in self.inputs), "an unknown name")
@@ -122,6 +130,10 @@ def _reason(error: ImportError) -> str:
 def _own_errors() -> Iterator[None]:
     try:
         yield
+    except _runtime.PlanError as error:
+        raise PlanError(error.args[0]) from None
+    except _runtime.DeviceError as error:
+        raise DeviceError(*error.args) from None
     except _runtime.InputError as error:
         raise InputError(*map(shown, error.args)) from None
     except _runtime.RunError as error:
@@ -136,11 +148,11 @@ def _to_runtime(info: TensorInfo, inputs: Mapping[str, Any]) -> Any:
     if info.name not in inputs:
         if info.kind == "optional":
             return None
-        raise InputError(info.name, f"{info.dtype} {list(info.shape) if info.shape is not None else ''}", "nothing")
+        raise InputError(info.name, str(info), "nothing")
     try:
         return _encode(inputs[info.name])
     except TypeError as error:
-        raise InputError(info.name, info.dtype, str(error)) from None
+        raise InputError(info.name, str(info), f"what a plan does not have: {error}") from None
 
 
 def _encode(value: Any) -> Any:
@@ -150,7 +162,14 @@ def _encode(value: Any) -> Any:
         return [_encode(item) for item in value]
     array = np.asarray(value)
     name = dtypes.name_of(array)
-    return (name, array.astype(object) if name == "string" else dtypes.to_carrier(array))
+    return (name, _texts(array) if name == "string" else dtypes.to_carrier(array))
+
+
+def _texts(array: np.ndarray) -> np.ndarray:
+    texts = array.astype(object)
+    if wrong := next((type(each).__name__ for each in texts.flat if not isinstance(each, str)), ""):
+        raise TypeError(f"an array of objects that are not all texts, one is {wrong}")
+    return texts
 
 
 def _from_runtime(value: Any) -> Any:

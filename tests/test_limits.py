@@ -136,7 +136,7 @@ def test_a_description_that_cannot_be_read_is_not_written(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("threads", [0, -1, MAX_THREADS + 1, 2**70])
 def test_numbers_of_threads_are_bounded(threads: int) -> None:
     assert MAX_THREADS == _runtime.MAX_THREADS
-    with pytest.raises(ValueError, match=f"{threads} threads: a session has from 1 to 1024"):
+    with pytest.raises(ValueError, match=f"threads: expected a whole number from 1 to 1024, found {threads}"):
         compiler.load(plan_of(NEG), threads=threads)
     if 0 <= threads < 2**63:
         with pytest.raises(ValueError, match=f"{threads} threads: a session has from 1 to 1024"):

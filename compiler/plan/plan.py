@@ -6,10 +6,9 @@ import functools
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from compiler import _runtime
+from compiler import _runtime, expect
 from compiler.errors import PlanError
 from compiler.files import write_whole
 from compiler.plan import decode
@@ -32,6 +31,12 @@ class TensorInfo:
     kind: str = "tensor"
     """`tensor`, `sequence` or `optional`; dtype and shape are then those of the items."""
 
+    def __str__(self) -> str:
+        kind = {"sequence": "sequence of ", "optional": "optional "}.get(self.kind, "")
+        if self.shape is None:
+            return f"{kind}{self.dtype}"
+        return f"{kind}{self.dtype} [{', '.join('?' if dim is None else str(dim) for dim in self.shape)}]"
+
     @classmethod
     def from_json(cls, name: str, data: dict[str, Any]) -> TensorInfo:
         """The description of a value of the type with this JSON form."""
@@ -50,6 +55,9 @@ class Plan:
 
     data: bytes
 
+    def __post_init__(self) -> None:
+        expect.instance("data", self.data, bytes, "the bytes of a plan file")
+
     def __repr__(self) -> str:
         try:
             steps = f"{len(self.document['main']['steps'])} steps"
@@ -65,7 +73,9 @@ class Plan:
             PlanError: the file is not a sound plan.
             OSError: the file cannot be read.
         """
-        plan = cls(Path(path).read_bytes())
+        expect.instance("path", path, (str, os.PathLike), "the path of a plan file")
+        with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
+            plan = cls(file.read())
         if violations := _runtime.verify(plan.data):
             name = os.fspath(path)
             if plan.data.startswith(MODEL):
@@ -75,6 +85,7 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file; at no time is there half a file under this name."""
+        expect.instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 
     @functools.cached_property

@@ -1,0 +1,61 @@
+"""What callers may give: the error of an argument that is something else names it, and says what is expected."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["instance", "mapping", "sizes", "whole"]
+
+
+def instance(argument: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
+    """An object of one of these classes.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(value, kinds):
+        raise TypeError(f"{argument}: expected {expected}, found {type(value).__name__}")
+
+
+def whole(argument: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number, NumPy's too.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: it is less than `least` or more than `most`.
+    """
+    expected = f"a whole number from {least}" + ("" if most is None else f" to {most}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{argument}: expected {expected}, found {value!r}")
+    if number < least or (most is not None and number > most):
+        raise ValueError(f"{argument}: expected {expected}, found {number}")
+    return number
+
+
+def mapping(argument: str, value: Any, expected: str) -> None:
+    """A dict, or what is like one, with texts as keys.
+
+    Raises:
+        TypeError: it is not.
+    """
+    instance(argument, value, Mapping, expected)
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"{argument}: expected {expected}, found the key {key!r}")
+
+
+def sizes(argument: str, value: Any) -> None:
+    """Sizes of dimensions by name.
+
+    Raises:
+        TypeError, ValueError: it is something else.
+    """
+    mapping(argument, value, 'a dict of sizes by name, as {"batch": 1}')
+    for name, size in value.items():
+        whole(f"{argument}[{name!r}]", size, 0)
