@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -14,10 +15,28 @@ from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, json_option, print_json, table, working
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from compiler import CompileError, Options
+    from compiler import CompileError, Diagnostic
     from compiler.origin import Origin
+    from compiler.passes.report import Report
+
+MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The nodes of one operator: how many there are, how many are refused, and how many could not be looked at."""
+
+    operator: str
+    nodes: int
+    refused: int
+    unchecked: int
+
+    @property
+    def verdict(self) -> Literal["accepted", "refused", "unchecked"]:
+        """Whether all of its nodes can be compiled; `unchecked` where too little is known of some of them."""
+        return "refused" if self.refused else "unchecked" if self.unchecked else "accepted"
 
 
 @click.command(short_help="Say whether a model can be compiled.")
@@ -31,36 +50,46 @@ def command(context: click.Context, model: Path, sizes: dict[str, int], as_json:
     Nothing is written. Exit code 1 when the model cannot be compiled.
 
     \b
+    ✓  can be compiled
+    ✗  is refused: the findings below say why
+    ?  comes after refused nodes, so that too little is known of its inputs
+
+    \b
     candlec check model.onnx
     candlec check model.onnx --json
     """
-    import compiler
-
     with working(f"checking {model}"):
-        counts = _operators(model)
-        refusal = _refusal(model, compiler.Options(optimize=False, dims=sizes))
-    findings = refusal.diagnostics
+        counts = _counts(model)
+        warnings, refusal = _findings(model, sizes)
+    operators = _operators(counts, refusal)
+    findings = [*warnings, *refusal.diagnostics]
     if as_json:
         unchecked = [name for place in refusal.unchecked for name in place.nodes]
+        told = [{**asdict(each), "verdict": each.verdict} for each in operators]
         data = [diagnostic_data(each) for each in findings]
-        print_json({"ok": not findings, "operators": counts, "diagnostics": data, "unchecked": unchecked})
+        print_json({"ok": not refusal.diagnostics, "operators": told, "diagnostics": data, "unchecked": unchecked})
     else:
-        _show(counts, refusal)
-    context.exit(1 if findings else 0)
+        _show(operators, findings)
+    context.exit(1 if refusal.diagnostics else 0)
 
 
-def _refusal(model: Path, options: Options) -> CompileError:
-    """Why the model cannot be compiled; empty where it can."""
+def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
+    """What passes warn of, and why the model cannot be compiled; empty where it can."""
     import compiler
 
+    warnings: dict[Diagnostic, None] = {}
+
+    def add(report: Report) -> None:
+        warnings.update(dict.fromkeys(report.warnings))
+
     try:
-        compiler.compile(model, options)
+        compiler.compile(model, compiler.Options(optimize=False, dims=sizes, on_pass=add))
     except compiler.CompileError as error:
-        return error
-    return compiler.CompileError([])
+        return list(warnings), error
+    return list(warnings), compiler.CompileError([])
 
 
-def _operators(model: Path) -> Counter[str]:
+def _counts(model: Path) -> Counter[str]:
     """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
     import compiler
     from compiler.graph import nodes_of
@@ -73,29 +102,27 @@ def _operators(model: Path) -> Counter[str]:
     return Counter(node.op_type for node in nodes_of(loaded))
 
 
-def _show(counts: Counter[str], refusal: CompileError) -> None:
+def _operators(counts: Counter[str], refusal: CompileError) -> list[Operator]:
+    """The verdict on each operator, the most frequent first."""
+    refused = _by_operator(each.origin for each in refusal.diagnostics if each.origin)
+    unchecked = _by_operator(refusal.unchecked)
+    return [Operator(name, count, refused[name], unchecked[name]) for name, count in counts.most_common()]
+
+
+def _show(operators: list[Operator], findings: list[Diagnostic]) -> None:
     """One row an operator, then the findings."""
-    places = [each.origin for each in refusal.diagnostics if each.origin]
-    refused, unchecked = _by_operator(places), _by_operator(refusal.unchecked)
-    rows: Iterator[list[Cell]] = (
-        [
-            WRONG if refused[name] else UNKNOWN if unchecked[name] else RIGHT,
-            name,
-            str(count),
-            str(refused[name] or ""),
-            str(unchecked[name] or ""),
-        ]
-        for name, count in counts.most_common()
-    )
-    table(("", "operator", ">nodes", ">refused", ">not checked"), rows)
-    if refusal.diagnostics:
-        show_diagnostics(refusal.diagnostics)
-        if unchecked:
-            console.print(
-                f"{unchecked.total()} nodes behind these are not checked: too little is known of their inputs"
-            )
-    else:
+    table(("", "operator", ">nodes", ">refused", ">not checked"), map(_cells, operators))
+    show_diagnostics(findings)
+    if unchecked := sum(each.unchecked for each in operators):
+        nodes = "1 node is" if unchecked == 1 else f"{unchecked} nodes are"
+        console.print(f"{nodes} not checked: too little is known of what comes in")
+    if not any(each.severity == "error" for each in findings):
         console.print("can be compiled", style="green")
+
+
+def _cells(operator: Operator) -> list[Cell]:
+    counts = (operator.nodes, operator.refused or "", operator.unchecked or "")
+    return [MARKS[operator.verdict], operator.operator, *map(str, counts)]
 
 
 def _by_operator(places: Iterable[Origin]) -> Counter[str]:

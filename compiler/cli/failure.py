@@ -68,7 +68,7 @@ def _texts(error: Exception) -> list[str]:
 
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print findings as rustc does, those that say the same together, and how many there are."""
+    """Print findings as rustc does, those that say the same together, and how many errors there are."""
     groups: dict[tuple[str, str, str], list[Diagnostic]] = {}
     for each in diagnostics:
         groups.setdefault((each.code, each.message, each.help), []).append(each)
@@ -76,8 +76,9 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         errors.print(_coloured(_together(group)), soft_wrap=True)
         errors.print()
     count = sum(each.severity == "error" for each in diagnostics)
-    summary = f"error: the model is refused: {count} {'finding' if count == 1 else 'findings'}"
-    errors.print(_coloured(summary), soft_wrap=True)
+    if count:
+        summary = f"error: the model is refused: {count} {'finding' if count == 1 else 'findings'}"
+        errors.print(_coloured(summary), soft_wrap=True)
 
 
 def error_data(error: Exception) -> dict[str, Any]:

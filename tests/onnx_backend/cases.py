@@ -22,6 +22,14 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
+class Differs(AssertionError):
+    """Outputs of the right dtype and shape, of which one has other values: `off` is the largest difference."""
+
+    def __init__(self, message: str, off: float) -> None:
+        super().__init__(message)
+        self.off = off
+
+
 @functools.cache
 def load_cases() -> dict[str, TestCase]:
     """Every test by name. The node tests are made in memory; the others come with the package."""
@@ -34,22 +42,31 @@ def run_case(case: TestCase) -> None:
     """Compiles the test's model, runs it on every data set and compares.
 
     Raises:
-        AssertionError: an output differs in dtype, shape or value.
+        AssertionError: an output differs in dtype or shape.
+        Differs: one differs in value; the one that differs most.
         CompileError, InputError, RunError: as of the product.
     """
     model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
     session = compiler.load(compiler.compile(model), threads=1)
-    for inputs, expected in _data_sets(case, model):
+    is_random = any(node.op_type in RANDOM for node in model.graph.node)
+    wrong: list[Differs] = []
+    for inputs, expected in data_sets(case, model):
         names = [info.name for info in session.inputs]
-        outputs = session.run(dict(zip(names, inputs, strict=False)))
+        outputs = session.run(dict(zip(names, inputs, strict=True)))
         for found, wanted in zip(outputs.values(), expected, strict=True):
-            if any(node.op_type in RANDOM for node in model.graph.node):
+            if is_random:
                 assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-            else:
+                continue
+            try:
                 assert_same(found, wanted, case.rtol, case.atol)
+            except Differs as error:
+                wrong.append(error)
+    if wrong:
+        raise max(wrong, key=lambda error: error.off)
 
 
-def _data_sets(case: TestCase, model: onnx.ModelProto) -> Iterator[tuple[list[Any], list[Any]]]:
+def data_sets(case: TestCase, model: onnx.ModelProto) -> Iterator[tuple[list[Any], list[Any]]]:
+    """The inputs and expected outputs of each run, in the model's order."""
     if case.data_sets is not None:
         for inputs, outputs in case.data_sets:
             yield _plain(inputs, model.graph.input), _plain(outputs, model.graph.output)
@@ -60,7 +77,7 @@ def _data_sets(case: TestCase, model: onnx.ModelProto) -> Iterator[tuple[list[An
 
 def _plain(values: Sequence[Any], infos: Sequence[onnx.ValueInfoProto]) -> list[Any]:
     """Values of a data set in memory as arrays, lists and None."""
-    return [_value(value, info.type) for value, info in zip(values, infos, strict=False)]
+    return [_value(value, info.type) for value, info in zip(values, infos, strict=True)]
 
 
 def _read(folder: Path, kind: str, infos: Sequence[onnx.ValueInfoProto]) -> list[Any]:
@@ -95,8 +112,12 @@ def assert_same(found: Any, wanted: Any, rtol: float, atol: float) -> None:
     assert found.dtype == wanted.dtype, f"dtype {found.dtype} is not {wanted.dtype}"
     if _is_exact(wanted.dtype):
         np.testing.assert_array_equal(found, wanted)
-    else:
-        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=atol)
+        return
+    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+    try:
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol)
+    except AssertionError as error:
+        raise Differs(str(error), float(np.nanmax(np.abs(found - wanted)))) from None
 
 
 def _is_exact(dtype: np.dtype) -> bool:

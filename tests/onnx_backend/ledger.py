@@ -1,4 +1,4 @@
-"""The tests that fail, each with its reason: `failing.toml`.
+"""The tests that fail, each with its reason, and how far off a wrong result is at most: `failing.toml`.
 
 `python -m tests.onnx_backend.ledger` runs every test and compares; with `--write` it brings the file up to date.
 """
@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -18,14 +20,32 @@ else:
     import tomli as tomllib
 
 from compiler import CompileError
-from tests.onnx_backend.cases import load_cases, run_case
+from tests.onnx_backend.cases import Differs, load_cases, run_case
 
 FILE = Path(__file__).with_name("failing.toml")
 
 
-def read() -> dict[str, str]:
-    """Test name → why it fails."""
-    return tomllib.loads(FILE.read_text()) if FILE.exists() else {}
+class Line(NamedTuple):
+    """Why a test fails; where its result is wrong in value alone, the largest difference that there may be."""
+
+    reason: str
+    off: float | None = None
+
+
+def read() -> dict[str, Line]:
+    """The ledger: test name → its line."""
+    lines = tomllib.loads(FILE.read_text()) if FILE.exists() else {}
+    return {name: Line(line) if isinstance(line, str) else Line(**line) for name, line in lines.items()}
+
+
+def write(lines: Mapping[str, Line]) -> None:
+    """Writes the ledger."""
+    FILE.write_text("".join(f"{name} = {_toml(line)}\n" for name, line in lines.items()))
+
+
+def _toml(line: Line) -> str:
+    reason = json.dumps(line.reason, ensure_ascii=False)
+    return reason if line.off is None else f"{{ off = {line.off:g}, reason = {reason} }}"
 
 
 def failures() -> dict[str, Exception]:
@@ -47,15 +67,34 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(lines[:3])}"[:200]
 
 
-def renewed(known: Mapping[str, str], failing: Mapping[str, Exception]) -> dict[str, str]:
+def renewed(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> dict[str, Line]:
     """The ledger of these failures: what the product says, but a wrong result keeps the reason written for it."""
     return {
-        name: known[name] if isinstance(error, AssertionError) and name in known else reason_of(error)
+        name: Line(
+            known[name].reason if isinstance(error, AssertionError) and name in known else reason_of(error),
+            _rounded_up(error.off) if isinstance(error, Differs) else None,
+        )
         for name, error in failing.items()
     }
 
 
-def differences(known: Mapping[str, str], failing: Mapping[str, Exception]) -> Iterator[str]:
+def _rounded_up(value: float) -> float:
+    """To two digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
+
+
+def contradiction(line: Line, error: Exception) -> str:
+    """What a line does not tell of its test's failure; empty where it tells all."""
+    off = error.off if isinstance(error, Differs) else None
+    if (off is None) != (line.off is None):
+        return f"it fails in another way than its line says: {reason_of(error)}"
+    if off is not None and line.off is not None and not off <= line.off:
+        return f"it is off by {off:g}, and its line allows {line.off:g}"
+    return ""
+
+
+def differences(known: Mapping[str, Line], failing: Mapping[str, Exception]) -> Iterator[str]:
     """What is wrong with the ledger, a line each."""
     for name in sorted({*known, *failing}):
         if name not in load_cases():
@@ -64,6 +103,8 @@ def differences(known: Mapping[str, str], failing: Mapping[str, Exception]) -> I
             yield f"{name}: it passes"
         elif name not in known:
             yield f"{name}: it fails, and has no line: {reason_of(failing[name])}"
+        elif wrong := contradiction(known[name], failing[name]):
+            yield f"{name}: {wrong}"
 
 
 @click.command()
@@ -74,8 +115,9 @@ def differences(known: Mapping[str, str], failing: Mapping[str, Exception]) -> I
 def command(context: click.Context, check: bool) -> None:
     """Run every test of the onnx package and compare what fails with the ledger failing.toml.
 
-    A line of a test that passes or does not exist is an error, and so is a failure without a line. --write drops these
-    lines, gives each refusal the words of the compiler, and keeps the reasons that are written for wrong results.
+    A line of a test that passes or does not exist is an error, and so is a failure without a line, or a result that is
+    further off than its line allows. --write drops the first, gives each refusal the words of the compiler, and keeps
+    the reasons that are written for wrong results.
 
     \b
     python -m tests.onnx_backend.ledger
@@ -87,8 +129,7 @@ def command(context: click.Context, check: bool) -> None:
         click.echo(line)
     click.echo(f"{len(load_cases()) - len(failing)} of {len(load_cases())} pass")
     if not check:
-        lines = (f"{name} = {json.dumps(why, ensure_ascii=False)}\n" for name, why in renewed(known, failing).items())
-        FILE.write_text("".join(lines))
+        write(renewed(known, failing))
     elif wrong:
         click.echo(f"{FILE.name} is not up to date: mend what fails, or review and --write it", err=True)
         context.exit(1)

@@ -1,0 +1,82 @@
+"""`candlec check`: a verdict on every operator, whatever else is wrong with the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.parser
+import pytest
+
+from compiler.cli import main
+
+VOLUMES = """(float[1, 1, 4, 4, 4] x, float[1, 1, 3, 3, 3] w, float[4] v) => (y, z, a, b) {
+    y = Conv (x, w)  c = Neg (y)  z = private.Melt (c)  a = Relu (v)  b = Celu <heat = 1> (v)
+}"""
+CYCLE = "(float[2] x) => (y, z) { a = Add (x, b)  b = Neg (a)  y = Neg (b)  z = private.Melt (x) }"
+DEEP = """(bool c, float[2] x) => (y, z) {
+    y = If (c) <then_branch = t () => (p) { p = private.Melt (x) }, else_branch = e () => (q) { q = Neg (x) }>
+    z = Abs (x)
+}"""
+SOUND = "(float[n, 2] x) => (y) { y = Neg (x) }"
+DECLARED = "(float[2, 3] x) => (float[3, 2] y) { y = Neg (x) }"
+
+
+def check(graph: str, *options: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, Any]:
+    """The exit code, and what is told as JSON."""
+    text = f'<ir_version: 10, opset_import: ["": 20, "private": 1]> m {graph}'
+    onnx.save(onnx.parser.parse_model(text), "model.onnx")
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "model.onnx", "--json", *options])
+    return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("graph", "options", "codes", "verdicts"),
+    [
+        (SOUND, [], [], {"Neg": "accepted"}),
+        (SOUND, ["--dim", "n=3"], [], {"Neg": "accepted"}),
+        (SOUND, ["--dim", "q=1"], ["CC0403"], {"Neg": "accepted"}),
+        (
+            VOLUMES,
+            [],
+            ["CC0301", "CC0201", "CC0203"],
+            {"Conv": "refused", "Neg": "accepted", "Melt": "refused", "Relu": "accepted", "Celu": "refused"},
+        ),
+        (CYCLE, [], ["CC0105", "CC0201"], {"Neg": "unchecked", "Add": "unchecked", "Melt": "refused"}),
+        (DEEP, [], ["CC0201"], {"If": "accepted", "Melt": "refused", "Neg": "accepted", "Abs": "accepted"}),
+        (DECLARED, [], ["CC0402"], {"Neg": "accepted"}),
+    ],
+)
+def test_every_operator_has_a_verdict(
+    graph: str,
+    options: list[str],
+    codes: list[str],
+    verdicts: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, told = check(graph, *options, capsys=capsys)
+    assert sorted(each["code"] for each in told["diagnostics"]) == sorted(codes)
+    assert {each["operator"]: each["verdict"] for each in told["operators"]} == verdicts
+    errors = [each for each in told["diagnostics"] if each["severity"] == "error"]
+    assert told["ok"] is (not errors)
+    assert code == bool(errors)
+
+
+def test_warnings_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check(DECLARED, capsys=capsys)
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "model.onnx"])
+    assert ended.value.code in (0, None)
+    printed = capsys.readouterr()
+    assert printed.err.count("warning[CC0402]") == 1
+    assert "the model is refused" not in printed.err
+    assert "can be compiled" in printed.out
