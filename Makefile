@@ -12,6 +12,8 @@ INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
 WATCHED := 2>&1 | tee build/install.log | awk '/$(SHOWN)/ { print; fflush() }' || { tail -n 40 build/install.log; exit 1; }
 SAY    := @printf '\033[1m── %s\033[0m\n'
+# How to time: three processes each, and cold starts.
+BENCH  ?= --against onnxruntime,openvino --processes 3 --cold
 # A folder of models with an INDEX.json: the third-party ones where they are, else our own.
 ZOO    ?= $(if $(wildcard ../shared/zoo),../shared/zoo,models)
 
@@ -21,10 +23,10 @@ SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime 
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null && echo nextest run --no-fail-fast || echo test --no-fail-fast)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint types test-rust test-python generate bless bench zoo fuzz wheel clean
+.PHONY: help demo build test check format lint types test-rust test-python generate bless bench bench-models zoo fuzz wheel clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(BIN)/maturin:
 	$(SAY) "Making the Python environment $(VENV)"
@@ -45,15 +47,32 @@ $(VENV)/.dev: $(BIN)/maturin $(SOURCES)
 	@$(INSTALL) --editable ".[dev]" $(WATCHED)
 	@touch $(VENV)/.demo $@
 
+$(VENV)/.bench: $(VENV)/.demo
+	$(SAY) "Installing OpenVINO, to compare with"
+	@mkdir -p build
+	@$(INSTALL) --editable ".[bench]" $(WATCHED)
+	@touch $@
+
+$(VENV)/.models: $(VENV)/.bench
+	$(SAY) "Installing what the architectures are exported with (PyTorch is large: some minutes)"
+	@mkdir -p build
+	@$(INSTALL) --editable ".[bench,models]" $(WATCHED)
+	@touch $@
+
 build: $(VENV)/.demo ## the environment and the compiler, ready to use in .venv
 	$(SAY) "Ready: try  $(BIN)/candlec --help"
 
 demo: $(VENV)/.demo ## compile a trained model, run it, check it against onnxruntime
 	@$(BIN)/python tools/demo.py
 
-bench: $(VENV)/.demo ## time every zoo model beside onnxruntime
-	$(SAY) "Timing the models of $(ZOO) beside onnxruntime"
-	$(BIN)/candlec bench --zoo $(ZOO)
+bench: $(VENV)/.bench ## time every zoo model beside onnxruntime and OpenVINO
+	$(SAY) "Timing the models of $(ZOO) beside onnxruntime and OpenVINO"
+	$(BIN)/candlec bench --zoo $(ZOO) $(BENCH)
+
+bench-models: $(VENV)/.models ## the same of the architectures of models/, which are exported first
+	$(SAY) "Timing the architectures of models/ beside onnxruntime and OpenVINO"
+	$(BIN)/python -m models --folder build/models
+	$(BIN)/candlec bench --zoo build/models $(BENCH)
 
 zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"

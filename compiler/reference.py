@@ -18,11 +18,11 @@ __all__ = ["Reference", "ReferenceFailed", "ReferenceMissing"]
 
 
 class ReferenceMissing(Error):
-    """onnxruntime is not installed."""
+    """What a plan is to be compared with is not installed."""
 
 
 class ReferenceFailed(Error):
-    """onnxruntime refuses the model, or fails to run it."""
+    """What a plan is to be compared with refuses the model, or fails to run it."""
 
 
 class Reference:

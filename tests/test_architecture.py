@@ -23,7 +23,7 @@ PYTHON_LAYERS = [
     {"passes"},
     {"options", "pipeline", "session"},
     {"check", "compare", "double", "export", "reference", "samples", "zoo"},
-    {"backend"},
+    {"backend", "bench"},
     {"cli"},
 ]
 """The modules of `compiler`; each imports only from its own layer and those before it."""
@@ -32,6 +32,7 @@ FOREIGN = {
     "onnx": {"loader", "declarations", "external", "tensors", "onnx_schema", "export", "reference", "backend"},
     "torch": {"export"},
     "onnxruntime": {"reference"},
+    "openvino": {"bench"},
 }
 """Packages that only some modules may import, outside of type checking."""
 

@@ -95,6 +95,10 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["bench", "echo.onnx", "--seconds", "inf"],
         ["bench", "echo.onnx", "--threads", "100000"],
         ["bench", "echo.onnx", "--dim", "bath=2"],
+        ["bench", "echo.onnx", "--against", "onnxruntime,melt"],
+        ["bench", "echo.onnx", "--against", "nothing,onnxruntime"],
+        ["bench", "echo.onnx", "--processes", "0"],
+        ["bench", "echo.onnx", "--markdown", "nowhere/table.md"],
         ["compile", "echo.onnx", "--dim", "batch=2", "--dim", "batch=3"],
         ["compile", "echo.onnx", "--dim", "batch=1" + 20 * "0"],
         ["compile", "echo.onnx", "--dim", "batch=²"],
@@ -700,8 +704,10 @@ def test_zoo_without_an_index_says_so(folder: Path, capsys: pytest.CaptureFixtur
 def test_bench_times_both(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bench", "--zoo", ".", "--threads", "1", "--seconds", "0.05", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["timings"][0]["ratio"] > 0
-    assert told["geometric_mean"]["1"] == pytest.approx(told["timings"][0]["ratio"])
+    ratio = told["timings"][0]["ratios"]["onnxruntime"]
+    assert ratio > 0
+    assert told["geometric_mean"]["onnxruntime"]["1"] == pytest.approx(ratio)
+    assert {"processor", "commit", "date"} <= told["machine"].keys()
 
 
 QUICK = ("--threads", "1", "--seconds", "0.01", "--json")
@@ -729,8 +735,8 @@ def test_bench_times_plans_beside_their_models(
     assert run("bench", *files, *QUICK) == 0
     timings = json.loads(capsys.readouterr().out)["timings"]
     assert [each["model"] for each in timings] == [Path(each).stem for each in files[: len(beside)]]
-    assert all(each["milliseconds"] > 0 for each in timings)
-    assert [each["ratio"] is not None for each in timings] == beside
+    assert all(each["engines"]["plan"]["milliseconds"] > 0 for each in timings)
+    assert ["onnxruntime" in each["ratios"] for each in timings] == beside
     assert run("bench", *files, *QUICK[:-1]) == 0
     assert ("onnxruntime" in capsys.readouterr().out) == any(beside)
 
@@ -755,11 +761,31 @@ def test_bench_refuses_to_guess_the_model(
 def test_bench_goes_on_after_a_model_that_is_refused(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     models = ("refused.onnx", "old.onnx", "echo.onnx")
     onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
-    assert run("bench", *models, "--threads", "1", "--seconds", "0.05", "--json") == 1
+    assert run("bench", *models, *QUICK) == 1
     told = json.loads(capsys.readouterr().out)
-    assert [each["model"] for each in told["timings"]] == ["echo"]
     assert told["refused"]["refused"]["diagnostics"][0]["code"] == "CC0201"
-    assert "onnxruntime refuses the model" in told["refused"]["old"]["error"]
+    old, echo = told["timings"]
+    assert "onnxruntime refuses the model" in old["failed"]["onnxruntime"]
+    assert [list(each["engines"]) for each in (old, echo)] == [["plan"], ["plan", "onnxruntime"]]
+
+
+def test_bench_writes_its_tables_as_markdown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
+    assert run("bench", "old.onnx", "echo.onnx", *QUICK[:-1], "--markdown", "table.md") == 0
+    page = Path("table.md").read_text()
+    assert "| model | threads | plan | onnxruntime | ratio |\n|---|---:|---:|---:|---:|\n" in page
+    assert "| – | – |\n" in page
+    assert "- geometric mean of time ÷ onnxruntime, 1 thread, 1 model: " in page
+    assert "- – old: onnxruntime refuses the model: " in page
+    assert capsys.readouterr().out.count("onnxruntime refuses the model") == 1
+
+
+def test_without_openvino_bench_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    assert run("bench", "echo.onnx", "--against", "openvino") == 1
+    assert 'pip install "candle-compiler[bench]"' in capsys.readouterr().err
 
 
 def test_without_onnxruntime_verify_says_what_to_install(

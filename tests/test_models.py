@@ -105,8 +105,8 @@ def test_a_model_is_exported_once_until_its_file_changes(tiny: Path) -> None:
 
 def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "models.resnet18", raising=False)
-    monkeypatch.setitem(sys.modules, "torchvision.models", None)
     pytest.importorskip("torchvision")
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)
     done = run("--folder", str(tmp_path), "resnet18")
     assert done.exit_code == 1
     assert 'resnet18 needs torchvision, which is not installed: pip install "candle-compiler[models]"' in done.stderr

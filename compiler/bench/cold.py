@@ -1,0 +1,78 @@
+"""What an engine takes in a process that does nothing else: time to load, first run, and peak memory."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import re
+import statistics
+import time
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.bench.engines import ENGINES
+from compiler.bench.process import in_fresh_process
+
+if TYPE_CHECKING:
+    from compiler.bench.engines import Case
+
+__all__ = ["Cold", "measure_cold"]
+
+PROCESSES, RUNS = 3, 5
+PAGE = 4096 / 1e6
+STATUS = Path("/proc/self/status")
+
+
+@dataclass(frozen=True)
+class Cold:
+    """Milliseconds to load and of the first run, and megabytes of peak memory above those of the bare process.
+
+    The bare process has the engine's package imported and holds the inputs. Where the system does not tell a process's
+    memory (it is not Linux), that is NaN; it is never less than a page.
+    """
+
+    load: float
+    first: float
+    peak: float
+
+
+def measure_cold(case: Case, engine: str, threads: int) -> Cold:
+    """The medians of a few processes.
+
+    Raises:
+        ReferenceFailed: the engine cannot run the case.
+    """
+    found = [in_fresh_process(start, case, engine, threads) for _ in range(PROCESSES)]
+    return Cold(*map(statistics.median, zip(*map(astuple, found), strict=True)))
+
+
+def start(case: Case, engine: str, threads: int) -> Cold:
+    """Load and run a case in this process."""
+    importlib.import_module(ENGINES[engine].package)
+    gc.collect()
+    bare = _forget_peak()
+    began = time.perf_counter()
+    run = ENGINES[engine].load(case, threads)
+    loaded = time.perf_counter()
+    run()
+    ran = time.perf_counter()
+    for _ in range(RUNS):
+        run()
+    return Cold(1e3 * (loaded - began), 1e3 * (ran - loaded), max(_megabytes("VmHWM") - bare, PAGE))
+
+
+def _forget_peak() -> float:
+    """The memory now, in megabytes, from which on the peak is counted."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:  # then the imports' own peak counts, where it is higher
+        return _megabytes("VmHWM")
+    return _megabytes("VmRSS")
+
+
+def _megabytes(field: str) -> float:
+    if not STATUS.exists():
+        return float("nan")
+    found = re.search(rf"^{field}:\s*(\d+) kB$", STATUS.read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 / 1e6 if found else float("nan")

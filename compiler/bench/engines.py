@@ -1,0 +1,108 @@
+"""What is timed: a plan, and what else runs the model that it was compiled from."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compiler.reference import Reference, ReferenceFailed, ReferenceMissing
+from compiler.session import load
+
+__all__ = ["ENGINES", "OTHERS", "PLAN", "Case", "Run", "installed_version"]
+
+PLAN = "plan"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan's file, inputs, and the model's file, if something is to run beside the plan."""
+
+    name: str
+    plan: Path
+    inputs: dict[str, Any]
+    model: Path | None = None
+
+
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """`package` is what has to be imported; `load` makes a case ready to be run with a number of threads.
+
+    Loading and running raise `ReferenceFailed` where another engine than ours cannot do it.
+    """
+
+    package: str
+    load: Callable[[Case, int], Run]
+
+
+def _load_plan(case: Case, threads: int) -> Run:
+    session = load(case.plan, threads=threads)
+    return lambda: session.run(case.inputs)
+
+
+def _load_onnxruntime(case: Case, threads: int) -> Run:
+    reference = Reference(_model(case), threads)
+    return lambda: reference.run(case.inputs)
+
+
+def _load_openvino(case: Case, threads: int) -> Run:
+    """In full precision, which is not the default, and with the inputs' shapes: with free ones it is much slower."""
+    import openvino
+
+    properties = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    try:
+        core = openvino.Core()
+        model = core.read_model(_model(case))
+        inputs = {name: case.inputs[name] for port in model.inputs for name in port.names if name in case.inputs}
+        model.reshape({name: list(array.shape) for name, array in inputs.items()})
+        compiled = core.compile_model(model, "CPU", properties)
+    except RuntimeError as error:
+        raise _failed("OpenVINO refuses the model", error) from error
+
+    def run() -> Any:
+        try:
+            return compiled(inputs)
+        except RuntimeError as error:
+            raise _failed("OpenVINO fails on these inputs", error) from error
+
+    return run
+
+
+ENGINES = {
+    PLAN: Engine("compiler.session", _load_plan),
+    "onnxruntime": Engine("onnxruntime", _load_onnxruntime),
+    "openvino": Engine("openvino", _load_openvino),
+}
+"""Ours first."""
+
+OTHERS = tuple(name for name in ENGINES if name != PLAN)
+
+
+def installed_version(engine: str) -> str:
+    """The version of an engine's package.
+
+    Raises:
+        ReferenceMissing: it is not installed.
+    """
+    try:
+        return str(importlib.import_module(ENGINES[engine].package).__version__).partition("-")[0]
+    except ImportError:
+        message = f'this needs {engine}, which is not installed: pip install "candle-compiler[bench]"'
+        raise ReferenceMissing(message) from None
+
+
+def _model(case: Case) -> Path:
+    if case.model is None:
+        raise ReferenceFailed(f"{case.name} is a plan without its model")
+    return case.model
+
+
+def _failed(what: str, error: Exception) -> ReferenceFailed:
+    """OpenVINO begins with where in its source it fails; the reason is the last line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ReferenceFailed(f"{what}: {lines[-1] if lines else type(error).__name__}")

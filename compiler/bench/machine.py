@@ -1,0 +1,65 @@
+"""Where and when something was measured: a table of times means nothing without it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compiler.bench.engines import PLAN, installed_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["described", "in_words"]
+
+EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_tile": "AMX"}
+CPUINFO = Path("/proc/cpuinfo")
+
+
+def described(engines: Iterable[str]) -> dict[str, Any]:
+    """The processor and what it can, how busy it was, the versions of the engines, the commit and the day."""
+    return {
+        "processor": _field("model name") or platform.processor() or platform.machine(),
+        "extensions": [name for flag, name in EXTENSIONS.items() if flag in _field("flags").split()],
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "isa": os.environ.get("CANDLE_PLAN_ISA", ""),
+        "engines": {name: installed_version(name) for name in engines if name != PLAN},
+        "commit": _commit(),
+        "date": date.today().isoformat(),
+    }
+
+
+def in_words(machine: dict[str, Any]) -> str:
+    """The same as a sentence."""
+    parts = [
+        f"{machine['processor']} ({', '.join(machine['extensions'])}), {machine['cores']} cores",
+        *(f"{name} {version}" for name, version in machine["engines"].items()),
+        *([f"CANDLE_PLAN_ISA={machine['isa']}"] if machine["isa"] else []),
+        *([f"commit {machine['commit']}"] if machine["commit"] else []),
+        *([f"load {machine['load']}"] if machine["load"] is not None else []),
+        machine["date"],
+    ]
+    return ", ".join(parts)
+
+
+def _field(name: str) -> str:
+    """A field of the first processor, as Linux describes it."""
+    text = CPUINFO.read_text() if CPUINFO.exists() else ""
+    found = re.search(rf"^{name}\s*: (.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _commit() -> str:
+    """The commit of the source that runs, `+` where it was changed; empty for an installed package."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()

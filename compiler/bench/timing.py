@@ -1,0 +1,148 @@
+"""What a benchmark finds: the times of one case with one number of threads, and what sums up many."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from compiler.bench.cold import Cold, measure_cold
+from compiler.bench.engines import PLAN
+from compiler.bench.process import in_fresh_process
+from compiler.bench.turns import Turns, time_in_turns
+from compiler.reference import ReferenceFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compiler.bench.engines import Case
+
+__all__ = ["Timing", "cold_means", "means", "time_case"]
+
+DISAGREEMENT = 1.1
+"""How far apart the ratios of two processes may be before more processes are asked."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The times of each engine that could run the case, one entry a process; why others could not; and cold starts."""
+
+    model: str
+    threads: int
+    processes: tuple[Turns, ...]
+    cold: dict[str, Cold] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why an engine has no times."""
+        return {name: why for turns in self.processes for name, why in turns.failed.items()}
+
+    @property
+    def engines(self) -> list[str]:
+        """Those with times."""
+        return [name for name in self.processes[0].times if name not in self.failed]
+
+    def milliseconds(self, engine: str) -> float:
+        """The median of the processes' medians."""
+        return statistics.median(turns.times[engine].milliseconds for turns in self.processes)
+
+    def spread(self, engine: str) -> float:
+        """Half the distance of the quartiles, as a part of the median; that of the processes' worst."""
+        times = [turns.times[engine] for turns in self.processes]
+        return max((each.high - each.low) / 2 / each.milliseconds for each in times)
+
+    def ratios(self, engine: str) -> list[float]:
+        """Our time ÷ an engine's, one a process."""
+        times = [turns.times for turns in self.processes]
+        return [each[PLAN].milliseconds / each[engine].milliseconds for each in times]
+
+    def ratio(self, engine: str) -> float:
+        """Our time ÷ an engine's: the median of the processes."""
+        return statistics.median(self.ratios(engine))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the processes agree. Where code and data lie in memory can make a case slow in some of them only."""
+        found = [self.ratios(engine) for engine in self.engines]
+        return all(max(ratios) <= DISAGREEMENT * min(ratios) for ratios in found)
+
+    def data(self) -> dict[str, Any]:
+        """As JSON."""
+        ratios = {engine: self.ratio(engine) for engine in self.engines if engine != PLAN}
+        engines = {
+            engine: {
+                "milliseconds": self.milliseconds(engine),
+                "spread": self.spread(engine),
+                "processes": [vars(turns.times[engine]) for turns in self.processes],
+                **({"cold": vars(self.cold[engine])} if engine in self.cold else {}),
+            }
+            for engine in self.engines
+        }
+        return {
+            "model": self.model,
+            "threads": self.threads,
+            "engines": engines,
+            "ratios": ratios,
+            "settled": self.is_settled,
+            "failed": self.failed,
+        }
+
+
+def time_case(
+    case: Case, engines: Sequence[str], threads: int, seconds: float, processes: int = 1, *, cold: bool = False
+) -> Timing:
+    """Time a case, in this process or in several fresh ones: twice as many where these do not agree."""
+    if processes == 1:
+        timing = Timing(case.name, threads, (time_in_turns(case, engines, threads, seconds),))
+    else:
+        timing = Timing(case.name, threads, _in_processes(processes, case, engines, threads, seconds))
+        if not timing.is_settled:
+            more = _in_processes(processes, case, engines, threads, seconds)
+            timing = Timing(case.name, threads, (*timing.processes, *more))
+    if not cold:
+        return timing
+    return Timing(case.name, threads, timing.processes, _cold(case, timing.engines, threads))
+
+
+def _in_processes(count: int, case: Case, engines: Sequence[str], threads: int, seconds: float) -> tuple[Turns, ...]:
+    return tuple(in_fresh_process(time_in_turns, case, engines, threads, seconds) for _ in range(count))
+
+
+def _cold(case: Case, engines: Iterable[str], threads: int) -> dict[str, Cold]:
+    found: dict[str, Cold] = {}
+    for engine in engines:
+        try:
+            found[engine] = measure_cold(case, engine, threads)
+        except ReferenceFailed:
+            continue
+    return found
+
+
+def means(timings: Iterable[Timing]) -> dict[str, dict[int, float]]:
+    """The geometric mean of our time ÷ another engine's, by that and the number of threads."""
+    return _means(timings, lambda timing: {engine: timing.ratio(engine) for engine in timing.engines})
+
+
+def cold_means(timings: Iterable[Timing], what: str) -> dict[str, dict[int, float]]:
+    """The same of a `load`, `first` or `peak`."""
+
+    def ratios(timing: Timing) -> dict[str, float]:
+        ours = timing.cold.get(PLAN)
+        if ours is None:
+            return {}
+        return {engine: getattr(ours, what) / getattr(each, what) for engine, each in timing.cold.items()}
+
+    return _means(timings, ratios)
+
+
+def _means(timings: Iterable[Timing], ratios: Callable[[Timing], Mapping[str, float]]) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, list[float]]] = {}
+    for timing in timings:
+        for engine, ratio in ratios(timing).items():
+            if engine != PLAN:
+                found.setdefault(engine, {}).setdefault(timing.threads, []).append(ratio)
+    return {
+        engine: {threads: statistics.geometric_mean(each) for threads, each in sorted(by_threads.items())}
+        for engine, by_threads in found.items()
+    }

@@ -1,0 +1,89 @@
+"""Times of several engines on one case, in turns, so that a busy machine disturbs all of them alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.bench.engines import ENGINES
+from compiler.reference import ReferenceFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from compiler.bench.engines import Case, Run
+
+__all__ = ["Times", "Turns", "time_in_turns"]
+
+REST = 0.003
+"""Seconds before a turn: threads of another engine, which wait for work in a loop for a while, go to sleep."""
+TURN = 0.05
+"""Seconds that one engine runs before the next one does."""
+LEAST, MOST = 5, 5000
+"""Runs of each engine."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds of a run: the median and the quartiles of so many runs, in one process."""
+
+    milliseconds: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The times of the engines, and why one has none."""
+
+    times: dict[str, Times]
+    failed: dict[str, str]
+
+
+def time_in_turns(case: Case, engines: Iterable[str], threads: int, seconds: float) -> Turns:
+    """Load a case in every engine, and run them for so many seconds in all, and at least a few times each."""
+    runs: dict[str, Run] = {}
+    failed: dict[str, str] = {}
+    for name in engines:
+        try:
+            runs[name] = ENGINES[name].load(case, threads)
+            runs[name]()
+        except ReferenceFailed as error:
+            runs.pop(name, None)
+            failed[name] = str(error)
+    taken = _take_turns(runs, seconds)
+    return Turns({name: _summary(times) for name, times in taken.items()}, failed)
+
+
+def _take_turns(runs: Mapping[str, Run], seconds: float) -> dict[str, list[float]]:
+    """Milliseconds of every run of each."""
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    end = time.perf_counter() + seconds
+    while _is_too_few(taken) or (time.perf_counter() < end and min(map(len, taken.values())) < MOST):
+        for name, run in runs.items():
+            time.sleep(REST)
+            taken[name] += _one_turn(run)
+    return taken
+
+
+def _is_too_few(taken: Mapping[str, list[float]]) -> bool:
+    return any(len(times) < LEAST for times in taken.values())
+
+
+def _one_turn(run: Run) -> list[float]:
+    """Milliseconds of the runs of one turn. A first one that is short is not counted: it finds the caches cold."""
+    times: list[float] = []
+    end = time.perf_counter() + TURN
+    while not times or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append(1e3 * (time.perf_counter() - start))
+    return times[1:] or times
+
+
+def _summary(times: list[float]) -> Times:
+    low, middle, high = statistics.quantiles(times, n=4)
+    return Times(middle, low, high, len(times))

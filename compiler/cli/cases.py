@@ -1,0 +1,95 @@
+"""What `candlec bench` times: the files that are named, and the models of a folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.failure import Failed
+
+if TYPE_CHECKING:
+    from compiler import Plan
+    from compiler.bench.engines import Case
+
+__all__ = ["Cases", "own_cases", "zoo_cases"]
+
+Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
+"""Names, and what compiles the model, which may be refused, and keeps the plan's file as long as it is used."""
+
+
+def own_cases(
+    files: tuple[Path, ...], against: tuple[str, ...] | None, inputs: tuple[str, ...], sizes: dict[str, int]
+) -> Cases:
+    """The plans, each with its model if that is named too; without any plan, the models."""
+    import compiler
+
+    def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
+        known = compiler.compile(file) if plan is None else plan
+        given = arguments.given_inputs(known.inputs, inputs, sizes)
+        return _saved(name, known, given, model)
+
+    plans = {file: compiler.Plan.load(file) for file in files if file.exists() and arguments.is_plan(file)}
+    models = [file for file in files if file not in plans]
+    if not plans:
+        return [(_name(model, files), partial(opened, _name(model, files), None, model, model)) for model in models]
+    pairs = _pairs(plans, models)
+    for file, found in pairs.items():
+        if found is None and against:
+            raise click.UsageError(f"--against {','.join(against)}: name the model of {file} too")
+    return [
+        (_name(file, files), partial(opened, _name(file, files), plan, file, pairs[file]))
+        for file, plan in plans.items()
+    ]
+
+
+def _pairs(plans: dict[Path, Plan], models: list[Path]) -> dict[Path, Path | None]:
+    """The model of each plan, if it is among these."""
+    pairs = {
+        file: next((model for model in models if arguments.is_of(plan, model)), None) for file, plan in plans.items()
+    }
+    for model in models:
+        if model not in pairs.values():
+            raise click.UsageError(f"{model} is the model of none of these plans: time it by itself")
+    return pairs
+
+
+def _name(file: Path, files: tuple[Path, ...]) -> str:
+    """What tells a file from the others."""
+    alike = [other for other in files if other.stem == file.stem and other.suffix == file.suffix]
+    return file.stem if len(alike) == 1 else str(file)
+
+
+def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
+    """The models of the folder, with the shapes of their first cases."""
+    import compiler
+    from compiler.zoo import Entry, read_index, with_shapes
+
+    def opened(entry: Entry) -> AbstractContextManager[Case]:
+        inputs = entry.inputs(entry.cases[0])
+        shapes = {name: array.shape for name, array in inputs.items()}
+        return _saved(entry.name, compiler.compile(with_shapes(entry.path, shapes)), inputs, entry.path)
+
+    try:
+        entries = read_index(zoo, names) if zoo else []
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    return [(entry.name, partial(opened, entry)) for entry in entries]
+
+
+@contextmanager
+def _saved(name: str, plan: Plan, inputs: dict[str, Any], model: Path | None) -> Iterator[Case]:
+    """A case whose plan is in a file, as each process that times it needs it."""
+    from compiler.bench.engines import Case
+
+    with tempfile.TemporaryDirectory(prefix="candlec-bench-") as folder:
+        file = Path(folder) / "timed.plan"
+        plan.save(file)
+        del plan
+        yield Case(name, file, inputs, model)
