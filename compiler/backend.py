@@ -32,10 +32,13 @@ class PreparedModel(BackendRep):
 
         Raises:
             InputError, RunError: as `Session.run`.
+            ValueError: the sequence is shorter or longer than the model's inputs.
         """
         names = [info.name for info in self.session.inputs]
         if not isinstance(inputs, Mapping):
             given = inputs if isinstance(inputs, list | tuple) else [inputs]
+            if len(given) != len(names):
+                raise ValueError(f"inputs: expected {len(names)} ({', '.join(names)}), found {len(given)}")
             inputs = dict(zip(names, given, strict=True))
         outputs = self.session.run(inputs)
         results: tuple[Any, ...] = namedtupledict("Outputs", list(outputs))(*outputs.values())
@@ -95,7 +98,7 @@ class CandleBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether plans can run on the device: `CPU`, or `CUDA` where there is one and its module is installed."""
         try:
-            load(compile(_EMPTY), device.split(":")[0].lower())
+            load(compile(_SMALLEST), device.split(":")[0].lower())
         except DeviceError:
             return False
         return True
@@ -129,9 +132,7 @@ def _model_of(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset: int
     return helper.make_model(graph, opset_imports=imports)
 
 
-_EMPTY = helper.make_model(
-    helper.make_graph([], "empty", [], []), opset_imports=[helper.make_opsetid("", onnx_schema.OLDEST)]
-)
+_SMALLEST = _model_of(helper.make_node("Neg", ["x"], ["y"]), {"x": np.zeros(1, np.float32)}, onnx_schema.NEWEST)
 
 is_compatible = CandleBackend.is_compatible
 prepare = CandleBackend.prepare

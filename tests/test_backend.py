@@ -26,6 +26,12 @@ def test_run_model(inputs):
     np.testing.assert_array_equal(outputs[1], [3, 4, 1, 2])
 
 
+@pytest.mark.parametrize("inputs", [A, [A], [A, B, A]])
+def test_the_number_of_inputs_is_checked(inputs):
+    with pytest.raises(ValueError, match=r"inputs: expected 2 \(a, b\), found [13]"):
+        backend.prepare(onnx.parser.parse_model(MODEL)).run(inputs)
+
+
 def test_run_node():
     node = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
     x = np.arange(6, dtype=np.int64).reshape(2, 3)
