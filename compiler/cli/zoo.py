@@ -95,8 +95,8 @@ def run(
 
     Each is compiled optimised and unoptimised, and run with one thread and with two. The shapes of the inputs are
     pinned to those of the case, unless --unpin is given. Exit code 1 when one differs or is refused. What the marks
-    mean, `candlec verify --help` says. A model may differ by the `tolerance` that INDEX.json states for it, with the
-    `reason`.
+    mean, `candlec verify --help` says; INDEX.json may state the `tolerance` of a model, and has to state the `reason`
+    of a wide one.
 
     \b
     candlec zoo run
@@ -204,7 +204,7 @@ def _show(entries: list[Entry], outcomes: list[Outcome]) -> None:
         for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):
             console.print(Text.assemble(MARKS[verdict], " ", (line, style)), soft_wrap=True)
     for entry in entries:
-        if entry.tolerance is not None:
+        if entry.reason:
             console.print(f"{entry.name}: a tolerance of {entry.tolerance:g}: {entry.reason}", soft_wrap=True)
     console.print(f"in every way, {counted(verdicts, 'model')}", soft_wrap=True)
 
