@@ -108,7 +108,7 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: $(VENV)/.demo ## write the files that are generated: from the Rust source, and from the tables of layers
+generate: $(VENV)/.demo ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
 

@@ -117,6 +117,7 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["verify", "echo.onnx", "--input", "io.npz", "--input", "x=x.npy"],
         ["explain", "CC9999"],
         ["export", "nowhere", "-o", "x.onnx"],
+        ["export", "nets:build", "-o", "x.txt"],
     ],
     ids=" ".join,
 )
@@ -325,7 +326,7 @@ def test_export_does_not_write_over_the_module(folder: Path, capsys: pytest.Capt
     text = "def build(): return None, ()\n"
     Path("small_net.py").write_text(text)
     assert run("export", "small_net:build", "-o", "small_net.py") == 2
-    assert "small_net.py is an input" in capsys.readouterr().err
+    assert "small_net.py: a model's file is named MODEL.onnx" in capsys.readouterr().err
     assert Path("small_net.py").read_text() == text
 
 

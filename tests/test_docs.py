@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -32,8 +33,9 @@ def block(page: str, opening: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that has the models, as a clone has, to work in."""
+    """A folder that has what a clone has after a build, to work in."""
     (tmp_path / "models").symlink_to(ROOT / "models")
+    (tmp_path / "build").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -58,7 +60,7 @@ def test_the_commands_of_the_readme_run(folder: Path) -> None:
     assert [command.split()[:2] for command in commands] == [["candlec", verb] for verb in ("compile", "run", "verify")]
     for command in commands:
         assert run(*shlex.split(command)[1:]) == 0, command
-    with np.load("outputs.npz") as outputs:
+    with np.load("build/outputs.npz") as outputs:
         assert outputs["logits"].shape == (8, 10)
 
 
@@ -80,3 +82,9 @@ def test_the_table_of_the_readme_has_every_verb() -> None:
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan") == (ROOT / "runtime/plan/examples/run.rs").read_text()
+
+
+@pytest.mark.parametrize("name", ["errors", "operators"])
+def test_generated_pages_are_current(name: str) -> None:
+    made = runpy.run_path(str(ROOT / "tools/pages.py"))[name]()
+    assert (ROOT / f"docs/{name}.md").read_text() == made, "run `make generate`"

@@ -1,4 +1,4 @@
-"""Writes what is generated: from Rust the plan's schema and its Python classes, from tables of layers their page."""
+"""Writes what is generated: from Rust the plan's schema and its Python classes, and pages of the documentation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pages
+
 from compiler.plan import generate
 
 ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Write all that can be: the tables are made of PyTorch's layers."""
+    """Write all that can be: the page of layers is made of PyTorch's."""
     generate.main()
-    print("written: runtime/plan/plan.schema.json, compiler/plan/ops.py")
+    (ROOT / "docs/errors.md").write_text(pages.errors(), encoding="utf-8")
+    (ROOT / "docs/operators.md").write_text(pages.operators(), encoding="utf-8")
+    print("written: runtime/plan/plan.schema.json, compiler/plan/ops.py, docs/errors.md, docs/operators.md")
     if find_spec("torch") is None:
         print("left as it is: docs/layers.md, because PyTorch is not installed (`make test` installs it)")
         return
