@@ -6,20 +6,27 @@ These are `ELEMENTWISE` and `is_commutative`.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
+from onnx import helper
 from onnx.defs import OpSchema
+from onnx.shape_inference import infer_node_outputs
 
 __all__ = [
     "ELEMENTWISE",
     "NEWEST",
     "OLDEST",
+    "Input",
+    "contradiction",
     "default_of",
     "defaults",
     "function_body",
     "function_operators",
+    "inputs_of",
     "is_commutative",
     "is_deterministic",
     "newest_version",
@@ -83,6 +90,53 @@ def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
         for index, (each, now) in enumerate(pairs)
         if each.option == single and (now is None or now.option == single)
     ]
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input that an operator takes: its name, the types it may have, as `float32` or `sequence of int64`.
+
+    Inputs of one `variable` have one type; it is empty for one that need not have the type of another.
+    """
+
+    name: str
+    types: frozenset[str]
+    variable: str
+
+
+@functools.cache
+def inputs_of(domain: str, op_type: str, opset: int, count: int) -> list[Input]:
+    """The first `count` inputs of an operator; none of one that the standard does not know."""
+    found = schema(domain, op_type, opset)
+    described = [] if found is None else list(found.inputs)
+    if described and described[-1].option == OpSchema.FormalParameterOption.Variadic:
+        described += [described[-1]] * (count - len(described))
+    return [
+        Input(each.name, frozenset(map(_type_text, each.types)), each.type_str if each.is_homogeneous else "")
+        for each in described[:count]
+    ]
+
+
+def _type_text(text: str) -> str:
+    """`seq(tensor(float))` → `sequence of float32`."""
+    words = text.replace("seq(", "sequence of ").replace("optional(", "optional ").replace("tensor(", "").rstrip(")")
+    return re.sub(r"\b(float|double)$", lambda found: {"float": "float32", "double": "float64"}[found[0]], words)
+
+
+def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.TypeProto | None]) -> str | None:
+    """Why the inputs do not fit each other or the attributes, where the standard's rules for shapes tell."""
+    found = schema(node.domain, node.op_type, opset)
+    if found is None:
+        return None
+    pairs = zip(node.input, input_types, strict=False)
+    types = {name: kind for name, kind in pairs if name and kind is not None}
+    try:
+        infer_node_outputs(found, node, types, opset_imports=[helper.make_opsetid(node.domain, opset)])
+    except onnx.shape_inference.InferenceError as error:
+        return str(error).rpartition("] ")[2]
+    except (KeyError, RuntimeError, TypeError, ValueError):  # too little is known for the rules
+        return None
+    return None
 
 
 def is_deterministic(domain: str, op_type: str, opset: int) -> bool:

@@ -13,6 +13,7 @@ from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
 from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.check_outputs import check_outputs
+from compiler.passes.check_types import check_types
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.drop_noops import drop_noops
@@ -75,6 +76,7 @@ def _needed(options: Options) -> list[Pass]:
         sort_nodes,
         raise_first_versions,
         infer_shapes,
+        check_types,
         raise_legacy,
         fold_constants(lower.evaluate, only_indices=True),
         inline_branches,
@@ -183,15 +185,19 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
             lowering from saying what it refuses besides.
     """
     chosen = _chosen(options)
+    first_optional = next((index for index, step in enumerate(chosen) if not step.needed), len(chosen))
     refused: list[Diagnostic] = []
     for index, step in enumerate(chosen):
-        if refused and not step.needed:
-            break
+        if index == first_optional:
+            if refused:
+                break
+            _check_lowering(model)
         try:
             report = step.run(model)
         except CompileError as error:
             raise _broken(model, [*refused, *error.diagnostics]) from None
-        refused += report.refused
+        known = {each.origin for each in refused if each.origin}
+        refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
             options.on_pass(report)
         # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
@@ -203,10 +209,23 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
     return list(dict.fromkeys(step.name for step in chosen))
 
 
-def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What passes refused, and what the lowering does."""
+_LASTING = frozenset(["CC0202", "CC0203", "CC0210"])
+"""What is wrong with a node whatever is found out about its inputs."""
+
+
+def _check_lowering(model: ir.Model) -> None:
+    """Refuses what optional passes would not mend, but hide: a node that they drop, or replace by one that is right."""
     try:
-        lower.lower(model, {each.origin for each in found if each.origin})
+        lower.lower(model)
+    except CompileError as error:
+        if any(each.code in _LASTING for each in error.diagnostics):
+            raise
+
+
+def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
+    """What passes refused, and what the lowering does. Nodes of outputs that are declared wrong may be right."""
+    try:
+        lower.lower(model, {each.origin for each in found if each.origin and each.code != "CC0404"})
     except CompileError as error:
         return CompileError([*found, *error.diagnostics], error.unchecked)
     return CompileError(found)

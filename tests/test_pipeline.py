@@ -142,7 +142,7 @@ def test_what_passes_say_fits_a_line():
     """Beside the name stand two numbers of nodes of up to five digits, the time, and how often it was done."""
     steps = {step.name: step for step in pipeline.passes(Options())}
     assert all(len(step.name) + len(step.result) + 35 <= 80 for step in steps.values())
-    assert {step.name for step in steps.values() if step.result == "rewrites"} == {"reject_3d", "check_outputs"}
+    assert all(step.result != "rewrites" for step in steps.values())
 
 
 def test_fusing_makes_fewer_nodes():

@@ -24,7 +24,7 @@ def attention(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     heads, kv_heads = _heads(node)
     softcap = node.float("softcap", 0.0)
     op = ops.Attention(
-        is_causal=bool(node.int("is_causal", 0)),
+        is_causal=node.flag("is_causal", False),
         scores=_SCORES[mode],
         heads=heads,
         kv_heads=kv_heads,
@@ -65,7 +65,7 @@ def rotary_embedding(node: Node, build: PlanBuilder) -> Value:
     if folded and heads < 1:
         node.refuse("CC0202", "RotaryEmbedding on an input of three dimensions needs num_heads")
     op = ops.RotaryEmbedding(
-        interleaved=bool(node.int("interleaved", 0)),
+        interleaved=node.flag("interleaved", False),
         heads=heads if folded else None,
         rotary_dim=node.int("rotary_embedding_dim", 0) or None,
     )

@@ -36,7 +36,7 @@ _PLAIN: dict[ops.BinaryFunction, int] = {
 
 
 def _mod(node: Node) -> ops.BinaryFunction:
-    return "Fmod" if node.int("fmod", 0) else "Mod"
+    return "Fmod" if node.flag("fmod", False) else "Mod"
 
 
 def _bit_shift(node: Node) -> ops.BinaryFunction:

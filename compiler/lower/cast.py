@@ -29,7 +29,7 @@ def bit_cast(node: Node, build: PlanBuilder) -> Value:
 
 
 def _cast(node: Node, build: PlanBuilder, to: str) -> Value:
-    saturate, mode = bool(node.int("saturate", 1)), node.string("round_mode", "up")
+    saturate, mode = node.flag("saturate", True), node.string("round_mode", "up")
     if mode not in _ROUNDS:
         node.refuse("CC0202", f"{node.op_type} has no rounding mode {mode!r}", help=f"use one of {', '.join(_ROUNDS)}")
     return converted(build, node.input(0), to, saturate=saturate, rounding=cast(ops.Round, _ROUNDS[mode]))

@@ -25,6 +25,8 @@ def col2im(node: Node, build: PlanBuilder) -> Value:
 def _axes(node: Node) -> int:
     """The number of spatial axes, from the length of the image's shape or of an attribute."""
     for value in (node.input(1), node.input(2)):
+        if value.shape is not None and len(value.shape) != 1:
+            node.refuse("CC0205", f"{value.name!r} of Col2Im is a list, found the shape {list(value.shape)}")
         if value.shape is not None and isinstance(value.shape[0], int):
             return value.shape[0]
     lengths = [len(node.ints(name, [])) for name in ("strides", "dilations")]

@@ -18,14 +18,16 @@ _BOOL = tensor("bool", [])
 @lowers("If", newest=25)
 def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """Both branches take the captures of both."""
-    branches = [_branch(node.graph(name), build) for name in ("then_branch", "else_branch")]
+    branches = [_branch(node, node.graph(name), build) for name in ("then_branch", "else_branch")]
     captures = list(dict.fromkeys(value for branch in branches for value in branch.captures))
     then, other = (branch.block(captures) for branch in branches)
     return build(ops.If(then_branch=then, else_branch=other), node.input(0), *captures, outputs=node.outputs)
 
 
-def _branch(graph: ir.Graph, build: PlanBuilder) -> Nested:
+def _branch(node: Node, graph: ir.Graph, build: PlanBuilder) -> Nested:
     """A branch; where the shapes that are known let it only fail, it does so when it is taken, and not before."""
+    if graph.inputs:
+        node.refuse("CC0205", f"a branch of If has no inputs, found {len(graph.inputs)}")
     try:
         return build.nested(graph, [])
     except CompileError as error:
@@ -55,8 +57,9 @@ def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """Version 8 scans each sequence of a batch."""
     if node.version < 9:
         return _scan_batch(node, build)
-    graph, count = node.graph("body"), node.int("num_scan_inputs")
+    graph = node.graph("body")
     values = [node.input(index) for index in range(len(node.inputs))]
+    count = _scan_inputs(node, len(values))
     states, scanned = values[: len(values) - count], values[len(values) - count :]
     inputs = _scanned(node, "scan_input", count)
     outputs = _scanned(node, "scan_output", len(graph.outputs) - len(states))
@@ -72,8 +75,9 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         node.refuse(
             "CC0204", "Scan-8 with lengths of its sequences is not supported", help="export with opset 9 or newer"
         )
-    graph, count = node.graph("body"), node.int("num_scan_inputs")
+    graph = node.graph("body")
     values = [node.input(index) for index in range(1, len(node.inputs))]
+    count = _scan_inputs(node, len(values))
     ways = node.ints("directions", None) or [0] * count
     if len(ways) != count:
         node.refuse("CC0202", f"Scan has {count} of scan_input and {len(ways)} directions")
@@ -92,6 +96,13 @@ def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     batch = Nested(one, list(results))
     whole = ops.Scan(body=batch.block(), inputs=_forward(len(values)), outputs=_forward(len(results)), states=0)
     return build(whole, *values, *batch.captures, outputs=node.outputs)
+
+
+def _scan_inputs(node: Node, most: int) -> int:
+    count = node.int("num_scan_inputs")
+    if not 1 <= count <= most:
+        node.refuse("CC0202", f"{node.op_type} of {most} values has no {count} num_scan_inputs")
+    return count
 
 
 def _forward(count: int) -> list[ops.Scanned]:
@@ -127,12 +138,16 @@ def _stable(
 
     Forgetting what an iteration changes of a type (a size, then the rank) ends: there is less to forget each time.
     """
+    given, results = len(before) + len(carried) + len(after), first_output + len(carried)
+    if len(graph.inputs) != given or len(graph.outputs) < results:
+        found = f"{len(graph.inputs)} inputs and gives {len(graph.outputs)} outputs"
+        node.refuse("CC0205", f"{node.op_type}'s body takes {found}, not {given} and {results} or more")
     types = [value.type for value in carried]
     while True:
         body = build.nested(graph, [*before, *types, *after])
-        results = [value.type for value in body.outputs[first_output : first_output + len(carried)]]
+        last = [value.type for value in body.outputs[first_output:results]]
         try:
-            kept = [joined(kind, result) for kind, result in zip(types, results, strict=True)]
+            kept = [joined(kind, result) for kind, result in zip(types, last, strict=True)]
         except TypeError as error:
             node.refuse("CC0205", f"the body changes a carried value's type: {error}")
         if kept == types:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compiler.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
 from compiler.lower.padding import padding, window_ints
@@ -54,10 +56,16 @@ def spatial_axes(node: Node, weights: int = 1) -> int:
     ranks += [len(kernel)] if kernel else []
     if not ranks:
         node.refuse("CC0205", f"the number of {node.op_type}'s spatial axes is not known")
-    known = w.shape[2:] if w.shape is not None else ()
-    if kernel and any(isinstance(size, int) and size != asked for size, asked in zip(known, kernel, strict=False)):
-        node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(known)}")
+    if kernel and w.shape is not None:
+        check_kernel(node, kernel, w.shape[2:])
     return ranks[0]
+
+
+def check_kernel(node: Node, kernel: list[int], sizes: Sequence[int | str | None]) -> None:
+    """Refuses a `kernel_shape` that is not that of the weights, whose spatial sizes are given."""
+    pairs = zip(sizes, kernel, strict=False)
+    if len(kernel) != len(sizes) or any(isinstance(size, int) and size != asked for size, asked in pairs):
+        node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(sizes)}")
 
 
 def groups(node: Node) -> int:

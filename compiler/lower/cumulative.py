@@ -19,7 +19,5 @@ def cum_prod(node: Node, build: PlanBuilder) -> Value:
 
 
 def _cumulative(node: Node, build: PlanBuilder, function: ops.Accumulation) -> Value:
-    op = ops.Cumulative(
-        function=function, exclusive=bool(node.int("exclusive", 0)), reverse=bool(node.int("reverse", 0))
-    )
+    op = ops.Cumulative(function=function, exclusive=node.flag("exclusive", False), reverse=node.flag("reverse", False))
     return build(op, node.input(0), node.input(1))

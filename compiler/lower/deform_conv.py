@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.lower.conv import groups
+from compiler.lower.conv import check_kernel, groups
 from compiler.lower.node import Node, lowers
 from compiler.lower.padding import window_ints
 from compiler.plan import PlanBuilder, Value, ops
@@ -12,9 +12,8 @@ from compiler.plan import PlanBuilder, Value, ops
 def deform_conv(node: Node, build: PlanBuilder) -> Value:
     """`DeformConv`."""
     weights, kernel = node.input(1), node.ints("kernel_shape", None)
-    known = weights.shape[2:] if weights.shape is not None else ()
-    if kernel and any(isinstance(size, int) and size != asked for size, asked in zip(known, kernel, strict=False)):
-        node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(known)}")
+    if kernel and weights.shape is not None:
+        check_kernel(node, kernel, weights.shape[2:])
     pads, offset_groups = node.ints("pads", [0] * 4), node.int("offset_group", 1)
     if len(pads) != 4 or min(pads) < 0 or offset_groups < 1:
         node.refuse("CC0202", f"DeformConv cannot have pads {pads} and {offset_groups} groups of offsets")

@@ -12,7 +12,7 @@ from compiler.plan import PlanBuilder, Value, ops
 def non_max_suppression(node: Node, build: PlanBuilder) -> Value:
     """All thresholds are inputs."""
     inputs = [node.input(0), node.input(1), node.optional(2), node.optional(3), node.optional(4)]
-    return build(ops.NonMaxSuppression(centered=bool(node.int("center_point_box", 0))), *inputs)
+    return build(ops.NonMaxSuppression(centered=node.flag("center_point_box", False)), *inputs)
 
 
 @lowers("RoiAlign", newest=22)

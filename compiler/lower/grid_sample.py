@@ -21,5 +21,5 @@ def grid_sample(node: Node, build: PlanBuilder) -> Value:
     mode, padding = node.string("mode", "linear"), node.string("padding_mode", "zeros")
     if mode not in _MODES or padding not in _PADDING:
         node.refuse("CC0202", f"GridSample has no mode {mode!r} with padding {padding!r}")
-    op = ops.GridSample(mode=_MODES[mode], outside=_PADDING[padding], align_corners=node.int("align_corners", 0) != 0)
+    op = ops.GridSample(mode=_MODES[mode], outside=_PADDING[padding], align_corners=node.flag("align_corners", False))
     return build(op, node.input(0), node.input(1))

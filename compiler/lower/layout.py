@@ -10,10 +10,8 @@ from compiler.plan import PlanBuilder, Value, ops
 def transpose(node: Node, build: PlanBuilder) -> Value:
     """`Transpose`; onnxruntime accepts negative axes too."""
     permutation = node.ints("perm", None)
-    if permutation is not None:
-        permutation = [axis + len(permutation) if axis < 0 else axis for axis in permutation]
-        if min(permutation, default=0) < 0:
-            node.refuse("CC0202", f"perm {permutation} does not order the axes")
+    if permutation is not None and sorted(permutation) != list(range(len(permutation))):
+        node.refuse("CC0202", f"perm {permutation} does not order the axes")
     return build(ops.Transpose(permutation=permutation), node.input(0))
 
 

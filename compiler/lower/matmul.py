@@ -13,7 +13,7 @@ from compiler.plan import PlanBuilder, Value, ops
 def matmul(node: Node, build: PlanBuilder) -> Value:
     """`MatMul`; that of `candle.plan` takes matrices that are stored transposed (`trans_a`, `trans_b`)."""
     epilogue, inputs = with_epilogue(node, 2)
-    trans_a, trans_b = (node.domain == PLAN_DOMAIN and bool(node.int(name, 0)) for name in ("trans_a", "trans_b"))
+    trans_a, trans_b = (node.domain == PLAN_DOMAIN and node.flag(name, False) for name in ("trans_a", "trans_b"))
     return build(ops.MatMul(trans_a=trans_a, trans_b=trans_b, epilogue=epilogue), *inputs)
 
 
@@ -25,8 +25,8 @@ def gemm(node: Node, build: PlanBuilder) -> Value:
     op = ops.Gemm(
         alpha=node.float("alpha", 1.0),
         beta=node.float("beta", 1.0),
-        trans_a=bool(node.int("transA", 0)),
-        trans_b=bool(node.int("transB", 0)),
+        trans_a=node.flag("transA", False),
+        trans_b=node.flag("transB", False),
         epilogue=epilogue,
     )
     return build(op, *inputs)

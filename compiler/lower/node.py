@@ -116,6 +116,13 @@ class Node:
         """An integer attribute."""
         return self._attribute(name, _Kind.INT, default)
 
+    def flag(self, name: str, default: bool) -> bool:
+        """An integer attribute that is 0 or 1."""
+        value = self.int(name, int(default))
+        if value not in (0, 1):
+            self.refuse("CC0202", f"{self.op_type}'s attribute {name} is 0 or 1, not {value}")
+        return bool(value)
+
     @overload
     def ints(self, name: str) -> Ints: ...
     @overload

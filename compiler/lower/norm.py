@@ -19,7 +19,7 @@ def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     if node.version < 9:
         _check_spatial(node)
     x, scale, bias, *given = (node.input(index) for index in range(5))
-    if not node.int("training_mode", 0):
+    if not node.flag("training_mode", False):
         return (build(op, x, scale, bias, *given),)
     statistics = _statistics(node, x, build)
     is_moved = node.uses_output(1) or node.uses_output(2)
@@ -28,11 +28,11 @@ def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _check_spatial(node: Node) -> None:
-    spatial, x, scale = node.int("spatial", 1), node.input(0), node.input(1)
+    spatial, x, scale = node.flag("spatial", True), node.input(0), node.input(1)
     expected = 1 if spatial else None if x.rank is None else x.rank - 1
     if None not in (expected, scale.rank) and scale.rank != expected:
         message = (
-            f"the scale of BatchNormalization with spatial {spatial} has {expected} dimensions, found {scale.rank}"
+            f"the scale of BatchNormalization with spatial {int(spatial)} has {expected} dimensions, found {scale.rank}"
         )
         node.refuse("CC0202", message)
 
@@ -40,7 +40,7 @@ def _check_spatial(node: Node) -> None:
 def _statistics(node: Node, x: Value, build: PlanBuilder) -> tuple[Value, Value]:
     """Mean and variance of each channel, in float32 or wider."""
     if x.rank is None or x.rank < 2:
-        node.refuse("CC0202", "BatchNormalization in training mode needs an input of known rank, 2 or more")
+        node.refuse("CC0205", "BatchNormalization in training mode needs an input of known rank, 2 or more")
     wide = converted(build, x, "float32") if x.dtype in ("float16", "bfloat16") else x
     axes = [axis for axis in range(x.rank) if axis != 1]
     kept, mean = (

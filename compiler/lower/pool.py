@@ -15,21 +15,21 @@ def _window(node: Node) -> ops.PoolWindow:
         strides=window_ints(node, "strides", axes),
         dilations=window_ints(node, "dilations", axes),
         padding=padding(node, axes),
-        ceil=node.int("ceil_mode", 0) != 0,
+        ceil=node.flag("ceil_mode", False),
     )
 
 
 @lowers("MaxPool", newest=22)
 def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
     """`MaxPool`, with or without indices."""
-    op = ops.MaxPool(window=_window(node), column_major=node.int("storage_order", 0) != 0)
+    op = ops.MaxPool(window=_window(node), column_major=node.flag("storage_order", False))
     return build(op, node.input(0), outputs=2) if node.uses_output(1) else build(op, node.input(0))
 
 
 @lowers("AveragePool", newest=22)
 def average_pool(node: Node, build: PlanBuilder) -> Value:
     """`AveragePool`."""
-    op = ops.AveragePool(window=_window(node), count_padding=node.int("count_include_pad", 0) != 0)
+    op = ops.AveragePool(window=_window(node), count_padding=node.flag("count_include_pad", False))
     return build(op, node.input(0))
 
 

@@ -12,7 +12,7 @@ from compiler.plan import PlanBuilder, Value, ops
 def quantize_linear(node: Node, build: PlanBuilder) -> Value:
     """The type of the zero point decides; without one, `output_dtype`; without that, uint8."""
     x, scale, zero = node.input(0), node.input(1), node.optional(2)
-    axis, block, saturate = node.int("axis", 1), node.int("block_size", 0), bool(node.int("saturate", 1))
+    axis, block, saturate = node.int("axis", 1), node.int("block_size", 0), node.flag("saturate", True)
     asked = node.dtype_attr("output_dtype", None) if node.int("output_dtype", 0) else None
     if zero is not None and asked not in (None, zero.dtype):
         node.refuse("CC0202", f"output_dtype is {asked}, the zero point {zero.dtype}")

@@ -33,7 +33,7 @@ def lstm(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         hidden=_hidden(node),
         directions=_directions(node, ["Sigmoid", "Tanh", "Tanh"]),
         clip=node.float("clip", None),
-        input_forget=bool(node.int("input_forget", 0)),
+        input_forget=node.flag("input_forget", False),
         batch_first=_batch_first(node),
     )
     return _step(node, build, op)
@@ -46,7 +46,7 @@ def gru(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         hidden=_hidden(node),
         directions=_directions(node, ["Sigmoid", "Tanh"]),
         clip=node.float("clip", None),
-        linear_before_reset=bool(node.int("linear_before_reset", 0)),
+        linear_before_reset=node.flag("linear_before_reset", False),
         batch_first=_batch_first(node),
     )
     return _step(node, build, op)
@@ -66,8 +66,7 @@ def rnn(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 def _step(node: Node, build: PlanBuilder, op: ops.Lstm | ops.Gru | ops.Rnn) -> tuple[Value, ...]:
     """Version 1 says by `output_sequence` 0 that Y may be left out: whether it is, the node's outputs say."""
-    if node.int("output_sequence", 0) not in (0, 1):
-        node.refuse("CC0202", f"{node.op_type}'s attribute output_sequence is 0 or 1")
+    node.flag("output_sequence", False)
     return build(op, *node.inputs, outputs=node.outputs)
 
 

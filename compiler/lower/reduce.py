@@ -14,7 +14,7 @@ _SIBLINGS |= {"Sum": 13, "SumSquare": 18}
 def reduce(node: Node, build: PlanBuilder) -> Value:
     """`Reduce…`: axes from the attribute (ReduceSum before 13, the others before 18) or the input."""
     axes, computed = node.ints("axes", None), None
-    noop = bool(node.int("noop_with_empty_axes", 0))
+    noop = node.flag("noop_with_empty_axes", False)
     if node.version >= (13 if node.op_type == "ReduceSum" else 18):
         known = node.constant(1)
         computed = node.optional(1) if known is None else None
@@ -24,7 +24,7 @@ def reduce(node: Node, build: PlanBuilder) -> Value:
     if computed is None and not axes:
         axes = [] if noop else None
     function = cast(ops.Reduction, node.op_type.removeprefix("Reduce"))
-    op = ops.Reduce(function=function, keepdims=bool(node.int("keepdims", 1)), noop_with_empty_axes=noop, axes=axes)
+    op = ops.Reduce(function=function, keepdims=node.flag("keepdims", True), noop_with_empty_axes=noop, axes=axes)
     return build(op, node.input(0), computed)
 
 

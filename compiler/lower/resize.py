@@ -57,8 +57,8 @@ def _op(node: Node) -> ops.Interpolate:
     return ops.Interpolate(
         mode=_mode(node),
         coordinates=_choice(node, "coordinate_transformation_mode", "half_pixel", _COORDINATES),
-        antialias=node.int("antialias", 0) != 0,
-        exclude_outside=node.int("exclude_outside", 0) != 0,
+        antialias=node.flag("antialias", False),
+        exclude_outside=node.flag("exclude_outside", False),
         extrapolation=node.float("extrapolation_value", 0.0),
         axes=node.ints("axes", None),
         size_policy=_choice(node, "keep_aspect_ratio_policy", "stretch", _SIZE_POLICIES),

@@ -9,7 +9,7 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Trilu", newest=14)
 def trilu(node: Node, build: PlanBuilder) -> Value:
     """`Trilu`."""
-    return build(ops.Trilu(upper=bool(node.int("upper", 1))), node.input(0), node.optional(1))
+    return build(ops.Trilu(upper=node.flag("upper", True)), node.input(0), node.optional(1))
 
 
 @lowers("Compress", newest=28)
@@ -27,5 +27,5 @@ def non_zero(node: Node, build: PlanBuilder) -> Value:
 @lowers("Unique", newest=28)
 def unique(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """`Unique`."""
-    op = ops.Unique(axis=node.int("axis", None), sorted=bool(node.int("sorted", 1)))
+    op = ops.Unique(axis=node.int("axis", None), sorted=node.flag("sorted", True))
     return build(op, node.input(0), outputs=node.outputs)

@@ -45,12 +45,12 @@ def sequence_length(node: Node, build: PlanBuilder) -> Value:
 @lowers("SplitToSequence", newest=24)
 def split_to_sequence(node: Node, build: PlanBuilder) -> Value:
     """`SplitToSequence`: `keepdims` counts only where no sizes are given."""
-    op = ops.SplitToSequence(axis=node.int("axis", 0), keep_axis=bool(node.int("keepdims", 1)))
+    op = ops.SplitToSequence(axis=node.int("axis", 0), keep_axis=node.flag("keepdims", True))
     return build(op, node.input(0), node.optional(1))
 
 
 @lowers("ConcatFromSequence", newest=11)
 def concat_from_sequence(node: Node, build: PlanBuilder) -> Value:
     """`ConcatFromSequence`."""
-    op = ops.ConcatFromSequence(axis=node.int("axis"), new_axis=bool(node.int("new_axis", 0)))
+    op = ops.ConcatFromSequence(axis=node.int("axis"), new_axis=node.flag("new_axis", False))
     return build(op, node.input(0))

@@ -17,14 +17,14 @@ def discrete_fourier_transform(node: Node, build: PlanBuilder) -> Value:
         axis = -2
     elif axis_input.constant is not None and axis_input.constant.size == 1:
         axis = int(axis_input.constant.item())
-    op = ops.Dft(axis=axis, inverse=node.int("inverse", 0) != 0, one_sided=node.int("onesided", 0) != 0)
+    op = ops.Dft(axis=axis, inverse=node.flag("inverse", False), one_sided=node.flag("onesided", False))
     return build(op, node.input(0), node.optional(1), axis_input if axis is None else None)
 
 
 @lowers("STFT", newest=17)
 def short_time_fourier_transform(node: Node, build: PlanBuilder) -> Value:
     """`STFT`."""
-    op = ops.Stft(one_sided=node.int("onesided", 1) != 0)
+    op = ops.Stft(one_sided=node.flag("onesided", True))
     return build(op, node.input(0), node.input(1), node.optional(2), node.optional(3))
 
 

@@ -15,9 +15,8 @@ def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     With `sorted` 0 the standard leaves the order open, and onnxruntime has another than the sorted one that this gives.
     """
     k = node.input(1) if node.version >= 10 else build.constant(np.array([node.int("k")], np.int64))
-    if node.int("sorted", 1) not in (0, 1):
-        node.refuse("CC0202", "TopK's attribute sorted is 0 or 1")
-    op = ops.TopK(axis=node.int("axis", -1), largest=bool(node.int("largest", 1)))
+    node.flag("sorted", True)
+    op = ops.TopK(axis=node.int("axis", -1), largest=node.flag("largest", True))
     return build(op, node.input(0), k, outputs=2)
 
 
@@ -37,7 +36,7 @@ def _arg_reduce(node: Node, build: PlanBuilder, function: ops.ArgReduction) -> V
     op = ops.ArgReduce(
         function=function,
         axis=node.int("axis", 0),
-        keepdims=bool(node.int("keepdims", 1)),
-        select_last_index=bool(node.int("select_last_index", 0)),
+        keepdims=node.flag("keepdims", True),
+        select_last_index=node.flag("select_last_index", False),
     )
     return build(op, node.input(0))

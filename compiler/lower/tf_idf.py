@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from compiler.lower.cast import converted
@@ -21,7 +23,11 @@ def tf_idf_vectorizer(node: Node, build: PlanBuilder) -> Value:
         max_skips=_count(node, "max_skip_count", 0),
         columns=max(columns) + 1,
     )
-    pool, starts = build.constant(_pool(node)), build.constant(np.array(node.ints("ngram_counts"), np.int64))
+    words, begins = _pool(node), node.ints("ngram_counts")
+    for length, (begin, end) in enumerate(pairwise([*begins, len(words)]), 1):
+        if not 0 <= begin <= end or (end - begin) % length:
+            node.refuse("CC0202", f"words {begin} to {end} of TfIdfVectorizer's pool are no {length}-grams")
+    pool, starts = build.constant(words), build.constant(np.array(begins, np.int64))
     counts = build(op, node.input(0), pool, starts, build.constant(np.array(columns, np.int64)))
     weights = _weights(node, columns)
     if mode == "TF":

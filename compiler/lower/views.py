@@ -9,7 +9,7 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Reshape", newest=25)
 def reshape(node: Node, build: PlanBuilder) -> Value:
     """`Reshape`: a 0 in the shape copies the input's dimension, unless `allowzero`."""
-    return build(ops.Reshape(allow_zero=bool(node.int("allowzero", 0))), node.input(0), node.input(1))
+    return build(ops.Reshape(allow_zero=node.flag("allowzero", False)), node.input(0), node.input(1))
 
 
 @lowers("Flatten", newest=25)

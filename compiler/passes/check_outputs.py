@@ -29,4 +29,6 @@ def _check_outputs(model: ir.Model, report: Report) -> None:
             report.refused.append(Diagnostic("CC0404", message, None if maker is None else origin.of(maker)))
 
 
-check_outputs = Pass("check_outputs", _check_outputs, requires=frozenset({"shapes"}), needed=True)
+check_outputs = Pass(
+    "check_outputs", _check_outputs, result="outputs refused", requires=frozenset({"shapes"}), needed=True
+)

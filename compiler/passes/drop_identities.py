@@ -33,6 +33,9 @@ class DropIdentity(_PassesOn):
     pattern = Op("Identity", Var("x"))
 
 
+_NAMES = {int(dtype): dtype.name for dtype in ir.DataType}
+
+
 class DropCast(_PassesOn):
     """`Cast(x, to=dtype of x)` → `x`."""
 
@@ -42,7 +45,7 @@ class DropCast(_PassesOn):
         """The types have to be known and equal."""
         target = match.root.attributes["to"].as_int()
         if match["x"].dtype != target:
-            return f"it casts {match['x'].dtype or 'an unknown type'} to {ir.DataType(target).name}"
+            return f"it casts {match['x'].dtype or 'an unknown type'} to {_NAMES.get(target, target)}"
         return super().check(match)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
+from compiler.errors import Diagnostic
 from compiler.graph import graph_attributes, nodes_of, opset_of
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline
@@ -24,8 +25,15 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
 
     def expand(model: ir.Model, report: Report) -> None:
         """Replaces operators without a lowering by their function bodies of the ONNX standard."""
+        wrong: set[ir.Node] = set()
         for depth in range(_DEPTH):
-            found = [node for node in nodes_of(model) if not can_lower(node) and _add_function(model, node, depth)]
+            found = []
+            for node in [node for node in nodes_of(model) if not can_lower(node) and node not in wrong]:
+                if problem := _problem(model, node):
+                    report.refused.append(Diagnostic("CC0210", f"{node.op_type}: {problem}", origin.of(node)))
+                    wrong.add(node)
+                elif _add_function(model, node, depth):
+                    found.append(node)
             if not found:
                 break
             report.fired.extend(Fired(f"expand {node.op_type}", origin.of(node)) for node in found)
@@ -40,6 +48,15 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
         requires=frozenset({"sorted", "inlined", "shapes"}),
         needed=True,
     )
+
+
+def _problem(model: ir.Model, node: ir.Node) -> str | None:
+    """What the body would not tell: it may broadcast shapes that the operator does not take."""
+    takes = [len(graph.inputs) for graph in graph_attributes(node) if node.op_type == "SequenceMap"]
+    if takes and takes != [len(node.inputs)]:
+        return f"the body takes {takes[0]} inputs, and is given {len(node.inputs)}"
+    opset = opset_of(node, model.opset_imports.get(node.domain, 1))
+    return onnx_schema.contradiction(ir.serde.serialize_node(node), opset, _input_types(node))
 
 
 def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:

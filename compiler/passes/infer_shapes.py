@@ -134,7 +134,7 @@ class _Inference:
         """Infers a body with the shapes its states have at first, and again without what it changes."""
         states = _states(node)
         for first, inner, _ in states:
-            inner.shape = None if first.shape is None else ir.Shape(first.shape.dims)
+            inner.shape = None if first.shape is None or _scans_batch(node) else ir.Shape(first.shape.dims)
             inner.type = first.type or inner.type
         _bind_slices(node)
         for round_number in range(_LOOP_ROUNDS):
@@ -183,10 +183,16 @@ def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
     if node.op_type == "Loop":
         given, inner, results = node.inputs[2:], body.inputs[2:], body.outputs[1:]
     else:
-        count = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
-        given, inner, results = node.inputs[:count], body.inputs[:count], body.outputs
+        first = _scans_batch(node)
+        count = len(node.inputs) - first - node.attributes["num_scan_inputs"].as_int()
+        given, inner, results = node.inputs[first : first + count], body.inputs[:count], body.outputs
     triples = zip(given, inner, results, strict=False)
     return [(first, state, last) for first, state, last in triples if first is not None]
+
+
+def _scans_batch(node: ir.Node) -> bool:
+    """Whether it is a Scan of version 8, which scans each sequence of a batch and has their lengths as first input."""
+    return node.op_type == "Scan" and len(node.inputs) > len(next(graph_attributes(node)).inputs)
 
 
 def _bind_slices(node: ir.Node) -> None:
@@ -203,7 +209,7 @@ def _bind_slices(node: ir.Node) -> None:
             continue
         inner.type = outer.type or inner.type
         inner.shape = None
-        if outer.shape is not None and -outer.shape.rank() <= axis < outer.shape.rank():
+        if not _scans_batch(node) and outer.shape is not None and -outer.shape.rank() <= axis < outer.shape.rank():
             dims = list(outer.shape.dims)
             del dims[axis]
             inner.shape = ir.Shape(dims)

@@ -98,4 +98,4 @@ def _diagnostic(node: ir.Node, count: int) -> Diagnostic:
     return Diagnostic("CC0301", message, origin.of(node), _HELP)
 
 
-reject_3d = Pass("reject_3d", _reject_3d, requires=frozenset({"shapes"}), needed=True)
+reject_3d = Pass("reject_3d", _reject_3d, result="nodes refused", requires=frozenset({"shapes"}), needed=True)

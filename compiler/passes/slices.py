@@ -34,8 +34,12 @@ def ranges_of(node: ir.Node) -> dict[int, Range] | None:
     x, given = node.inputs[0], [constant_of(value) for value in node.inputs[1:]]
     if x is None or x.shape is None or not 3 <= len(given) <= 4 or any(array is None for array in given):
         return None
-    columns = [[int(item) for item in array] for array in given if array is not None]
-    steps = columns[3] if len(columns) > 3 else [1] * len(columns[0])
+    columns = [[int(item) for item in array.ravel()] for array in given if array is not None]
+    steps, rank = columns[3] if len(columns) > 3 else [1] * len(columns[0]), len(x.shape)
+    if {len(column) for column in (*columns, steps)} != {len(columns[0])} or any(
+        abs(axis) > rank for axis in columns[2]
+    ):
+        return None
     found: dict[int, Range] = {}
     for start, end, axis, step in zip(*columns[:3], steps, strict=True):
         size = x.shape.dims[axis]

@@ -77,10 +77,10 @@ def _sizes(node: ir.Node) -> list[int] | None:
     array = constant_of(given)
     if array is not None and array.ndim == 1:
         return [int(size) for size in array]
-    shape = static_shape(node.inputs[0])
-    if shape is None or (given is not None and array is None):
+    shape, axis = static_shape(node.inputs[0]), _axis(node)
+    if shape is None or not -len(shape) <= axis < len(shape) or (given is not None and array is None):
         return None
-    total, step = shape[_axis(node)], 1 if array is None else int(array)
+    total, step = shape[axis], 1 if array is None else int(array)
     return [min(step, total - begin) for begin in range(0, total, step)] if step > 0 else None
 
 

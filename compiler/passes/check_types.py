@@ -1,0 +1,50 @@
+"""Inputs of nodes whose types the standard does not allow there; the model is refused, as onnxruntime does.
+
+What the runtime can compute is another matter, which the lowering finds out: it may take more types, or read an input
+as what it should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from compiler import onnx_schema, origin
+from compiler.errors import Diagnostic
+from compiler.graph import nodes_of, opset_of, type_text
+from compiler.passes.report import Pass, Report
+
+__all__ = ["check_types"]
+
+_MOST_LISTED = 4
+
+
+def _check_types(model: ir.Model, report: Report) -> None:
+    """Looks at the inputs of known types of every node."""
+    for node in nodes_of(model):
+        opset = opset_of(node, model.opset_imports.get(node.domain, 1))
+        inputs = onnx_schema.inputs_of(node.domain, node.op_type, opset, len(node.inputs))
+        report.refused.extend(Diagnostic("CC0205", each, origin.of(node)) for each in _problems(node, inputs))
+
+
+def _problems(node: ir.Node, inputs: list[onnx_schema.Input]) -> Iterator[str]:
+    bound: dict[str, tuple[str, str]] = {}
+    for value, described in zip(node.inputs, inputs, strict=False):
+        found = None if value is None else type_text(value.type)
+        if found is None:
+            continue
+        name = f"{node.op_type}'s input {described.name}"
+        if found not in described.types:
+            yield f"{name} is {found}" + _instead(described.types)
+        elif described.variable:
+            other, first = bound.setdefault(described.variable, (described.name, found))
+            if first != found:
+                yield f"{name} is {found}, but {other}, which has the same type, is {first}"
+
+
+def _instead(types: frozenset[str]) -> str:
+    return f", not {' or '.join(sorted(types))}" if len(types) <= _MOST_LISTED else ", which it does not take"
+
+
+check_types = Pass("check_types", _check_types, result="nodes refused", requires=frozenset({"shapes"}), needed=True)
