@@ -79,6 +79,15 @@ def test_the_table_of_the_readme_has_every_verb() -> None:
     assert set(re.findall(r"`candlec (\w+)", README)) >= set(cli.VERBS)
 
 
+def test_the_table_of_the_readme_has_every_extra() -> None:
+    extras = re.search(
+        r"\[project.optional-dependencies\]\n(.*?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL
+    )
+    assert extras is not None
+    declared = re.findall(r"^(\w+) = \[", extras[1], re.MULTILINE)
+    assert re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE) == declared
+
+
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan") == (ROOT / "runtime/plan/examples/run.rs").read_text()
