@@ -75,15 +75,9 @@ def entry(name: str, folder: Path) -> dict[str, Any]:
     """The model's entry of the index."""
     model, inputs = files(name, folder)
     source = HERE / f"{name}.py"
-    what, tolerance = described(source)
-    return {
-        "name": name,
-        "file": model.name,
-        "source": f"models/{source.name}",
-        "what": what,
-        "cases": [inputs.name],
-        "tolerance": tolerance,
-    }
+    what, stated = described(source)
+    found = {"name": name, "file": model.name, "source": f"models/{source.name}", "what": what, "cases": [inputs.name]}
+    return {**found, "tolerance": stated["TOLERANCE"], "reason": stated["REASON"]} if "REASON" in stated else found
 
 
 def export(name: str, folder: Path, progress: str) -> None:
@@ -125,14 +119,19 @@ def imported(source: Path) -> list[Path]:
     return [HERE / f"{node.module.removeprefix('models.')}.py" for node in froms if node.module.startswith("models.")]
 
 
-def described(source: Path) -> tuple[str, float]:
-    """The first paragraph of a model's description, and its tolerance, without what the file imports."""
+def described(source: Path) -> tuple[str, dict[str, Any]]:
+    """The first paragraph of a model's description, and the constants that its file states, without what it imports.
+
+    `TOLERANCE` is one of them; where it is not the dtype's own, `REASON` says why.
+    """
     tree = ast.parse(source.read_text())
     what = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["TOLERANCE"]:
-            return what, float(ast.literal_eval(node.value))
-    raise ValueError(f"{source} states no TOLERANCE")
+    stated = {
+        ast.unparse(node.targets[0]): node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    return what, stated
 
 
 def remove_older(name: str, folder: Path) -> None:
