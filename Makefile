@@ -23,7 +23,7 @@ SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime 
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null && echo nextest run --no-fail-fast || echo test --no-fail-fast)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint types test-rust test-python generate bless bench bench-models zoo fuzz wheel clean
+.PHONY: help demo build test check format lint types test-rust test-python generate bless bench bench-models bench-kernels zoo fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -73,6 +73,11 @@ bench-models: $(VENV)/.models ## the same of the architectures of models/, which
 	$(SAY) "Timing the architectures of models/ beside onnxruntime and OpenVINO"
 	$(BIN)/python -m models --folder build/models
 	$(BIN)/candlec bench --zoo build/models $(BENCH)
+
+bench-kernels: $(VENV)/.bench ## the same of the operators of benchmarks/suite.toml, one at a time
+	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime and OpenVINO"
+	$(BIN)/python benchmarks/kernels.py --folder build/kernels
+	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
 
 zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
