@@ -71,6 +71,11 @@ impl Broadcast {
         self.strides[i][self.dims.len() - 1] != 0
     }
 
+    /// Whether operand `i` advances from one run to the next.
+    pub fn advances_outside(&self, i: usize) -> bool {
+        self.dims.len() > 1 && self.strides[i][self.dims.len() - 2] != 0
+    }
+
     /// The element of operand `i` that meets element `position` of the result.
     pub fn offset(&self, i: usize, position: usize) -> usize {
         let mut rest = position;
@@ -81,16 +86,16 @@ impl Broadcast {
         }
         offset
     }
+}
 
-    /// Cuts elements `start .. start + length` of the result into runs in which every operand advances or stays, and calls
-    /// `run(position, count)` for each.
-    pub fn for_each_run(&self, start: usize, length: usize, mut run: impl FnMut(usize, usize)) {
-        let (span, mut position) = (self.span(), start);
-        while position < start + length {
-            let count = (span - position % span).min(start + length - position);
-            run(position, count);
-            position += count;
-        }
+/// Cuts elements `start .. start + length` of a result into parts of runs of `span` elements, and calls `run(position, count)`
+/// for each.
+pub fn for_each_run(span: usize, start: usize, length: usize, mut run: impl FnMut(usize, usize)) {
+    let mut position = start;
+    while position < start + length {
+        let count = (span - position % span).min(start + length - position);
+        run(position, count);
+        position += count;
     }
 }
 

@@ -83,7 +83,7 @@ impl Nested<'_> {
     /// A nested step's error with the block that the step is in.
     fn place(&self, mut error: Error, index: usize) -> Error {
         if let Error::Run { place, .. } = &mut error {
-            place.within.insert(0, format!("block {index} of step {} {}", self.step.index, self.step.op.name()));
+            place.within.insert(0, format!("block {index} of step {} {}", self.step.index, self.step.name));
         }
         error
     }
@@ -140,8 +140,8 @@ impl Run<'_> {
             blocks: &blocks,
         };
         let outputs = match bound {
-            None => step.op.kernel().run(&mut call),
-            Some(bound) => bound.run(step.op.kernel(), slots, &mut call),
+            None => step.kernel.as_ref().run(&mut call),
+            Some(bound) => bound.run(step.kernel.as_ref(), slots, &mut call),
         };
         let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &outlines))?;
         drop(inputs);
@@ -182,7 +182,7 @@ impl Run<'_> {
         let OriginId(origin) = step.origin;
         let place = Place {
             step: step.index,
-            op: step.op.name(),
+            op: step.name,
             within: Vec::new(),
             inputs: inputs.iter().enumerate().map(describe).collect(),
             origin: self.executable.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string),

@@ -8,6 +8,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::layout::Blocked;
 use crate::plan::Block;
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Elements, Value};
@@ -44,6 +45,11 @@ pub trait Kernel: Debug + Send + Sync {
     /// The constants do not fit the op.
     fn prepack(&self, _constants: &Constants) -> Result<Option<Packed>> {
         Ok(None)
+    }
+
+    /// How the op runs on images in blocks of channels, if it can; `outputs` are the types that it gives.
+    fn blocked(&self, _operands: &Constants, _outputs: &[Option<&Type>]) -> Option<Blocked> {
+        None
     }
 
     /// The nested graphs, in the order in which [`Call::run_block`] numbers them.

@@ -12,6 +12,7 @@ pub mod float;
 pub mod inputs;
 pub mod interrupt;
 pub mod kernel;
+pub mod layout;
 mod memory;
 pub mod movable;
 pub mod ops;

@@ -51,7 +51,7 @@ impl Executable {
             let (calls, time) = times.get(&address(step)).copied().unwrap_or_default();
             let OriginId(origin) = step.origin;
             let origin = self.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string);
-            steps.push(StepTime { op: step.op.name(), origin, depth, calls, seconds: time.as_secs_f64() });
+            steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64() });
             for block in &step.blocks {
                 self.list(block, depth + 1, times, steps);
             }

@@ -2,7 +2,7 @@
 
 use super::tile::Tiles;
 use super::winograd::{self, Form};
-use super::{Filter, BLOCK};
+use super::{DepthwiseFilter, Filter, BLOCK};
 use crate::conv::Shape;
 use crate::isa::Isa;
 
@@ -14,7 +14,9 @@ const OUTPUT: [f64; 2] = [70.0, 200.0];
 const FETCH: f64 = 1.0;
 
 /// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
-const REORDER: f64 = 25.0;
+pub const REORDER: f64 = 25.0;
+/// What a tap of a depthwise convolution saves over blocks, where it needs no shuffles.
+const DEPTHWISE: f64 = 2.0;
 /// The time of a convolution over rows, in that of one over blocks, tap by tap.
 const ROWS: f64 = 1.2;
 
@@ -23,11 +25,32 @@ pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
     if !Filter::fits(shape.groups, shape.channels, shape.outputs) || shape.channels.min(shape.outputs) < BLOCK {
         return false;
     }
-    let blocks = shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1]
-        + shape.outputs.div_ceil(BLOCK) * shape.pixels();
-    let one = |form: Option<Form>| form.map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form));
     let groups = shape.groups as f64;
-    groups * one(cheapest(isa, shape)) + REORDER * (blocks as f64) < ROWS * groups * direct(isa, shape)
+    groups * blocks(isa, shape) + reordered(shape) < ROWS * groups * direct(isa, shape)
+}
+
+/// The time that moving one image to blocks and its result back takes.
+fn reordered(shape: &Shape) -> f64 {
+    let vectors = shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1]
+        + shape.outputs.div_ceil(BLOCK) * shape.pixels();
+    vectors as f64 * REORDER
+}
+
+/// The time of one group in blocks.
+fn blocks(isa: Isa, shape: &Shape) -> f64 {
+    cheapest(isa, shape).map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form))
+}
+
+/// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or back.
+pub fn gain(isa: Isa, shape: &Shape) -> i64 {
+    if shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
+        let taps = (shape.kernel[0] * shape.kernel[1]) as f64;
+        let vectors = shape.channels.div_ceil(BLOCK) * shape.pixels() * shape.batch;
+        return (DEPTHWISE * taps * vectors as f64) as i64;
+    }
+    let direct = shape.groups as f64 * direct(isa, shape);
+    let (in_blocks, moved) = (shape.groups as f64 * blocks(isa, shape), reordered(shape));
+    (shape.batch as f64 * ((ROWS * direct).min(in_blocks + moved) - in_blocks)) as i64
 }
 
 /// The form of a convolution; [`None`]: tap by tap.

@@ -9,6 +9,7 @@ mod depthwise;
 mod direct;
 mod filter;
 mod tile;
+mod weights;
 mod window;
 mod winograd;
 
@@ -16,9 +17,10 @@ mod winograd;
 mod tests;
 
 pub use conv::conv;
-pub use cost::is_worth_reordering;
+pub use cost::{gain, is_worth_reordering, REORDER};
 pub use depthwise::{depthwise, DepthwiseFilter};
 pub use filter::Filter;
+pub use weights::Weights;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 

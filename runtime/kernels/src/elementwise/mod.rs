@@ -5,7 +5,7 @@
 pub mod float;
 pub mod integer;
 
-use crate::broadcast::Broadcast;
+use crate::broadcast::{for_each_run, Broadcast};
 use crate::program::Binary;
 use crate::threads::Threads;
 
@@ -46,7 +46,7 @@ pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
     function: impl Fn(X, Y) -> O + Sync,
 ) {
     for_each_task(threads, out, &|first, out| {
-        broadcast.for_each_run(first, out.len(), |position, count| {
+        for_each_run(broadcast.span(), first, out.len(), |position, count| {
             let out = &mut out[position - first..][..count];
             let (x, y) = (&x[broadcast.offset(0, position)..], &y[broadcast.offset(1, position)..]);
             match (broadcast.advances(0), broadcast.advances(1)) {
@@ -69,7 +69,7 @@ pub fn select<T: Copy + Send + Sync>(
     out: &mut [T],
 ) {
     for_each_task(threads, out, &|first, out| {
-        broadcast.for_each_run(first, out.len(), |position, count| {
+        for_each_run(broadcast.span(), first, out.len(), |position, count| {
             let out = &mut out[position - first..][..count];
             let [c, x_at, y_at] = [0, 1, 2].map(|operand| broadcast.offset(operand, position));
             let [c_step, x_step, y_step] = [0, 1, 2].map(|operand| usize::from(broadcast.advances(operand)));

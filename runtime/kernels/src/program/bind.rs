@@ -1,9 +1,9 @@
 //! A program with the operands of one execution.
 
-use super::machine::{self, Join, Place, Step};
+use super::machine::{self, Join, Place, Step, CYCLE};
 use super::unary::{floor_mod, power};
 use super::{Binary, Instruction, Invalid, Operand, Program};
-use crate::broadcast::Broadcast;
+use crate::broadcast::{for_each_run, Broadcast};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -24,6 +24,8 @@ pub struct Bound<'a> {
     steps: Vec<Step>,
     operands: Vec<Resolved<'a>>,
     broadcast: Broadcast,
+    /// Elements in which every operand advances, stays, or repeats its last dimension, of [`CYCLE`] elements.
+    cycles: Option<usize>,
     length: usize,
 }
 
@@ -56,7 +58,8 @@ impl Program {
         let shapes: Vec<&[usize]> = operands.iter().map(Resolved::dims).collect();
         let broadcast = Broadcast::new(result, &shapes)
             .map_err(|i| Invalid::Broadcast { operand: shapes[i].to_vec(), result: result.to_vec() })?;
-        Ok(Bound { steps, operands, broadcast, length: result.iter().product() })
+        let cycles = cycles(&broadcast);
+        Ok(Bound { steps, operands, broadcast, cycles, length: result.iter().product() })
     }
 }
 
@@ -68,8 +71,11 @@ impl Bound<'_> {
     /// The range is not inside the result.
     pub fn run(&self, isa: Isa, offset: usize, values: &mut [f32]) {
         assert!(offset <= self.length && values.len() <= self.length - offset, "a run outside the result");
-        if self.broadcast.dims.len() == 1 || self.broadcast.span() >= SHORT_SPAN {
-            self.run_spans(isa, offset, values);
+        let is_whole = offset.is_multiple_of(CYCLE) && values.len().is_multiple_of(CYCLE);
+        if let Some(span) = self.cycles.filter(|_| is_whole) {
+            self.run_spans(isa, span, offset, values);
+        } else if self.broadcast.dims.len() == 1 || self.broadcast.span() >= SHORT_SPAN {
+            self.run_spans(isa, self.broadcast.span(), offset, values);
         } else {
             self.run_tiles(isa, offset, values);
         }
@@ -85,17 +91,19 @@ impl Bound<'_> {
         threads.for_each_chunk(values, chunk, |i, values| self.run(isa, i * chunk, values));
     }
 
-    /// Run by run of the innermost merged dimension, in which every operand advances or stays.
-    fn run_spans(&self, isa: Isa, offset: usize, values: &mut [f32]) {
-        self.broadcast.for_each_run(offset, values.len(), |position, count| {
+    /// Run by run of the innermost merged dimension, or of the two innermost ones where an operand may cycle.
+    fn run_spans(&self, isa: Isa, span: usize, offset: usize, values: &mut [f32]) {
+        for_each_run(span, offset, values.len(), |position, count| {
             let out = &mut values[position - offset..][..count];
             let place = |(i, operand): (usize, &Resolved)| match *operand {
                 Resolved::Tensor(data, _) => {
                     let start = self.broadcast.offset(i, position);
-                    if self.broadcast.advances(i) {
-                        Place::Advance(data[start..start + count].as_ptr())
-                    } else {
+                    if !self.broadcast.advances(i) {
                         Place::Repeat(&data[start])
+                    } else if span > self.broadcast.span() && !self.broadcast.advances_outside(i) {
+                        Place::Cycle(data[start..start + CYCLE].as_ptr())
+                    } else {
+                        Place::Advance(data[start..start + count].as_ptr())
                     }
                 }
                 Resolved::Constant(ref value) => Place::Repeat(value),
@@ -103,7 +111,7 @@ impl Bound<'_> {
                 Resolved::Result => Place::Advance(out.as_ptr()),
             };
             let places: Vec<Place> = self.operands.iter().enumerate().map(place).collect();
-            // SAFETY: slices of `count` elements and references were made above; slots are saved before read.
+            // SAFETY: slices of `count` elements, or of a cycle, and references were made above; slots are saved before read.
             unsafe { machine::run(isa, &self.steps, &places, out.as_mut_ptr(), count) };
         });
     }
@@ -133,7 +141,7 @@ impl Bound<'_> {
     fn expand(&self, operand: usize, data: &[f32], start: usize, length: usize, out: &mut Vec<f32>) {
         out.clear();
         let advances = self.broadcast.advances(operand);
-        self.broadcast.for_each_run(start, length, |position, count| {
+        for_each_run(self.broadcast.span(), start, length, |position, count| {
             let offset = self.broadcast.offset(operand, position);
             if advances {
                 out.extend_from_slice(&data[offset..offset + count]);
@@ -142,6 +150,14 @@ impl Bound<'_> {
             }
         });
     }
+}
+
+/// The length of runs in which every operand advances, stays, or repeats the last dimension of [`CYCLE`] elements; [`None`]
+/// where an operand does something else, or none of it is needed.
+fn cycles(broadcast: &Broadcast) -> Option<usize> {
+    let [.., outer, CYCLE] = broadcast.dims[..] else { return None };
+    let fits = |strides: &Vec<usize>| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
+    broadcast.strides.iter().all(fits).then_some(outer * CYCLE)
 }
 
 impl Resolved<'_> {

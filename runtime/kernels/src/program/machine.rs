@@ -10,6 +10,9 @@ use crate::vector::{dispatch_isa, math, Vector};
 /// The most elements that a block has: eight of the widest vectors.
 const BLOCK: usize = 128;
 
+/// The elements of an operand that repeats a vector of channels. Vectors have no more lanes, and divide it.
+pub(super) const CYCLE: usize = 16;
+
 /// One instruction, resolved: operands are indices of [`Place`]s.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
@@ -51,6 +54,8 @@ pub(super) enum Join {
 pub(super) enum Place {
     /// One element a lane, from this address on.
     Advance(*const f32),
+    /// The [`CYCLE`] elements at this address, over and over.
+    Cycle(*const f32),
     /// The element at this address for every lane.
     Repeat(*const f32),
     /// A slot.
@@ -60,8 +65,8 @@ pub(super) enum Place {
 /// Rewrites the `len` elements at `out`.
 ///
 /// # Safety
-/// `len` elements can be read and written at `out`; each `Advance` has `len` elements, each `Repeat` one; they may overlap
-/// `out` only by being `out`. Every index in `steps` has its place, slots are below [`Program::SLOTS`] and saved before read.
+/// `len` elements can be read and written at `out`; each `Advance` has `len` elements, each `Repeat` one, each `Cycle`
+/// [`CYCLE`], and then `len` is a multiple of that; they may overlap `out` only by being `out`. Every index in `steps` has its place, slots are below [`Program::SLOTS`] and saved before read.
 pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f32, len: usize) {
     dispatch_isa!(isa, (isa: Isa = isa, steps: &[Step] = steps, places: &[Place] = places, out: *mut f32 = out, len: usize = len),
     V => {
@@ -152,6 +157,14 @@ macro_rules! each_pair {
                 #[inline(always)]
                 |i, $x: V| {
                     let $y = unsafe { load::<V, R>(from, i, $count) };
+                    $function
+                },
+            ),
+            // SAFETY: an operand that cycles has as many elements.
+            Source::Cycle(from) => $acc.map(
+                #[inline(always)]
+                |i, $x: V| {
+                    let $y = unsafe { V::load(from.wrapping_add(i * V::LANES % CYCLE)) };
                     $function
                 },
             ),
@@ -254,6 +267,8 @@ impl Machine<'_> {
     fn source(&self, place: usize, at: usize) -> Source {
         match self.places[place] {
             Place::Advance(from) => Source::Lanes(from.wrapping_add(at)),
+            // Several vectors at once begin with a whole cycle.
+            Place::Cycle(from) => Source::Cycle(from.wrapping_add(at % CYCLE)),
             Place::Repeat(from) => Source::One(from),
             Place::Saved(slot) => Source::Lanes(self.slots.0[slot].as_ptr().cast()),
         }
@@ -336,16 +351,18 @@ impl Machine<'_> {
 #[derive(Clone, Copy)]
 enum Source {
     Lanes(*const f32),
+    Cycle(*const f32),
     One(*const f32),
 }
 
 impl Source {
     #[inline(always)]
     fn lane<V: Vector, R: Registers<V>>(self, i: usize, count: usize) -> V {
-        // SAFETY: an operand that advances has the block's elements, one that repeats has one.
+        // SAFETY: an operand that advances has the block's elements, one that cycles as many, one that repeats has one.
         unsafe {
             match self {
                 Source::Lanes(from) => load::<V, R>(from, i, count),
+                Source::Cycle(from) => V::load(from.wrapping_add(i * V::LANES % CYCLE)),
                 Source::One(from) => V::splat(*from),
             }
         }

@@ -134,7 +134,8 @@ fn binary(function: Binary, x: f32, y: f32) -> f32 {
         Binary::Mul => x * y,
         Binary::Div => x / y,
         Binary::Pow => f64::from(x).powf(f64::from(y)) as f32,
-        Binary::Mod if x % y != 0.0 && (x % y < 0.0) != (y < 0.0) => x % y + y,
+        Binary::Mod if x % y == 0.0 => 0f32.copysign(y),
+        Binary::Mod if (x % y < 0.0) != (y < 0.0) => x % y + y,
         Binary::Mod | Binary::Fmod => x % y,
         Binary::Min | Binary::Max if x.is_nan() || y.is_nan() => f32::NAN,
         Binary::Min => x.min(y),
@@ -206,21 +207,27 @@ fn element(result: &[usize], operand: &[usize], mut position: usize) -> usize {
     offset
 }
 
+const SHAPES: [&[usize]; 10] =
+    [&[5], &[200], &[3, 70], &[2, 3, 4, 5], &[1, 4, 100], &[70, 3], &[2, 65, 2], &[300, 1], &[2, 3, 5, 16], &[11, 16]];
+
+/// Operands that broadcast to a shape, and their dimensions; the first is of that shape.
+fn random_operands(random: &mut Random, shape: &[usize]) -> (Vec<Vec<f32>>, Vec<Vec<usize>>) {
+    let mut dims = vec![shape.to_vec()];
+    for _ in 0..random.below(4) {
+        let part = &shape[random.below(shape.len() + 1)..];
+        dims.push(part.iter().map(|&size| if random.below(2) == 0 { 1 } else { size }).collect());
+    }
+    let data = dims.iter().map(|dims| (0..dims.iter().product()).map(|_| random.value()).collect()).collect();
+    (data, dims)
+}
+
 #[test]
 fn random_programs_equal_their_meaning_element_by_element() {
-    const SHAPES: [&[usize]; 8] =
-        [&[5], &[200], &[3, 70], &[2, 3, 4, 5], &[1, 4, 100], &[70, 3], &[2, 65, 2], &[300, 1]];
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for case in 0..400 {
         let shape = random.of(&SHAPES);
         let length: usize = shape.iter().product();
-        let mut dims = vec![shape.to_vec()];
-        for _ in 0..random.below(4) {
-            let part = &shape[random.below(shape.len() + 1)..];
-            dims.push(part.iter().map(|&size| if random.below(2) == 0 { 1 } else { size }).collect());
-        }
-        let data: Vec<Vec<f32>> =
-            dims.iter().map(|dims| (0..dims.iter().product()).map(|_| random.value()).collect()).collect();
+        let (data, dims) = random_operands(&mut random, shape);
         let program = random_program(&mut random, dims.len());
         program.check(Start::Empty, dims.len()).unwrap();
         let expected: Vec<f32> = (0..length)

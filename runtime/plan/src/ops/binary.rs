@@ -16,7 +16,8 @@ use super::unary::{is_computed, Half};
 use crate::broadcast::{join, shape_of};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Strings, Value};
 use crate::{bail, dispatch};
@@ -58,6 +59,10 @@ impl Kernel for Binary {
         } else {
             &[0, 1]
         }
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        layout::elementwise(self.clone(), operands, outputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

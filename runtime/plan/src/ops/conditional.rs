@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::broadcast::{join, shape_of};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::layout::{self, Blocked};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -85,6 +86,10 @@ impl Kernel for Clip {
 
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        layout::elementwise(self.clone(), operands, outputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

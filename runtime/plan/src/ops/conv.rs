@@ -6,12 +6,14 @@ use candle_plan_kernels::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::conv_blocks;
 use super::padding::{check_steps, output_size, window_extent, Padding};
 use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::layout::Blocked;
 use crate::types::{Dim, TensorType, Type};
 pub(super) use crate::value::room;
 use crate::value::{Array, Value};
@@ -57,9 +59,12 @@ impl Kernel for Conv {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
-        let sizes = constants.types.first().copied().flatten().and_then(|x| x.tensor().ok()?.sizes());
-        let shape = self.window().shape(&sizes.unwrap_or_else(|| self.usual_input(w.dims())), w.dims())?;
+        let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        conv_blocks::blocked(self, operands, outputs.first().copied().flatten())
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -77,7 +82,7 @@ impl Kernel for Conv {
 }
 
 impl Conv {
-    fn window(&self) -> Window<'_> {
+    pub(super) fn window(&self) -> Window<'_> {
         Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
     }
 
@@ -85,6 +90,12 @@ impl Conv {
         let shape = self.window().shape(x, w)?;
         check_bias(bias.map(Array::dims), shape.outputs)?;
         Ok(shape)
+    }
+
+    /// The sizes of a convolution of an input of a type, or of a usual one where its sizes are not known.
+    pub(super) fn usual_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
+        let sizes = x.and_then(|x| x.tensor().ok()?.sizes());
+        self.window().shape(&sizes.unwrap_or_else(|| self.usual_input(w)), w)
     }
 
     /// The dimensions of an input where they are not known: as wide as in the middle of a network, and wide enough.

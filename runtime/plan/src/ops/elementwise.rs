@@ -9,7 +9,8 @@ use crate::bail;
 use crate::broadcast::{join, shape_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, room, Array, Elements, Value};
 
@@ -40,6 +41,10 @@ impl Kernel for Elementwise {
 
     fn in_place(&self) -> &'static [usize] {
         &[0, 1, 2, 3, 4, 5, 6, 7]
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        layout::elementwise(self.clone(), operands, outputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

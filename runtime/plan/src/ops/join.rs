@@ -5,11 +5,13 @@ use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use candle_plan_kernels::blocked::BLOCK;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::layout::{Blocked, Image, Layout};
+use crate::kernel::{Constants, Arity, Call, Kernel, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Array, Value};
@@ -45,6 +47,21 @@ impl Kernel for Concat {
             };
         }
         Ok(vec![Type::Tensor(TensorType { dtype: first.dtype, shape: shape.or(first.rank().map(|rank| vec![None; rank])) })])
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let image = Image::of(outputs.first().copied().flatten()?)?;
+        let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
+        let (_, before) = parts.split_last()?;
+        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(BLOCK));
+        let fits = self.axis == 1 && is_whole || self.axis > 1;
+        fits.then(|| Blocked {
+            kernel: Box::new(self.clone()),
+            rank: image.rank,
+            inputs: vec![Layout::Blocks; parts.len()],
+            outputs: vec![Layout::Blocks],
+            gain: -image.wasted(),
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -10,6 +10,7 @@ use crate::kernel::{Kernel, Types};
 use crate::plan::MAX_DEPTH;
 use crate::types::Type;
 
+mod conv_blocks;
 pub mod padding;
 mod power;
 pub mod resample;
@@ -37,6 +38,11 @@ macro_rules! ops {
             /// What the op states about itself, and how it runs.
             pub fn kernel(&self) -> &dyn Kernel {
                 match self { $($(Op::$op(op) => op,)*)* }
+            }
+
+            /// What [`Op::kernel`] gives, for keeps.
+            pub fn boxed(&self) -> Box<dyn Kernel> {
+                match self { $($(Op::$op(op) => Box::new(op.clone()),)*)* }
             }
 
             /// The outputs' types from the inputs': [`Kernel::infer`] for types that a value can have, to such types.

@@ -15,7 +15,8 @@ use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
 use crate::float::{require_dtype, Float, NUMBERS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::layout::{Blocked, Image, Layout};
+use crate::kernel::{Constants, Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, scratch, Array, Value};
 
@@ -92,6 +93,21 @@ impl Kernel for Reduce {
             _ => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let x = Image::of(operands.types.first().copied().flatten()?)?;
+        Image::of(outputs.first().copied().flatten()?)?;
+        let mut axes = self.axes.clone().filter(|_| operands.types.len() == 1)?;
+        axes.sort_unstable();
+        let is_plane = (2..x.rank as i64).eq(axes);
+        (self.keepdims && is_plane).then(|| Blocked {
+            kernel: Box::new(self.clone()),
+            rank: x.rank,
+            inputs: vec![Layout::Blocks],
+            outputs: vec![Layout::Blocks],
+            gain: -x.wasted(),
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::cast::widened;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{bail, dispatch};
@@ -53,6 +54,10 @@ impl Kernel for Unary {
         } else {
             &[0]
         }
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        layout::elementwise(self.clone(), operands, outputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -4,7 +4,7 @@
 //! group. A step may write into an input's storage when the whole group dies with the step, holds no input of the block
 //! and no constant, and no other input of the step belongs to it.
 
-use crate::plan::{Block, Step, ValueId};
+use super::graph::{Graph, Node};
 
 /// The last step that is needed for a block's outputs.
 const FOREVER: usize = usize::MAX;
@@ -23,33 +23,32 @@ pub(super) struct Lifetimes {
 }
 
 impl Lifetimes {
-    pub fn of(block: &Block) -> Lifetimes {
-        let count = block.values.len();
-        let dies = last_reads(block);
-        let group = groups(block);
+    pub fn of(graph: &Graph) -> Lifetimes {
+        let count = graph.kinds.len();
+        let dies = last_reads(graph);
+        let group = groups(graph);
         let mut lifetimes = Lifetimes {
             group_dies: vec![0; count],
             foreign: vec![false; count],
             outputs: vec![0; count],
-            dead_after: vec![Vec::new(); block.steps.len()],
+            dead_after: vec![Vec::new(); graph.nodes.len()],
             group,
         };
-        let mut is_constant = vec![false; count];
-        block.constants.iter().for_each(|entry| is_constant[entry.value.0 as usize] = true);
         for (value, &step) in dies.iter().enumerate() {
             let group = lifetimes.group[value] as usize;
             lifetimes.group_dies[group] = lifetimes.group_dies[group].max(step);
-            if step != FOREVER && !is_constant[value] {
+            if step != FOREVER && graph.constant_of[value].is_none() {
                 if let Some(dead) = lifetimes.dead_after.get_mut(step) {
                     dead.push(value as u32);
                 }
             }
         }
-        for id in block.inputs.iter().chain(block.constants.iter().map(|entry| &entry.value)) {
-            lifetimes.foreign[lifetimes.group[id.0 as usize] as usize] = true;
+        let constants = (0..count as u32).filter(|&value| graph.constant_of[value as usize].is_some());
+        for value in graph.inputs.iter().copied().chain(constants) {
+            lifetimes.foreign[lifetimes.group[value as usize] as usize] = true;
         }
-        for id in &block.outputs {
-            lifetimes.outputs[lifetimes.group[id.0 as usize] as usize] += 1;
+        for &value in &graph.outputs {
+            lifetimes.outputs[lifetimes.group[value as usize] as usize] += 1;
         }
         lifetimes
     }
@@ -60,35 +59,35 @@ impl Lifetimes {
     }
 
     /// Whether step `index` may have the storage of its input `id`.
-    pub fn is_free(&self, index: usize, step: &Step, id: ValueId) -> bool {
-        let group = self.group[id.0 as usize];
-        let same = step.inputs.iter().flatten().filter(|other| self.group[other.0 as usize] == group);
+    pub fn is_free(&self, index: usize, node: &Node, id: u32) -> bool {
+        let group = self.group[id as usize];
+        let same = node.inputs.iter().flatten().filter(|other| self.group[**other as usize] == group);
         self.group_dies[group as usize] <= index && !self.foreign[group as usize] && same.count() == 1
     }
 
     /// Whether the storage of output `id` belongs to it alone.
-    pub fn is_exclusive_output(&self, id: ValueId) -> bool {
-        let group = self.group[id.0 as usize] as usize;
+    pub fn is_exclusive_output(&self, id: u32) -> bool {
+        let group = self.group[id as usize] as usize;
         !self.foreign[group] && self.outputs[group] == 1
     }
 }
 
 /// For each value, the last step that reads it, or that defines it when none does; [`FOREVER`] for the block's outputs.
-fn last_reads(block: &Block) -> Vec<usize> {
-    let mut last = vec![0; block.values.len()];
-    for (index, step) in block.steps.iter().enumerate() {
-        for id in step.inputs.iter().chain(&step.outputs).flatten() {
-            last[id.0 as usize] = index;
+fn last_reads(graph: &Graph) -> Vec<usize> {
+    let mut last = vec![0; graph.kinds.len()];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for &id in node.inputs.iter().chain(&node.outputs).flatten() {
+            last[id as usize] = index;
         }
     }
-    for id in &block.outputs {
-        last[id.0 as usize] = FOREVER;
+    for &id in &graph.outputs {
+        last[id as usize] = FOREVER;
     }
     last
 }
 
 /// For each value, the representative of the values it may share storage with (union–find).
-fn groups(block: &Block) -> Vec<u32> {
+fn groups(graph: &Graph) -> Vec<u32> {
     fn find(parent: &mut [u32], mut value: u32) -> u32 {
         while parent[value as usize] != value {
             parent[value as usize] = parent[parent[value as usize] as usize];
@@ -96,13 +95,13 @@ fn groups(block: &Block) -> Vec<u32> {
         }
         value
     }
-    let mut parent: Vec<u32> = (0..block.values.len() as u32).collect();
-    for step in &block.steps {
-        let kernel = step.op.kernel();
-        let mut shared = step.inputs.iter().enumerate().filter(|(i, _)| kernel.shares(*i)).filter_map(|(_, id)| *id);
+    let mut parent: Vec<u32> = (0..graph.kinds.len() as u32).collect();
+    for node in &graph.nodes {
+        let shares = |(i, id): (usize, &Option<u32>)| id.filter(|_| node.kernel.shares(i));
+        let mut shared = node.inputs.iter().enumerate().filter_map(shares);
         let Some(first) = shared.next() else { continue };
-        for other in shared.chain(step.outputs.iter().flatten().copied()) {
-            let (a, b) = (find(&mut parent, first.0), find(&mut parent, other.0));
+        for other in shared.chain(node.outputs.iter().flatten().copied()) {
+            let (a, b) = (find(&mut parent, first), find(&mut parent, other));
             parent[b as usize] = a;
         }
     }
@@ -116,9 +115,9 @@ mod tests {
     use super::*;
 
     /// A block of `count` values; 0 is its input, 1 a constant.
-    fn block(count: usize, steps: &Value, outputs: &[u32]) -> Block {
+    fn graph(count: usize, steps: &Value, outputs: &[u32]) -> Graph {
         let any = json!({"name": "", "type": {"Tensor": {"dtype": "float32", "shape": null}}});
-        serde_json::from_value(json!({
+        let block = serde_json::from_value(json!({
             "values": vec![any; count],
             "inputs": [0],
             "constants": [{"value": 1, "constant": 0}],
@@ -127,7 +126,8 @@ mod tests {
             }).collect::<Vec<_>>(),
             "outputs": outputs,
         }))
-        .expect("a block")
+        .expect("a block");
+        Graph::of(&block)
     }
 
     #[test]
@@ -161,12 +161,12 @@ mod tests {
             (json!([[relu, [0], [2]], [relu, [2], [3]]]), vec![2, 3], vec![]),
         ];
         for (steps, outputs, expected) in cases {
-            let block = block(8, &steps, &outputs);
-            let lifetimes = Lifetimes::of(&block);
+            let graph = graph(8, &steps, &outputs);
+            let lifetimes = Lifetimes::of(&graph);
             let mut free = Vec::new();
-            for (index, step) in block.steps.iter().enumerate() {
-                let ids = step.inputs.iter().flatten().filter(|id| lifetimes.is_free(index, step, **id));
-                free.extend(ids.map(|id| (index, id.0)));
+            for (index, node) in graph.nodes.iter().enumerate() {
+                let ids = node.inputs.iter().flatten().filter(|id| lifetimes.is_free(index, node, **id));
+                free.extend(ids.map(|id| (index, *id)));
             }
             assert_eq!(free, expected, "{steps}");
         }

@@ -1,21 +1,25 @@
 //! Plan → executable: everything that can be decided before a run is decided here, once.
 //!
-//! Constants are prepacked, values that die with a step are listed, and inputs whose storage a step may take over are
-//! found ([`lifetime`]).
+//! Layouts are chosen ([`layouts`]), constants are prepacked, values that die with a step are listed, and inputs whose
+//! storage a step may take over are found ([`lifetime`]).
 
+mod cut;
+mod graph;
+mod layouts;
 mod lifetime;
 
 use crate::error::{Error, Result};
-use crate::kernel::{Constants, Packed};
-use crate::ops::Op;
-use crate::plan::{Block, Origin, OriginId, Plan, Step, ValueId};
+use crate::kernel::{Kernel, Packed};
+use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
 use crate::value::Value;
+use graph::{Graph, Node};
 use lifetime::Lifetimes;
 
 /// A plan that is ready to run.
 pub struct Executable {
     pub(crate) plan: Plan,
+    /// The plan's, then those that prepare made of them.
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
 }
@@ -33,8 +37,10 @@ pub(crate) struct PreparedBlock {
 
 /// A step that is ready to run.
 pub(crate) struct PreparedStep {
+    /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
     pub index: usize,
-    pub op: Op,
+    pub name: &'static str,
+    pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Operand>,
     pub outputs: Vec<Option<u32>>,
     /// The slots that are free after the step.
@@ -62,12 +68,12 @@ impl Executable {
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op.
-    pub fn prepare(plan: Plan, constants: Vec<Value>) -> Result<Executable> {
+    pub fn prepare(plan: Plan, mut constants: Vec<Value>) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        let main = prepare_block(&plan.main, &plan.origins, &constants)?;
+        let main = prepare_block(&plan.main, &plan.origins, &mut constants)?;
         Ok(Executable { plan, constants, main })
     }
 
@@ -92,81 +98,69 @@ impl Executable {
     }
 }
 
-fn prepare_block(block: &Block, origins: &[Origin], constants: &[Value]) -> Result<PreparedBlock> {
-    let mut constant_of = vec![None; block.values.len()];
-    for entry in &block.constants {
-        constant_of[entry.value.0 as usize] = Some(entry.constant.0);
+fn prepare_block(block: &Block, origins: &[Origin], constants: &mut Vec<Value>) -> Result<PreparedBlock> {
+    let graph = layouts::choose(Graph::of(block), constants)?;
+    let lifetimes = Lifetimes::of(&graph);
+    let mut blocks = Vec::new();
+    for node in &graph.nodes {
+        let nested = node.kernel.blocks().into_iter().map(|nested| prepare_block(nested, origins, constants));
+        blocks.push(nested.collect::<Result<Vec<_>>>()?);
     }
-    let lifetimes = Lifetimes::of(block);
-    let context = Context { block, origins, constants, constant_of, lifetimes };
-    let steps = block.steps.iter().enumerate().map(|(index, step)| context.step(index, step));
-    Ok(PreparedBlock {
-        steps: steps.collect::<Result<_>>()?,
-        slots: block.values.len(),
-        inputs: block.inputs.iter().map(|id| id.0).collect(),
-        outputs: block.outputs.iter().map(|id| context.operand(*id)).collect(),
-        exclusive: block.outputs.iter().map(|id| context.lifetimes.is_exclusive_output(*id)).collect(),
-    })
+    let context = Context { graph: &graph, origins, constants, lifetimes: &lifetimes };
+    let packed = graph.nodes.iter().map(|node| context.prepack(node)).collect::<Result<Vec<_>>>()?;
+    let inputs: Vec<Vec<Operand>> = graph.nodes.iter().enumerate().map(|(at, node)| context.inputs(at, node)).collect();
+    let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
+    let exclusive = graph.outputs.iter().map(|&id| lifetimes.is_exclusive_output(id)).collect();
+    let (slots, starts) = (graph.kinds.len(), graph.inputs);
+    let parts = graph.nodes.into_iter().zip(inputs).zip(packed).zip(blocks).enumerate();
+    let steps = parts.map(|(at, (((node, inputs), packed), blocks))| PreparedStep {
+        index: node.index,
+        name: node.name,
+        kernel: node.kernel,
+        inputs,
+        outputs: node.outputs,
+        drops: lifetimes.dead_after(at).to_vec(),
+        packed,
+        blocks,
+        origin: node.origin,
+    });
+    Ok(PreparedBlock { steps: steps.collect(), slots, inputs: starts, outputs, exclusive })
 }
 
 struct Context<'a> {
-    block: &'a Block,
+    graph: &'a Graph,
     origins: &'a [Origin],
     constants: &'a [Value],
-    constant_of: Vec<Option<u32>>,
-    lifetimes: Lifetimes,
+    lifetimes: &'a Lifetimes,
 }
 
 impl Context<'_> {
-    fn operand(&self, id: ValueId) -> Operand {
-        self.constant_of[id.0 as usize].map_or(Operand::Slot(id.0), Operand::Constant)
+    fn operand(&self, id: u32) -> Operand {
+        self.graph.constant_of[id as usize].map_or(Operand::Slot(id), Operand::Constant)
     }
 
-    fn step(&self, index: usize, step: &Step) -> Result<PreparedStep> {
-        let kernel = step.op.kernel();
-        let inputs = (0..step.inputs.len()).map(|i| self.input(index, step, i)).collect();
-        let values: Vec<Option<&Value>> = step.inputs.iter().map(|id| self.constant(*id)).collect();
-        let kind = |id: ValueId| &self.block.values[id.0 as usize].kind;
-        let types: Vec<Option<&Type>> = step.inputs.iter().map(|id| id.map(kind)).collect();
-        let packed = kernel
-            .prepack(&Constants { values: &values, types: &types })
-            .map_err(|error| Error::Verify(vec![self.complaint(index, step, &error)]))?;
-        let blocks = kernel.blocks().into_iter().map(|nested| prepare_block(nested, self.origins, self.constants));
-        Ok(PreparedStep {
-            index,
-            inputs,
-            outputs: step.outputs.iter().map(|id| id.map(|id| id.0)).collect(),
-            drops: self.lifetimes.dead_after(index).to_vec(),
-            packed,
-            blocks: blocks.collect::<Result<_>>()?,
-            origin: step.origin,
-            op: step.op.clone(),
-        })
+    fn prepack(&self, node: &Node) -> Result<Option<Packed>> {
+        let packed = self.graph.operands(node, self.constants, |operands| node.kernel.prepack(operands));
+        packed.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))
     }
 
     /// What an op says of its constants, with the step's place.
-    fn complaint(&self, index: usize, step: &Step, error: &Error) -> String {
-        let origin = self.origins.get(step.origin.0 as usize).map_or_else(String::new, ToString::to_string);
+    fn complaint(&self, node: &Node, error: &Error) -> String {
+        let origin = self.origins.get(node.origin.0 as usize).map_or_else(String::new, ToString::to_string);
         let from = if origin.is_empty() { String::new() } else { format!(" from {origin}") };
-        format!("step {index} {}{from}: {error}", step.op.name())
+        format!("step {} {}{from}: {error}", node.index, node.name)
     }
 
-    fn constant(&self, id: Option<ValueId>) -> Option<&Value> {
-        let constant = self.constant_of[id?.0 as usize]?;
-        self.constants.get(constant as usize)
-    }
-
-    fn input(&self, index: usize, step: &Step, i: usize) -> Operand {
-        match step.inputs[i] {
+    fn inputs(&self, at: usize, node: &Node) -> Vec<Operand> {
+        let input = |(i, id): (usize, &Option<u32>)| match id.map(|id| self.operand(id)) {
             None => Operand::Absent,
-            Some(id) => match self.operand(id) {
-                Operand::Slot(slot)
-                    if step.op.kernel().in_place().contains(&i) && self.lifetimes.is_free(index, step, id) =>
-                {
-                    Operand::Dying(slot)
-                }
-                operand => operand,
-            },
-        }
+            Some(Operand::Slot(slot))
+                if node.kernel.in_place().contains(&i) && self.lifetimes.is_free(at, node, slot) =>
+            {
+                Operand::Dying(slot)
+            }
+            Some(operand) => operand,
+        };
+        node.inputs.iter().enumerate().map(input).collect()
     }
 }

@@ -1,0 +1,56 @@
+//! The weights of a convolution over blocks of channels, packed for the form that it takes.
+
+use super::depthwise::{depthwise, DepthwiseFilter};
+use super::{conv, Filter};
+use crate::conv::Shape;
+use crate::gemm::Finish;
+use crate::isa::Isa;
+use crate::threads::Threads;
+
+/// The weights of a convolution.
+#[derive(Debug, Clone)]
+pub enum Weights {
+    /// Of all channels of a group.
+    Groups(Filter),
+    /// Of one channel.
+    Depthwise(DepthwiseFilter),
+}
+
+impl Weights {
+    /// Whether a convolution can be done in blocks.
+    pub fn fits(shape: &Shape) -> bool {
+        let Shape { groups, channels, outputs, .. } = *shape;
+        DepthwiseFilter::fits(groups, channels, outputs) || Filter::fits(groups, channels, outputs)
+    }
+
+    /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
+    ///
+    /// # Panics
+    /// `w` is not of that shape, or the convolution does not [fit](Weights::fits).
+    pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        match shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
+            true => Weights::Depthwise(DepthwiseFilter::new(isa, shape, w)),
+            false => Weights::Groups(Filter::new(isa, shape, w)),
+        }
+    }
+
+    /// `out = bias + weights * x`, then `finish` over runs of one block of outputs. `x` is `[N, C / 16, H, W, 16]`, `out`
+    /// `[N, O / 16, H', W', 16]`.
+    ///
+    /// # Panics
+    /// The slices or the weights do not fit the shape.
+    pub fn conv(
+        &self,
+        threads: &Threads,
+        shape: &Shape,
+        bias: Option<&[f32]>,
+        x: &[f32],
+        out: &mut [f32],
+        finish: Option<Finish>,
+    ) {
+        match self {
+            Weights::Groups(filter) => conv(threads, shape, filter, bias, x, out, finish),
+            Weights::Depthwise(filter) => depthwise(threads, shape, filter, bias, x, out, finish),
+        }
+    }
+}

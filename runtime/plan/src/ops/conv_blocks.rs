@@ -1,0 +1,81 @@
+//! Convolutions of images in blocks of channels.
+
+use candle_plan_kernels::blocked::{self, Weights};
+use candle_plan_kernels::isa::Isa;
+
+use super::conv::{check_bias, infer_window, out_dims, Conv};
+use crate::dtype::DType;
+use crate::epilogue;
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::layout::{in_blocks, in_rows, type_in_blocks, Blocked, Image, Layout};
+use crate::types::{TensorType, Type};
+use crate::value::{room, Array, Value};
+
+/// How a convolution runs in blocks: of `float32` images, with constant weights.
+pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<Blocked> {
+    let x = operands.types.first().copied().flatten()?;
+    let (image, result) = (Image::of(x)?, Image::of(output?)?);
+    let shape = conv.usual_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
+    if !Weights::fits(&shape) || shape.channels != image.channels {
+        return None;
+    }
+    let layout = |i: usize| match i {
+        0 => Some(Layout::Blocks),
+        1 | 2 => Some(Layout::Rows),
+        _ => result.operand(operands, i),
+    };
+    Some(Blocked {
+        kernel: Box::new(ConvBlocks { conv: conv.clone(), channels: shape.channels, rank: image.rank }),
+        rank: image.rank,
+        inputs: (0..operands.types.len()).map(layout).collect::<Option<Vec<_>>>()?,
+        outputs: vec![Layout::Blocks],
+        gain: blocked::gain(Isa::get(), &shape),
+    })
+}
+
+/// [`Conv`] of images in blocks.
+#[derive(Debug, Clone)]
+struct ConvBlocks {
+    conv: Conv,
+    channels: usize,
+    /// The number of dimensions in rows.
+    rank: usize,
+}
+
+impl Kernel for ConvBlocks {
+    fn arity(&self) -> Arity {
+        self.conv.arity()
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        let x = inputs.tensor(0)?.sizes().map(|dims| in_rows(&dims, self.channels)).transpose()?;
+        let x = Type::Tensor(
+            x.map_or(TensorType::ranked(DType::Float32, self.rank), |x| TensorType::sized(DType::Float32, &x)),
+        );
+        let inputs: Vec<Option<&Type>> = [Some(&x)].into_iter().chain(inputs.inputs[1..].iter().copied()).collect();
+        let y = infer_window(&self.conv.window(), &Types { inputs: &inputs, outputs: 1 }, DType::Float32)?;
+        Ok(vec![Type::Tensor(type_in_blocks(y.tensor()?))])
+    }
+
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        let Some(w) = constants.tensor(1) else { return Ok(None) };
+        let shape = self.conv.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
+        Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let weights = call.packed::<Weights>().ok_or_else(|| Error::op("the weights are not packed"))?;
+        let shape = self.conv.window().shape(&in_rows(x.dims(), self.channels)?, w.dims())?;
+        check_bias(bias.map(Array::dims), shape.outputs)?;
+        let dims = in_blocks(&out_dims(&shape, self.rank));
+        let mut out = room(&dims)?;
+        let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
+        epilogue::with(self.conv.epilogue.as_ref(), call, &dims, |finish| {
+            weights.conv(call.threads, &shape, bias.as_deref(), &x, &mut out, finish);
+            Ok(())
+        })?;
+        Ok(vec![Array::new(out, &dims)?.into()])
+    }
+}

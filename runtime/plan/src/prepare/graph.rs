@@ -1,0 +1,78 @@
+//! The steps of a block while they are prepared: what runs each may change, and steps may be added.
+
+use crate::kernel::{Constants, Kernel};
+use crate::plan::{Block, OriginId, Step};
+use crate::types::Type;
+use crate::value::Value;
+
+/// A block.
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    /// The type of each value in the plan.
+    pub kinds: Vec<Type>,
+    /// The constant that a value is.
+    pub constant_of: Vec<Option<u32>>,
+    pub inputs: Vec<u32>,
+    pub outputs: Vec<u32>,
+}
+
+/// A step.
+pub(super) struct Node {
+    /// The plan's step that it is, or is done for.
+    pub index: usize,
+    pub name: &'static str,
+    pub kernel: Box<dyn Kernel>,
+    pub inputs: Vec<Option<u32>>,
+    pub outputs: Vec<Option<u32>>,
+    pub origin: OriginId,
+}
+
+impl Graph {
+    /// The steps as the plan has them.
+    pub fn of(block: &Block) -> Graph {
+        let mut constant_of = vec![None; block.values.len()];
+        for entry in &block.constants {
+            constant_of[entry.value.0 as usize] = Some(entry.constant.0);
+        }
+        Graph {
+            nodes: block.steps.iter().enumerate().map(|(index, step)| Node::of(index, step)).collect(),
+            kinds: block.values.iter().map(|value| value.kind.clone()).collect(),
+            constant_of,
+            inputs: block.inputs.iter().map(|id| id.0).collect(),
+            outputs: block.outputs.iter().map(|id| id.0).collect(),
+        }
+    }
+
+    /// Adds a value of a type.
+    pub fn add(&mut self, kind: Type, constant: Option<u32>) -> u32 {
+        self.kinds.push(kind);
+        self.constant_of.push(constant);
+        self.kinds.len() as u32 - 1
+    }
+
+    /// The type of a value.
+    pub fn kind(&self, value: u32) -> &Type {
+        &self.kinds[value as usize]
+    }
+
+    /// Calls `look` with what is known of a step's inputs.
+    pub fn operands<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(&Constants) -> R) -> R {
+        let constant = |id: u32| constants.get(self.constant_of[id as usize]? as usize);
+        let values: Vec<Option<&Value>> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
+        let types: Vec<Option<&Type>> = node.inputs.iter().map(|id| id.map(|id| self.kind(id))).collect();
+        look(&Constants { values: &values, types: &types })
+    }
+}
+
+impl Node {
+    fn of(index: usize, step: &Step) -> Node {
+        Node {
+            index,
+            name: step.op.name(),
+            kernel: step.op.boxed(),
+            inputs: step.inputs.iter().map(|id| id.map(|id| id.0)).collect(),
+            outputs: step.outputs.iter().map(|id| id.map(|id| id.0)).collect(),
+            origin: step.origin,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Chooses the layout of every image of a block, and adds the steps that move images from one to the other.
+
+use std::collections::HashMap;
+
+use candle_plan_kernels::blocked::REORDER;
+use candle_plan_kernels::threads::Threads;
+
+use super::cut::{Choices, Item};
+use super::graph::{Graph, Node};
+use crate::error::{Error, Result};
+use crate::layout::{Blocked, Image, Layout, Reorder};
+use crate::plan::OriginId;
+use crate::types::Type;
+use crate::value::Value;
+
+/// The block with some of its steps in blocks of channels: those for which that costs least, all steps together.
+///
+/// # Errors
+/// A constant cannot be moved.
+pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Graph> {
+    let mut forms: Vec<Option<Blocked>> = graph.nodes.iter().map(|node| form(&graph, node, constants)).collect();
+    if forms.iter().flatten().all(|form| form.gain <= 0) {
+        return Ok(graph);
+    }
+    let takes_part = chosen(&graph, &forms);
+    forms.iter_mut().zip(takes_part).filter(|(_, takes_part)| !takes_part).for_each(|(form, _)| *form = None);
+    let nodes = std::mem::take(&mut graph.nodes);
+    let layouts = vec![Layout::Rows; graph.kinds.len()];
+    let mut rewrite = Rewrite { graph, constants, layouts, moved: HashMap::new() };
+    for (node, form) in nodes.into_iter().zip(forms) {
+        rewrite.node(node, form)?;
+    }
+    rewrite.finish()
+}
+
+fn form(graph: &Graph, node: &Node, constants: &[Value]) -> Option<Blocked> {
+    let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
+    graph.operands(node, constants, |operands| node.kernel.blocked(operands, &outputs))
+}
+
+/// Which steps run in blocks.
+fn chosen(graph: &Graph, forms: &[Option<Blocked>]) -> Vec<bool> {
+    let mut choices = Choices::new();
+    let no = choices.no();
+    let items: Vec<Item> = forms.iter().map(|form| form.as_ref().map_or(no, |form| choices.item(form.gain))).collect();
+    let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
+    let mut writer = vec![no; graph.kinds.len()];
+    let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
+    for (at, (node, form)) in graph.nodes.iter().zip(forms).enumerate() {
+        for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
+            writer[id as usize] = item(at, form.as_ref().and_then(|form| form.outputs.get(i)));
+        }
+        for (i, &id) in node.inputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
+            readers[id as usize].push(item(at, form.as_ref().and_then(|form| form.inputs.get(i))));
+        }
+    }
+    graph.outputs.iter().for_each(|&id| readers[id as usize].push(no));
+    for (value, (writer, readers)) in writer.into_iter().zip(readers).enumerate() {
+        let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
+        let is_fixed = writer == no && readers.iter().all(|&reader| reader == no);
+        if let Some(image) = image.filter(|_| !is_fixed) {
+            let cost = (image.vectors() as f64 * REORDER) as u64;
+            choices.unless_all(writer, &readers, cost);
+            choices.unless_none(writer, &readers, cost);
+        }
+    }
+    let best = choices.best();
+    items.into_iter().map(|item| item != no && best(item)).collect()
+}
+
+/// The plan's step that a step is for, and its origin.
+type Place = (usize, OriginId);
+
+struct Rewrite<'a> {
+    graph: Graph,
+    constants: &'a mut Vec<Value>,
+    /// By value, the layout that it has.
+    layouts: Vec<Layout>,
+    /// By value and number of dimensions in rows, the value in the other layout.
+    moved: HashMap<(u32, usize), u32>,
+}
+
+impl Rewrite<'_> {
+    /// Appends a step, in blocks where it has a form, with what moves its inputs before it.
+    fn node(&mut self, mut node: Node, form: Option<Blocked>) -> Result<()> {
+        let place = (node.index, node.origin);
+        for (i, input) in node.inputs.iter_mut().enumerate() {
+            let Some(id) = *input else { continue };
+            *input = Some(match &form {
+                Some(form) if form.inputs.get(i) == Some(&Layout::Blocks) => self.blocks(id, form.rank, place)?,
+                _ => self.rows(id, place)?,
+            });
+        }
+        if let Some(form) = form {
+            for (id, layout) in node.outputs.iter().zip(&form.outputs) {
+                if let Some(id) = id {
+                    self.layouts[*id as usize] = *layout;
+                }
+            }
+            node.kernel = form.kernel;
+        }
+        self.graph.nodes.push(node);
+        Ok(())
+    }
+
+    /// The value in rows, for a step of the plan.
+    fn rows(&mut self, id: u32, place: Place) -> Result<u32> {
+        match (self.layouts[id as usize], Image::of(self.graph.kind(id))) {
+            (Layout::Blocks, Some(Image { channels, rank, .. })) => {
+                self.moved(id, Reorder { to: Layout::Rows, channels, rank }, place)
+            }
+            _ => Ok(id),
+        }
+    }
+
+    /// The value in blocks, as an image of so many dimensions, of which the value may lack the first.
+    fn blocks(&mut self, id: u32, rank: usize, place: Place) -> Result<u32> {
+        if self.layouts[id as usize] == Layout::Blocks {
+            return Ok(id);
+        }
+        let kind = self.graph.kind(id).tensor()?;
+        let channels = kind.rank().and_then(|own| kind.size((own + 1).checked_sub(rank)?));
+        let channels = channels.ok_or_else(|| Error::op("an image whose channels are not known"))?;
+        self.moved(id, Reorder { to: Layout::Blocks, channels, rank }, place)
+    }
+
+    fn moved(&mut self, id: u32, reorder: Reorder, (index, origin): Place) -> Result<u32> {
+        if let Some(moved) = self.moved.get(&(id, reorder.rank)) {
+            return Ok(*moved);
+        }
+        let constant = self.graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
+        let constant = constant.map(|value| reorder.apply(value.tensor()?, &Threads::serial())).transpose()?;
+        let constant = constant.map(|array| {
+            self.constants.push(array.into());
+            self.constants.len() as u32 - 1
+        });
+        let moved = self.graph.add(self.graph.kind(id).clone(), constant);
+        self.layouts.push(reorder.to);
+        self.moved.insert((id, reorder.rank), moved);
+        if constant.is_none() {
+            let (inputs, outputs) = (vec![Some(id)], vec![Some(moved)]);
+            self.graph.nodes.push(Node { index, name: "Reorder", kernel: Box::new(reorder), inputs, outputs, origin });
+        }
+        Ok(moved)
+    }
+
+    /// The block, whose outputs are in rows.
+    fn finish(mut self) -> Result<Graph> {
+        for i in 0..self.graph.outputs.len() {
+            let id = self.graph.outputs[i];
+            let writer = self.graph.nodes.iter().find(|node| node.outputs.contains(&Some(id)));
+            if let Some(place) = writer.map(|node| (node.index, node.origin)) {
+                self.graph.outputs[i] = self.rows(id, place)?;
+            }
+        }
+        Ok(self.graph)
+    }
+}
