@@ -14,9 +14,9 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from compiler import onnx_schema
-from compiler.errors import CompileError
+from compiler.errors import CompileError, DeviceError
 from compiler.pipeline import compile
-from compiler.session import DeviceError, Session, load
+from compiler.session import Session, load
 
 __all__ = ["CandleBackend", "PreparedModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 

@@ -17,7 +17,7 @@ from compiler.errors import DeviceError, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
-__all__ = ["DeviceError", "Session", "StepTime", "load"]
+__all__ = ["Session", "StepTime", "load"]
 
 _CUDA = "compiler._runtime_cuda"
 """The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""

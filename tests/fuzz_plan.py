@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import compiler
+from compiler import DeviceError
 from compiler.samples import random_inputs
-from compiler.session import DeviceError
 
 EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceError)
 

@@ -652,7 +652,7 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     printed = capsys.readouterr().out
     assert "≈" in printed
     assert "y: onnxruntime with and without its optimisations is " in printed
-    assert "y: in double precision the output is " in printed
+    assert "y: from this compiler's own result in double precision the output is " in printed
     assert "0 of 1 output equal onnxruntime's within the tolerance; 1 differs from it by less" in printed
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
     told = json.loads(capsys.readouterr().out)

@@ -9,10 +9,9 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler import CompileError, Options, Plan, PlanError, RunError, _runtime
+from compiler import CompileError, DeviceError, Options, Plan, PlanError, RunError, _runtime
 from compiler.cli.arguments import MAX_THREADS
 from compiler.plan import write
-from compiler.session import DeviceError
 
 NEG = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 

@@ -44,9 +44,8 @@ def report(error: Exception, as_json: bool) -> int:
 
 def _texts(error: Exception) -> list[str]:
     """The error in words, one text a finding."""
-    from compiler import InputError, PlanError, RunError
+    from compiler import DeviceError, InputError, PlanError, RunError
     from compiler.reference import ReferenceFailed, ReferenceMissing
-    from compiler.session import DeviceError
 
     match error:
         case PlanError():

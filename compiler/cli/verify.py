@@ -78,8 +78,8 @@ def command(
     ?  of random numbers, which no two programs share: dtype and shape are the same
     ✗  not equal
 
-    What is not equal is compared with the result in double precision too, where the model can be computed so. Exit
-    code 1 where an output has a ✗.
+    What is not equal is compared with the compiler's own result in double precision too, where the model can be
+    computed so: that tells which of the two rounds more, and proves nothing. Exit code 1 where an output has a ✗.
 
     \b
     candlec verify model.onnx
@@ -136,6 +136,7 @@ def _remarks(output: Comparison) -> list[str]:
         said.append(f"onnxruntime with and without its optimisations is {output.doubt:.1e} from itself; {nearest}")
     if output.error is not None and output.reference_error is not None:
         said.append(
-            f"in double precision the output is {output.error:.1e} off, onnxruntime's {output.reference_error:.1e}"
+            f"from this compiler's own result in double precision the output is {output.error:.1e} off, "
+            f"onnxruntime's {output.reference_error:.1e}"
         )
     return said
