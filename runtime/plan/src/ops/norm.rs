@@ -158,8 +158,11 @@ impl Kernel for GroupNorm {
                 require_channels(name, values, x)?;
             }
         }
-        if self.groups == 0 || x.size(1).is_some_and(|channels| channels % self.groups != 0) {
-            bail!("{:?} channels do not make {} groups", x.size(1), self.groups);
+        if self.groups == 0 {
+            bail!("there are 0 groups; at least 1 is needed");
+        }
+        if let Some(channels) = x.size(1).filter(|channels| channels % self.groups != 0) {
+            bail!("{channels} channels do not make {} groups", self.groups);
         }
         Ok(vec![Type::Tensor(x.clone())])
     }
@@ -212,8 +215,8 @@ fn spatial_input<'a>(inputs: &'a Types, what: &str) -> Result<&'a TensorType> {
 }
 
 fn require_channels(name: &str, values: &TensorType, x: &TensorType) -> Result<()> {
-    if values.rank().is_some_and(|rank| rank != 1) {
-        bail!("{name} has {:?} dimensions; it has one, the channels", values.rank());
+    if let Some(rank) = values.rank().filter(|rank| *rank != 1) {
+        bail!("{name} has {rank} dimensions; it has one, the channels");
     }
     match (values.size(0), x.size(1)) {
         (Some(found), Some(channels)) if found != channels => {

@@ -301,6 +301,9 @@ impl Kernel for MaxUnpool {
         if !(1..=2).contains(&self.kernel.len()) {
             bail!("a pooling window has one or two axes, found {:?}", self.kernel);
         }
+        if self.kernel.iter().chain(&self.strides).any(|&size| size == 0) {
+            bail!("a window needs a kernel and a stride of at least 1, found {:?} and {:?}", self.kernel, self.strides);
+        }
         let shape = match x.sizes() {
             Some(sizes) => Some(TensorType::sized(x.dtype, &self.unpooled(&sizes)?)).filter(|_| inputs.len() < 3),
             None => None,

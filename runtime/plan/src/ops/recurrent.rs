@@ -187,8 +187,8 @@ impl Recurrence<'_> {
         if let Some(other) = self.directions.iter().find(|direction| direction.activations.len() != functions) {
             bail!("a direction needs {functions} activations, found {}", other.activations.len());
         }
-        if self.clip.is_some_and(|limit| limit.is_nan() || limit <= 0.0) {
-            bail!("the limit of a clip is positive, not {:?}", self.clip);
+        if let Some(limit) = self.clip.filter(|limit| limit.is_nan() || *limit <= 0.0) {
+            bail!("the limit of a clip is positive, not {limit}");
         }
         Ok(())
     }

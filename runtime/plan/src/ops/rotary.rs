@@ -43,8 +43,11 @@ impl Kernel for RotaryEmbedding {
             require_dtype("position_ids", positions.dtype, &[DType::Int64])?;
         }
         let expected = if self.heads.is_some() { 3 } else { 4 };
-        if x.rank().is_some_and(|rank| rank != expected) {
-            bail!("X has {:?} dimensions; {expected} are expected", x.rank());
+        if let Some(rank) = x.rank().filter(|rank| *rank != expected) {
+            bail!("X has {rank} dimensions; {expected} are expected");
+        }
+        if self.heads == Some(0) {
+            bail!("there are 0 heads; at least 1 is needed");
         }
         Ok(vec![Type::Tensor(x.clone())])
     }
@@ -83,7 +86,8 @@ impl RotaryEmbedding {
             (&[batch, positions, hidden], Some(heads)) if hidden.checked_rem(heads) == Some(0) => {
                 (batch, positions, heads, hidden / heads)
             }
-            _ => bail!("X {x:?} does not hold {:?} heads", self.heads),
+            (_, Some(heads)) => bail!("X {x:?} does not hold {heads} heads"),
+            _ => bail!("X {x:?} is not [batch, heads, positions, size]"),
         };
         let rotary = self.rotary_dim.unwrap_or(size);
         if rotary > size || !rotary.is_multiple_of(2) {
