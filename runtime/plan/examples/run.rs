@@ -26,8 +26,8 @@ pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
     let outputs = session.run(inputs)?;
     for ((name, _), value) in session.outputs().zip(&outputs) {
         let tensor = value.tensor()?;
-        let elements = tensor.read::<f32>()?;
-        writeln!(said, "output {name}: {:?} {:.3?} …", tensor.dims(), &elements[..2])?;
+        let first: Vec<f32> = tensor.read::<f32>()?.iter().copied().take(2).collect();
+        writeln!(said, "output {name}: {:?} {first:.3?} …", tensor.dims())?;
     }
     Ok(said)
 }
