@@ -1,6 +1,6 @@
 """Flips bits of an ONNX file and compiles what is left: it compiles, or it is refused with a diagnostic.
 
-`python tests/fuzz_model.py MODEL FLIPS SEED`: each attempt changes up to three bits, or cuts the file off. Prints how
+`python -m tests.fuzz_model MODEL FLIPS SEED`: each attempt changes up to three bits, or cuts the file off. Prints how
 many were refused; any other exception ends it.
 """
 

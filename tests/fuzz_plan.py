@@ -1,6 +1,6 @@
 """Flips bits of a plan file and reads and runs what is left, in a process of its own: a crash ends it.
 
-`python tests/fuzz_plan.py PLAN FLIPS SEED`: each flip changes one bit of the file. With `--sign` the checksum is made
+`python -m tests.fuzz_plan PLAN FLIPS SEED`: each flip changes one bit of the file. With `--sign` the checksum is made
 right again, so that what is behind it is reached. Prints how many were refused.
 """
 

@@ -17,7 +17,6 @@ from onnx import TensorProto, helper
 
 ROOT = Path(__file__).parent.parent
 HEAD = '<ir_version: 9, opset_import: ["": 20, "private": 1]>\n'
-FUZZ_FLIPS = 2000
 
 
 @pytest.fixture(scope="session")
@@ -372,37 +371,3 @@ def test_an_output_folder_that_is_not_there_is_named(folder: Path) -> None:
 
 def test_an_absent_device_is_named(folder: Path) -> None:
     assert "cuda" in refuse(folder, "run", "sound.plan", "--device", "cuda")
-
-
-LARGER = """g (float[batch, 3, 8] x, int64[2] n, bool c) => (float[batch, 24] y, z, w)
-<float[3, 1] k = {1.0, 2.0, 3.0}, int64[2] s = {0, -1}, int64[1] axes = {0}>
-{
-    moved = Transpose <perm = [0, 2, 1]> (x)
-    flat = Reshape (moved, s)
-    y = Identity (flat)
-    shape = Shape <start = 1> (x)
-    z = Unsqueeze (shape, axes)
-    called = private.Squeezed (x)
-    w = If (c) <
-        then_branch = t () => (tw) { tw = Concat <axis = -1> (called, called) },
-        else_branch = e () => (ew) { ew = Slice (called, axes, n) }
-    >
-}
-<domain: "private", opset_import: ["": 20]> Squeezed (x) => (y) { t = Squeeze (x)  y = Identity (t) }
-"""
-
-
-@pytest.mark.parametrize(
-    "script", ["fuzz_plan.py larger.plan", "fuzz_plan.py larger.plan --sign", "fuzz_model.py larger.onnx"]
-)
-def test_fuzz_flipped_bits_never_crash(folder: Path, script: str) -> None:
-    save(folder / "larger.onnx", LARGER)
-    done = candlec(folder, "compile", "larger.onnx")
-    assert done.returncode == 0, done.stderr
-    file, argument, *options = script.split()
-    flips = os.environ.get("FUZZ_FLIPS", str(FUZZ_FLIPS))
-    command = [sys.executable, str(ROOT / "tests" / file), argument, flips, "0", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "refused" in done.stdout

@@ -1,7 +1,8 @@
 //! Axes and dimensions that come from a plan or from a tensor.
 
 use crate::error::{Error, Result};
-use crate::value::MAX_RANK;
+use crate::types::TensorType;
+use crate::value::{Array, MAX_RANK};
 
 /// Axis `axis` of a tensor of rank `rank`; a negative one counts from the end.
 ///
@@ -51,9 +52,37 @@ pub fn dims(sizes: &[i64]) -> Result<Vec<usize>> {
     sizes.iter().map(dim).collect()
 }
 
+/// How many numbers a list `[n]` of this type holds, where that is known; a tensor of no dimensions holds one.
+///
+/// # Errors
+/// A tensor of this type is no list.
+pub fn length(list: &TensorType) -> Result<Option<usize>> {
+    match list.shape.as_deref() {
+        Some([]) => Ok(Some(1)),
+        Some([_]) | None => Ok(list.size(0)),
+        Some(shape) => Err(no_list(shape.len())),
+    }
+}
+
+/// The numbers of a list `[n]`, or the one of a tensor of no dimensions.
+///
+/// # Errors
+/// The tensor is no list, or none of integers.
+pub fn numbers(list: &Array) -> Result<Vec<i64>> {
+    match list.rank() {
+        0 | 1 => list.to_i64(),
+        rank => Err(no_list(rank)),
+    }
+}
+
+fn no_list(rank: usize) -> Error {
+    Error::op(format!("a list of sizes or axes has one dimension, found {rank}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
 
     #[test]
     fn axes_count_from_both_ends() {
@@ -71,5 +100,17 @@ mod tests {
         assert_eq!(mask(&[-1, 0], 3).ok(), Some(vec![true, false, true]));
         assert!(mask(&[1, -2], 3).is_err() && mask(&[0], MAX_RANK + 1).is_err());
         assert!(dims(&[2, 0]).is_ok() && dims(&[2, -1]).is_err());
+    }
+
+    #[test]
+    fn lists_have_one_dimension() {
+        let cases: [(&[usize], Option<usize>); 4] =
+            [(&[], Some(1)), (&[2], Some(2)), (&[1, 2], None), (&[2, 1, 1], None)];
+        for (shape, expected) in cases {
+            let array = Array::new(vec![0i64; shape.iter().product()], shape).unwrap();
+            assert_eq!(length(&TensorType::sized(DType::Int64, shape)).ok(), expected.map(Some), "{shape:?}");
+            assert_eq!(numbers(&array).ok().map(|numbers| numbers.len()), expected, "{shape:?}");
+        }
+        assert_eq!(length(&TensorType::any(DType::Int64)).ok(), Some(None));
     }
 }

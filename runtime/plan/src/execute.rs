@@ -67,15 +67,27 @@ struct Nested<'a> {
 
 impl Blocks for Nested<'_> {
     fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        let outputs = match self.step.blocks.get(index) {
-            Some(block) if self.run.executable.plan.max_memory.is_some() => {
-                let lent = inputs.clone();
-                self.run.bounded(block, inputs, &lent)
-            }
-            Some(block) => self.run.block(block, inputs),
-            None => Err(Error::op(format!("there is no block {index}"))),
+        let block = self.step.blocks.get(index).ok_or_else(|| Error::op(format!("there is no block {index}")))?;
+        block.check(index, &inputs)?;
+        let outputs = if self.run.executable.plan.max_memory.is_some() {
+            let lent = inputs.clone();
+            self.run.bounded(block, inputs, &lent)
+        } else {
+            self.run.block(block, inputs)
         };
         outputs.map_err(|error| self.place(error, index))
+    }
+}
+
+impl PreparedBlock {
+    /// What only a run shows: whether block `index` is given values of the types that its steps were checked with.
+    fn check(&self, index: usize, inputs: &[Value]) -> Result<()> {
+        match self.takes.iter().zip(inputs).enumerate().find(|(_, (taken, value))| !taken.admits(value)) {
+            None => Ok(()),
+            Some((input, (taken, value))) => {
+                Err(Error::op(format!("block {index} takes {taken} as input {input}, found {}", value.describe())))
+            }
+        }
     }
 }
 

@@ -87,6 +87,13 @@ impl TensorType {
         element_count(&dims.collect::<Vec<_>>()).map(drop)
     }
 
+    /// Whether a tensor of these dimensions is of this type; sizes are compared where both sides are numbers.
+    fn admits(&self, dtype: DType, dims: &[usize]) -> bool {
+        let fits = |(dim, size): (&Option<Dim>, &usize)| !matches!(dim, Some(Dim::Size(known)) if known != size);
+        let has_dims = |shape: &Shape| shape.len() == dims.len() && shape.iter().zip(dims).all(fits);
+        self.dtype == dtype && self.shape.as_ref().is_none_or(has_dims)
+    }
+
     /// Whether a tensor of this type can be a tensor of the other: same dtype, and no rank or size that differs.
     pub fn agrees_with(&self, other: &TensorType) -> bool {
         let sizes_agree = |(a, b): (&Option<Dim>, &Option<Dim>)| match (a, b) {
@@ -144,12 +151,8 @@ impl Type {
     /// Whether a run's value is of this type; sizes are compared where both sides are numbers.
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
-            (Type::Tensor(tensor), Value::Tensor(array)) => {
-                tensor.agrees_with(&TensorType::sized(array.dtype(), array.dims()))
-            }
-            (Type::Tensor(tensor), Value::Strings(strings)) => {
-                tensor.agrees_with(&TensorType::sized(DType::String, &strings.dims))
-            }
+            (Type::Tensor(tensor), Value::Tensor(array)) => tensor.admits(array.dtype(), array.dims()),
+            (Type::Tensor(tensor), Value::Strings(strings)) => tensor.admits(DType::String, &strings.dims),
             (Type::Sequence(item), Value::Sequence(items)) => items.iter().all(|value| item.admits(value)),
             (Type::Optional(_), Value::None) => true,
             (Type::Optional(item), value) => item.admits(value),

@@ -30,12 +30,12 @@ impl Kernel for Fill {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let shape = shape_of_rank(inputs.tensor(0)?.size(0));
+        let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
         Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(1)?.dtype, shape })])
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let dims = axes::dims(&call.tensor(0)?.to_i64()?)?;
+        let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
         let data = Movable::new(&[call.value(1)?])?;
         let value = &data.arrays[0];
         let filled = by_width!(value.dtype(), W => {

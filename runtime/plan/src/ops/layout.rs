@@ -90,6 +90,10 @@ impl Kernel for DepthToSpace {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
+    fn shares(&self, _: usize) -> bool {
+        true // where no element moves: blocks of one pixel, images of one
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, b) = (&data.arrays[0], checked_block(self.block_size)?);
@@ -135,6 +139,10 @@ impl Kernel for SpaceToDepth {
         let cut = |dim: Option<usize>| dim.map(|dim| Dim::Size(dim / block));
         let channels = c.and_then(|c| c.checked_mul(block * block)).map(Dim::Size);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(vec![n, channels, cut(h), cut(w)]) })])
+    }
+
+    fn shares(&self, _: usize) -> bool {
+        true // where no element moves: blocks of one pixel, images of one
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -243,6 +251,22 @@ mod tests {
         assert!(run(&DepthToSpace { block_size: 3, channels_first: true }, &[Some(x.clone())]).is_err());
         assert!(run(&SpaceToDepth { block_size: 2, channels_first: false }, &[Some(x.clone())]).is_err());
         assert!(run(&SpaceToDepth { block_size: 0, channels_first: false }, &[Some(x)]).is_err());
+    }
+
+    /// What is shared without being declared so, `run` finds.
+    #[test]
+    fn blocks_that_move_no_element_share_it() {
+        let x = |dims: &[usize]| tensor(&[1f32, 2., 3., 4.], dims);
+        for (block_size, deep, wide) in [(1, [1, 2, 2, 1], [1, 2, 2, 1]), (2, [1, 4, 1, 1], [1, 1, 2, 2])] {
+            for channels_first in [false, true] {
+                let y = run(&DepthToSpace { block_size, channels_first }, &[Some(x(&deep))]).expect("whole blocks");
+                let back = run(&SpaceToDepth { block_size, channels_first }, &[Some(x(&wide))]).expect("whole blocks");
+                for (found, dims) in [(y, wide), (back, deep)] {
+                    let found = found.tensor().expect("a tensor");
+                    assert_eq!((found.dims(), &*found.read::<f32>().unwrap()), (&dims[..], &[1f32, 2., 3., 4.][..]));
+                }
+            }
+        }
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl PadMode {
             bail!("an axis of size {size} cannot be padded with {before} and {after} places");
         };
         if self == PadMode::Constant {
-            let place = |i: usize| usize::try_from(i as i64 - before).ok().filter(|&place| place < size);
+            let place = |i: usize| (i as i64).checked_sub(before).and_then(|place| usize::try_from(place).ok());
+            let place = |i: usize| place(i).filter(|&place| place < size);
             return list((0..count).map(place));
         }
         // What is left after cutting is what is repeated.

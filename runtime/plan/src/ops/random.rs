@@ -175,7 +175,7 @@ fn generator(seed: u64, call: &Call) -> ChaCha8Rng {
 
 /// The type of a tensor whose shape is input 0.
 fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
-    let shape = shape_of_rank(inputs.tensor(0)?.size(0));
+    let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
     if !dtype.is_float() || dtype.is_small_float() {
         bail!("random numbers are float16, bfloat16, float32 or float64, not {dtype}");
     }
@@ -184,7 +184,7 @@ fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
 
 /// A tensor whose shape is input 0, element by element from a generator.
 fn drawn(dtype: DType, seed: u64, call: &Call, mut draw: impl FnMut(&mut ChaCha8Rng) -> f64) -> Result<Vec<Value>> {
-    let dims = axes::dims(&call.tensor(0)?.to_i64()?)?;
+    let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
     let mut generator = generator(seed, call);
     let mut numbers = value::room::<f64>(&dims)?;
     numbers.iter_mut().for_each(|number| *number = draw(&mut generator));

@@ -29,7 +29,7 @@ impl Kernel for Expand {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, shape) = (inputs.tensor(0)?, inputs.tensor(1)?);
-        let rank = x.rank().zip(shape.size(0)).map(|(a, b)| a.max(b));
+        let rank = x.rank().zip(axes::length(shape)?).map(|(a, b)| a.max(b));
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
@@ -38,7 +38,7 @@ impl Kernel for Expand {
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let shape = axes::dims(&call.tensor(1)?.to_i64()?)?;
+        let shape = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
         Ok(vec![expanded(call.value(0)?, &shape, call.threads)?])
     }
 }
@@ -67,13 +67,13 @@ impl Kernel for Tile {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, repeats) = (inputs.tensor(0)?, inputs.tensor(1)?);
-        let rank = x.rank().or_else(|| repeats.size(0));
+        let rank = x.rank().or(axes::length(repeats)?);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let (x, repeats) = (&data.arrays[0], axes::dims(&call.tensor(1)?.to_i64()?)?);
+        let (x, repeats) = (&data.arrays[0], axes::dims(&axes::numbers(call.tensor(1)?)?)?);
         if repeats.len() != x.rank() {
             bail!("{repeats:?} does not give one number of repeats for each dimension of {:?}", x.dims());
         }

@@ -28,7 +28,7 @@ impl Kernel for Reshape {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let shape = shape_of_rank(inputs.tensor(1)?.size(0));
+        let shape = shape_of_rank(axes::length(inputs.tensor(1)?)?);
         Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(0)?.dtype, shape })])
     }
 
@@ -38,7 +38,7 @@ impl Kernel for Reshape {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
-        let dims = target(value.dims()?, &call.tensor(1)?.to_i64()?, self.allow_zero)?;
+        let dims = target(value.dims()?, &axes::numbers(call.tensor(1)?)?, self.allow_zero)?;
         Ok(vec![reshape(value, &dims)?])
     }
 }
@@ -103,7 +103,7 @@ impl Kernel for Squeeze {
         let shape = match (&self.axes, &x.shape, inputs.optional_tensor(1)?) {
             (Some(_), _, Some(_)) => bail!("axes are given twice, as attribute and as input"),
             (Some(axes), Some(shape), None) => Some(squeezed(shape, axes, |dim| !matches!(dim, Some(Dim::Size(2..) | Dim::Size(0))))?),
-            (None, Some(shape), Some(axes)) => shape_of_rank(axes.size(0).and_then(|n| shape.len().checked_sub(n))),
+            (None, Some(shape), Some(axes)) => shape_of_rank(axes::length(axes)?.and_then(|n| shape.len().checked_sub(n))),
             (None, Some(_), None) => x.sizes().map(|dims| dims.into_iter().filter(|&d| d != 1).map(|d| Some(Dim::Size(d))).collect()),
             (_, None, _) => None,
         };
@@ -119,7 +119,7 @@ impl Kernel for Squeeze {
         let dims = value.dims()?;
         let dims = match (&self.axes, call.optional_tensor(1)?) {
             (Some(axes), _) => squeezed(dims, axes, |&dim| dim == 1)?,
-            (None, Some(axes)) => squeezed(dims, &axes.to_i64()?, |&dim| dim == 1)?,
+            (None, Some(axes)) => squeezed(dims, &axes::numbers(axes)?, |&dim| dim == 1)?,
             (None, None) => dims.iter().copied().filter(|&dim| dim != 1).collect(),
         };
         Ok(vec![reshape(value, &dims)?])
@@ -146,7 +146,7 @@ impl Kernel for Unsqueeze {
             (Some(_), _, Some(_)) => bail!("axes are given twice, as attribute and as input"),
             (None, _, None) => bail!("axes are given neither as attribute nor as input"),
             (Some(axes), Some(shape), None) => Some(unsqueezed(shape, axes, Some(Dim::Size(1)))?),
-            (None, Some(shape), Some(axes)) => shape_of_rank(axes.size(0).and_then(|n| shape.len().checked_add(n))),
+            (None, Some(shape), Some(axes)) => shape_of_rank(axes::length(axes)?.and_then(|n| shape.len().checked_add(n))),
             (_, None, _) => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
@@ -160,7 +160,7 @@ impl Kernel for Unsqueeze {
         let value = call.value(0)?;
         let dims = match &self.axes {
             Some(axes) => unsqueezed(value.dims()?, axes, 1)?,
-            None => unsqueezed(value.dims()?, &call.tensor(1)?.to_i64()?, 1)?,
+            None => unsqueezed(value.dims()?, &axes::numbers(call.tensor(1)?)?, 1)?,
         };
         Ok(vec![reshape(value, &dims)?])
     }

@@ -30,6 +30,8 @@ pub(crate) struct PreparedBlock {
     /// How many values a run holds, dead or alive.
     pub slots: usize,
     pub inputs: Vec<u32>,
+    /// The types of the inputs.
+    pub takes: Vec<Type>,
     pub outputs: Vec<Operand>,
     /// For each output, whether its storage belongs to it alone: no constant, no input, no other output shares it.
     pub exclusive: Vec<bool>,
@@ -111,6 +113,7 @@ fn prepare_block(block: &Block, origins: &[Origin], constants: &mut Vec<Value>) 
     let inputs: Vec<Vec<Operand>> = graph.nodes.iter().enumerate().map(|(at, node)| context.inputs(at, node)).collect();
     let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
     let exclusive = graph.outputs.iter().map(|&id| lifetimes.is_exclusive_output(id)).collect();
+    let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
     let (slots, starts) = (graph.kinds.len(), graph.inputs);
     let parts = graph.nodes.into_iter().zip(inputs).zip(packed).zip(blocks).enumerate();
     let steps = parts.map(|(at, (((node, inputs), packed), blocks))| PreparedStep {
@@ -124,7 +127,7 @@ fn prepare_block(block: &Block, origins: &[Origin], constants: &mut Vec<Value>) 
         blocks,
         origin: node.origin,
     });
-    Ok(PreparedBlock { steps: steps.collect(), slots, inputs: starts, outputs, exclusive })
+    Ok(PreparedBlock { steps: steps.collect(), slots, inputs: starts, takes, outputs, exclusive })
 }
 
 struct Context<'a> {

@@ -1,0 +1,432 @@
+"""Changes plans at random and runs what is left, in a process of its own: a crash ends it.
+
+`python -m tests.fuzz_ops SEED CASES`: the plans are those of the onnx package's node tests, `MODELS` of them taken at
+random. A case changes one of them in one to three places: an attribute, a whole operation (both made from the plan's
+schema, numbers being extreme ones), a type, the inputs of a step, the sizes or elements of an array, or what is a
+constant. Each is bounded by `max_memory`; a process that takes much more than that, or a case more than `SECONDS`, is
+ended. `--only CASE` runs a single one, and prints its plan.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import resource
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.parser
+
+import compiler
+from compiler import _runtime, dtypes
+from compiler.plan.write import _file
+from compiler.samples import random_inputs
+from compiler.session import DeviceError
+from tests.onnx_backend.cases import data_sets, load_cases
+
+EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceError)
+MODELS = 200
+GOLDEN = sorted((Path(__file__).parent / "golden/models").glob("*.onnxtxt"))
+MAX_MEMORY = 16 << 20
+MORE_MEMORY = 512 << 20
+SECONDS = 60
+MOST_TURNS = 100
+SCHEMA = json.loads(_runtime.schema())["$defs"]
+OPS = {name: kind["properties"][name] for kind in SCHEMA["Op"]["oneOf"] for name in kind["required"]}
+DTYPES = SCHEMA["DType"]["enum"]
+SIZES = [
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    16,
+    64,
+    65,
+    255,
+    2**16,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**40,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+]
+INTEGERS = [*SIZES, -1, -2, -3, -8, -(2**31), -(2**62), -(2**63)]
+FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 1e30, -1e30, 3.4e38, 1e300]
+TEXTS = ["", "a", "ij,jk->ik", "...i->...", "ii->i", "[a", "1.5", "nan", "a" * 1000]
+
+Json = Any
+Chance = random.Random
+
+
+@dataclass
+class Case:
+    """A plan, with its constants, and the inputs by name."""
+
+    plan: dict[str, Json]
+    constants: list[Any]
+    inputs: dict[str, Any]
+
+    @property
+    def main(self) -> dict[str, Json]:
+        return self.plan["main"]
+
+    def data(self) -> bytes:
+        return _file(json.dumps(self.plan, sort_keys=True, separators=(",", ":")), self.constants)
+
+
+# A value of a schema
+
+
+def generated(chance: Chance, schema: dict[str, Json], depth: int = 0) -> Json:
+    """Any value that the schema allows, numbers being extreme ones as often as not."""
+    if "$ref" in schema:
+        return generated(chance, SCHEMA[schema["$ref"].rsplit("/", 1)[-1]], depth + 1)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return chance.choice(schema["enum"])
+    for choice in ("oneOf", "anyOf"):
+        if choice in schema:
+            flat = [each for each in schema[choice] if not {"$ref", "properties", "items"} & each.keys()]
+            return generated(chance, chance.choice(flat if depth > 7 and flat else schema[choice]), depth + 1)
+    kind = schema["type"]
+    return GENERATORS[chance.choice(kind) if isinstance(kind, list) else kind](chance, schema, depth)
+
+
+def _integer(chance: Chance, schema: dict[str, Json], _: int) -> int:
+    number = chance.choice(INTEGERS) if chance.random() < 0.5 else chance.randint(0, 4)
+    low, bits = schema.get("minimum", -(2**63)), int(schema.get("format", "int64").strip("uint") or 64)
+    return max(low, min(number, 2**bits - 1 if low == 0 else 2 ** (bits - 1) - 1))
+
+
+def _array(chance: Chance, schema: dict[str, Json], depth: int) -> list[Json]:
+    if "prefixItems" in schema:
+        return [generated(chance, item, depth + 1) for item in schema["prefixItems"]]
+    count = chance.choice([0, 1, 1, 2, 2, 2, 3, 4, 6]) if depth < 8 else 0
+    count = max(schema.get("minItems", 0), min(count, schema.get("maxItems", count)))
+    return [generated(chance, schema["items"], depth + 1) for _ in range(count)]
+
+
+def _object(chance: Chance, schema: dict[str, Json], depth: int) -> dict[str, Json]:
+    return {name: generated(chance, field, depth + 1) for name, field in schema.get("properties", {}).items()}
+
+
+GENERATORS: dict[str, Callable[[Chance, dict[str, Json], int], Json]] = {
+    "null": lambda chance, schema, depth: None,
+    "boolean": lambda chance, schema, depth: chance.random() < 0.5,
+    "number": lambda chance, schema, depth: chance.choice(FLOATS),
+    "string": lambda chance, schema, depth: chance.choice(TEXTS),
+    "integer": _integer,
+    "array": _array,
+    "object": _object,
+}
+
+
+# Changes
+
+
+def blocks(plan: Json) -> Iterator[dict[str, Json]]:
+    """The main block and the nested ones."""
+    if isinstance(plan, dict):
+        if "steps" in plan:
+            yield plan
+        for part in plan.values():
+            yield from blocks(part)
+    elif isinstance(plan, list):
+        for part in plan:
+            yield from blocks(part)
+
+
+def change_attribute(chance: Chance, case: Case) -> None:
+    step = chance.choice([step for block in blocks(case.main) for step in block["steps"]])
+    [(name, attributes)] = step["op"].items()
+    fields = SCHEMA[OPS[name]["$ref"].rsplit("/", 1)[-1]].get("properties", {})
+    for field in chance.sample(sorted(fields), min(len(fields), chance.choice([1, 1, 2, 9]))):
+        attributes[field] = generated(chance, fields[field])
+
+
+def change_operation(chance: Chance, case: Case) -> None:
+    step = chance.choice([step for block in blocks(case.main) for step in block["steps"]])
+    name = chance.choice(sorted(OPS))
+    step["op"] = {name: generated(chance, OPS[name])}
+
+
+def change_type(chance: Chance, case: Case) -> None:
+    value = chance.choice([value for block in blocks(case.main) for value in block["values"]])
+    shape = None if chance.random() < 0.2 else [chance.choice([None, "n", *SIZES]) for _ in range(chance.randint(0, 5))]
+    value["type"] = {"Tensor": {"dtype": chance.choice(DTYPES), "shape": shape}}
+
+
+def change_wires(chance: Chance, case: Case) -> None:
+    """Another input, one input more, one less, or none in its place."""
+    block = chance.choice([block for block in blocks(case.main) if block["steps"]])
+    inputs = chance.choice(block["steps"])["inputs"]
+    other = chance.choice([None, *range(len(block["values"]))])
+    if inputs and chance.random() < 0.6:
+        inputs[chance.randrange(len(inputs))] = other
+    elif inputs and chance.random() < 0.5:
+        inputs.pop()
+    else:
+        inputs.append(other)
+
+
+def change_elements(chance: Chance, case: Case) -> None:
+    for arrays, key in _arrays(chance, case):
+        array = arrays[key] = arrays[key].copy()
+        for _ in range(min(array.size, chance.choice([1, 1, 2, array.size]))):
+            array.flat[chance.randrange(array.size)] = _element(chance, array.dtype)
+
+
+def change_shape(chance: Chance, case: Case) -> None:
+    """Other sizes, and elements repeated or left out; huge sizes where one of the others is zero."""
+    for arrays, key in _arrays(chance, case):
+        shape = list(arrays[key].shape)
+        if shape and chance.random() < 0.6:
+            shape[chance.randrange(len(shape))] = chance.choice([0, 1, 2, 3, 5, 17])
+        else:
+            shape = [chance.choice([0, 1, 1, 2, 2, 3, 4, 5]) for _ in range(chance.choice([0, 1, 1, 2, 2, 3, 4, 5, 6]))]
+        if 0 in shape and chance.random() < 0.5:
+            shape = [0] * len(shape)
+            shape[chance.randrange(len(shape))] = chance.choice([1, 2**20, 2**31, 2**40])
+            arrays[key] = np.zeros([0, *shape], arrays[key].dtype)
+        elif arrays[key].size or 0 in shape:
+            arrays[key] = np.resize(arrays[key], shape)
+
+
+def change_dtype(chance: Chance, case: Case) -> None:
+    for arrays, key in _arrays(chance, case):
+        if arrays[key].dtype != object:
+            with np.errstate(all="ignore"):
+                wide = arrays[key].astype(np.float64)
+                arrays[key] = wide.astype(dtypes.numpy_dtype(chance.choice(DTYPES[:-1])))
+
+
+def make_constant(chance: Chance, case: Case) -> None:
+    """An input of the model becomes a constant."""
+    names = {case.main["values"][id]["name"]: id for id in case.main["inputs"]}
+    names = {name: id for name, id in names.items() if isinstance(case.inputs.get(name), np.ndarray)}
+    if names:
+        name = chance.choice(sorted(names))
+        case.main["inputs"].remove(names[name])
+        case.main["constants"].append({"constant": len(case.constants), "value": names[name]})
+        case.constants.append(case.inputs.pop(name))
+
+
+CHANGES = [
+    *[change_attribute] * 4,
+    *[change_operation] * 2,
+    *[change_elements] * 3,
+    *[change_shape] * 3,
+    *[make_constant] * 2,
+    change_dtype,
+    change_type,
+    change_wires,
+]
+
+
+def _arrays(chance: Chance, case: Case) -> list[tuple[Any, Any]]:
+    """A place where an array is, if there is any: a collection and its key."""
+    places: list[tuple[Any, Any]] = [(case.constants, index) for index in range(len(case.constants))]
+    places += [(case.inputs, name) for name, value in case.inputs.items() if isinstance(value, np.ndarray)]
+    places += [
+        (value, index)
+        for value in case.inputs.values()
+        if isinstance(value, list)
+        for index, item in enumerate(value)
+        if isinstance(item, np.ndarray)
+    ]
+    return [chance.choice(places)] if places else []
+
+
+def _element(chance: Chance, dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "O":
+        return chance.choice(TEXTS)
+    if dtype.kind == "b":
+        return chance.random() < 0.5
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return min(max(chance.choice(INTEGERS), limits.min), limits.max)
+    with np.errstate(all="ignore"):
+        return np.float64(chance.choice([*FLOATS, np.nan, np.inf, -np.inf])).astype(dtype)
+
+
+# What is run
+
+
+def with_types(chance: Chance, case: Case) -> Case:
+    """Declares the types of arrays, known or not, and what follows from them, as far as the steps accept it."""
+    known = chance.choice(["sizes", "rank", "nothing"])
+    values = case.main["values"]
+    for id in case.main["inputs"]:
+        array = case.inputs.get(values[id]["name"])
+        if isinstance(array, np.ndarray):
+            shape = {"sizes": list(array.shape), "rank": [None] * array.ndim, "nothing": None}[known]
+            values[id]["type"] = {"Tensor": {"dtype": dtypes.name_of(array), "shape": shape}}
+    for index, array in enumerate(case.constants):
+        case.plan["constants"][index:] = [_constant(array)]
+    for entry in case.main["constants"]:
+        array = case.constants[entry["constant"]]
+        values[entry["value"]]["type"] = {"Tensor": {"dtype": dtypes.name_of(array), "shape": list(array.shape)}}
+    for step in case.main["steps"]:
+        _declare(step, values)
+    return case
+
+
+def _constant(array: Any) -> Json:
+    if array.dtype == object:
+        return {"Strings": {"data": array.ravel().tolist(), "shape": list(array.shape)}}
+    return {"Tensor": {"dtype": dtypes.name_of(array), "shape": list(array.shape)}}
+
+
+def _declare(step: Json, values: list[Json]) -> None:
+    inputs = [None if id is None else values[id]["type"] for id in step["inputs"]]
+    try:
+        kinds = json.loads(_runtime.infer(json.dumps(step["op"]), json.dumps(inputs), len(step["outputs"])))
+    except _runtime.OpError:
+        return
+    for id, kind in zip(step["outputs"], kinds, strict=False):
+        if id is not None:
+            values[id]["type"] = kind
+
+
+def run(case: Case, threads: int) -> str:
+    """How it ended: "refused", "failed" or "ran"; what must not happen is raised.
+
+    When it ran, it runs again with every value as an output, so that none is overwritten by a step that follows.
+    """
+    try:
+        session = compiler.load(compiler.Plan(case.data()), threads=threads)
+    except EXPECTED:
+        return "refused"
+    try:
+        outputs = session.run(case.inputs)
+    except EXPECTED:
+        return "failed"
+    every = compiler.load(compiler.Plan(showing_all(case).data()), threads=threads)
+    shown = every.run(case.inputs)
+    for info in every.outputs:
+        if info.kind == "tensor":
+            _check(info, shown[info.name])
+    for id, output in zip(case.main["outputs"], outputs.values(), strict=True):
+        if f"value {id}" in shown:  # all but inputs
+            assert bits(output) == bits(shown[f"value {id}"]), f"output {id} depends on what else is an output"
+    return "ran"
+
+
+def showing_all(case: Case) -> Case:
+    """The plan with all values as outputs, a name each."""
+    plan = copy.deepcopy(case.plan) | {"max_memory": None}
+    main = plan["main"]
+    defined = {id for step in main["steps"] for id in step["outputs"] if id is not None}
+    for id, value in enumerate(main["values"]):
+        value["name"] = value["name"] if id in main["inputs"] else f"value {id}"
+    main["outputs"] = sorted(defined | {entry["value"] for entry in main["constants"]})
+    return Case(plan, case.constants, case.inputs)
+
+
+def bits(value: Any) -> Any:
+    """What can be compared, NaN with NaN too."""
+    if isinstance(value, list):
+        return [bits(item) for item in value]
+    if value is None or value.dtype.kind == "O":
+        return None if value is None else (value.shape, value.tolist())
+    return value.shape, value.dtype.name, value.tobytes()
+
+
+def _check(info: compiler.TensorInfo, found: Any) -> None:
+    """An output is what the plan declares."""
+    assert dtypes.name_of(found) == info.dtype, f"{info} is {found.dtype}"
+    if info.shape is not None:
+        sizes = zip(info.shape, found.shape, strict=True)
+        assert all(not isinstance(size, int) or size == other for size, other in sizes), f"{info} is {found.shape}"
+
+
+def bases(chance: Chance) -> list[Case]:
+    """Plans with inputs: of node tests, and a tenth of them of models that fuse."""
+    every = load_cases()
+    cases = []
+    for name in chance.sample(sorted(name for name, case in every.items() if case.kind == "node"), MODELS):
+        test = every[name]
+        assert test.model is not None
+        inputs, _ = next(data_sets(test, test.model))
+        cases += _base(
+            test.model, lambda infos, inputs=inputs: dict(zip([i.name for i in infos], inputs, strict=False))
+        )
+    for path in GOLDEN:
+        cases += 3 * _base(onnx.parser.parse_model(path.read_text()), lambda infos: random_inputs(infos, {}))
+    return cases
+
+
+def _base(model: onnx.ModelProto, inputs: Callable[[Sequence[compiler.TensorInfo]], dict[str, Any]]) -> list[Case]:
+    """The model's plan; nothing where it is refused."""
+    try:
+        plan = compiler.compile(model, compiler.Options(max_memory=MAX_MEMORY))
+    except compiler.CompileError:
+        return []
+    constants = [_read(plan.data, str(index), kind) for index, kind in enumerate(plan.document["constants"])]
+    return [Case(plan.document, constants, inputs(plan.inputs))]
+
+
+def _read(data: bytes, name: str, constant: Json) -> Any:
+    """A constant of a plan file."""
+    if "Strings" in constant:
+        return np.array(constant["Strings"]["data"], object).reshape(constant["Strings"]["shape"])
+    start = 8 + int.from_bytes(data[:8], "little")
+    begin, end = json.loads(data[8:start])[name]["data_offsets"]
+    dtype = constant["Tensor"]["dtype"]
+    carrier = dtypes.to_carrier(np.zeros(0, dtypes.numpy_dtype(dtype))).dtype
+    bits = np.frombuffer(data[start + begin : start + end], carrier).reshape(constant["Tensor"]["shape"])
+    return dtypes.from_carrier(dtype, bits)
+
+
+def changed(seed: int, number: int, bases: list[Case]) -> tuple[Case, int]:
+    """The case of this number, and its number of threads."""
+    chance = random.Random(f"{seed} {number}")
+    case = copy.deepcopy(chance.choice(bases))
+    for _ in range(chance.choice([1, 1, 2, 3])):
+        chance.choice(CHANGES)(chance, case)
+    if any("Loop" in step["op"] for step in case.main["steps"]):  # which runs for as long as it is told
+        arrays = [array for array in (*case.inputs.values(), *case.constants) if isinstance(array, np.ndarray)]
+        for array in arrays:
+            if array.dtype.kind in "iu":
+                np.minimum(array, MOST_TURNS, out=array)
+    return with_types(chance, case), chance.choice([1, 2])
+
+
+def limit_memory() -> None:
+    """Bounds what the process takes beyond what it has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MORE_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def main() -> None:
+    """Every case, its number written first."""
+    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    only = sys.argv[3:4] == ["--only"]
+    cases = bases(random.Random(seed))
+    limit_memory()
+    ends: Counter[str] = Counter()
+    for number in [int(sys.argv[4])] if only else range(count):
+        case, threads = changed(seed, number, cases)
+        print(json.dumps(case.plan, indent=1) if only else number, flush=True)
+        signal.alarm(SECONDS)
+        ends[run(case, threads)] += 1
+    print(", ".join(f"{count} {end}" for end, count in sorted(ends.items())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Trained models, run and compared with onnxruntime."""

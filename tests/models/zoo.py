@@ -1,0 +1,74 @@
+"""The trained models: our own, and those of a folder of others, where there is one."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+import compiler
+from compiler.reference import Reference
+from compiler.zoo import Entry, read_index, unpinned, with_shapes
+
+ROOT = Path(__file__).parents[2]
+OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
+"""The folder of other models: the variable ZOO of the environment, or one beside the checkout."""
+ABSENT = f"there are no other models in {OTHERS}: set ZOO to a folder of models with an INDEX.json"
+
+Array = np.ndarray[Any, Any]
+Values = Mapping[str, Any]
+
+
+def entries() -> dict[str, Entry]:
+    """Every model that is there, by name."""
+    folders = [ROOT / "models", *([OTHERS] if (OTHERS / "INDEX.json").exists() else [])]
+    return {entry.name: entry for folder in folders for entry in read_index(folder)}
+
+
+def pinned(entry: Entry, case: Path) -> onnx.ModelProto:
+    """The model with the shapes of the case."""
+    return with_shapes(entry.path, {name: array.shape for name, array in entry.inputs(case).items()})
+
+
+def symbolic(entry: Entry, _: Path) -> onnx.ModelProto:
+    """The model with symbolic dimensions."""
+    return unpinned(entry.path)
+
+
+@functools.cache
+def reference(name: str) -> Reference:
+    """The model in onnxruntime."""
+    return Reference(entries()[name].path)
+
+
+@functools.cache
+def expected(name: str, case: Path, optimize: bool = True) -> Values:
+    """What onnxruntime makes of a case, optimised or node by node."""
+    chosen = reference(name) if optimize else reference(name).plain
+    return chosen.run(entries()[name].inputs(case))
+
+
+def outputs(model: onnx.ModelProto, inputs: Values, *, optimize: bool, threads: Sequence[int] = (1,)) -> list[Values]:
+    """What the plan gives, with each number of threads."""
+    plan = compiler.compile(model, compiler.Options(optimize=optimize))
+    return [compiler.load(plan, threads=number).run(inputs) for number in threads]
+
+
+def distances(found: Values, wanted: Values) -> dict[str, float]:
+    """How far each output is from the one that is wanted, as a part of the largest element of that."""
+    assert list(found) == list(wanted)
+    return {name: _distance(found[name], wanted[name]) for name in wanted}
+
+
+def _distance(found: Array, wanted: Array) -> float:
+    assert found.shape == wanted.shape
+    if wanted.dtype.kind != "f":
+        return 0.0 if np.array_equal(found, wanted) else np.inf
+    assert np.isfinite(wanted).all()
+    difference = np.abs(found.astype(np.float64) - wanted).max(initial=0)
+    return float(difference / max(np.abs(wanted).max(initial=0), np.finfo(np.float32).tiny))
