@@ -12,7 +12,8 @@ use crate::types::{TensorType, Type};
 use crate::value::{element_count, Value};
 
 /// About what candle needs to know of one tensor: it counts where values are many.
-const RECORD: usize = 512;
+pub(crate) type Record = [u8; 512];
+const RECORD: usize = size_of::<Record>();
 
 /// The bytes that the values of one block may hold at once.
 pub(crate) struct Bound {

@@ -9,9 +9,10 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::memory::Record;
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{list, scratch, Array, Value};
 
 /// A sequence of the inputs, in order.
 ///
@@ -226,7 +227,9 @@ impl Kernel for SplitToSequence {
             }
             data.restore(part)
         };
-        let parts: Result<Vec<Value>> = part_sizes(split, x.dims()[axis])?.into_iter().map(part).collect();
+        let sizes = part_sizes(split, x.dims()[axis])?;
+        scratch::<Record>(sizes.len())?;
+        let parts: Result<Vec<Value>> = sizes.into_iter().map(part).collect();
         Ok(vec![Value::Sequence(parts?)])
     }
 }
@@ -315,10 +318,10 @@ fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
 
 /// The sizes of the parts of an axis of size `size`.
 fn part_sizes(split: Option<&Array>, size: usize) -> Result<Vec<usize>> {
-    let Some(split) = split else { return Ok(vec![1; size]) };
+    let Some(split) = split else { return list(std::iter::repeat_n(1, size)) };
     let sizes = axes::dims(&split.to_i64()?)?;
     let sizes = match (split.rank(), &sizes[..]) {
-        (0, &[part]) if part > 0 => (0..size).step_by(part).map(|start| part.min(size - start)).collect(),
+        (0, &[part]) if part > 0 => list((0..size).step_by(part).map(|start| part.min(size - start)))?,
         (0, _) => bail!("a sequence cannot be made of parts of size {sizes:?}"),
         _ => sizes,
     };
