@@ -14,6 +14,7 @@ pub mod conv;
 pub mod elementwise;
 pub mod gemm;
 pub mod indexed;
+pub mod int8;
 pub mod isa;
 pub mod lanes;
 pub mod minifloat;

@@ -15,7 +15,7 @@ unsafe impl bytemuck::Pod for Line {}
 
 /// Elements that begin at a cache line.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lines(Vec<Line>);
+pub(crate) struct Lines(Vec<Line>);
 
 impl Lines {
     /// No elements.

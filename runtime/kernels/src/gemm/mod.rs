@@ -12,6 +12,7 @@ pub(crate) mod tile;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use lines::Lines;
 pub use pack::PackedB;
 pub use plain::{product, Plain, Term};
 

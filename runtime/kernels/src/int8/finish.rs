@@ -1,0 +1,173 @@
+//! What becomes of a sum.
+
+/// What sums become, and where they are written.
+pub enum Out<'a> {
+    /// Themselves.
+    Sums(&'a mut [i32]),
+    /// `sum · scale[column]`; one scale, or one a column.
+    Floats(&'a mut [f32], &'a [f32]),
+    /// Codes.
+    Codes(&'a mut [u8], Requantize<'a>),
+}
+
+/// `code = clamp(round(sum · scale[column]) + zero, low, high)`, ties to even; `low` where the product is not a number. The
+/// bits written are those of an `i8` where the code is negative.
+#[derive(Debug, Clone, Copy)]
+pub struct Requantize<'a> {
+    /// One scale, or one a column.
+    pub scale: &'a [f32],
+    /// The code of 0.
+    pub zero: i32,
+    /// The smallest code.
+    pub low: i32,
+    /// The largest code.
+    pub high: i32,
+}
+
+/// What is done with the sums of a matrix, whose columns are padded.
+pub(super) struct Finish {
+    sink: Sink,
+    /// What is added to a column's sums, and its scale.
+    start: Vec<i32>,
+    scale: Vec<f32>,
+    /// What a row's sum is multiplied with and taken away for each column; empty: nothing.
+    zeros: Vec<i32>,
+}
+
+#[derive(Clone, Copy)]
+enum Sink {
+    Sums(*mut i32),
+    Floats(*mut f32),
+    Codes { to: *mut u8, low: f32, high: f32, zero: u8 },
+}
+
+// SAFETY: tasks that share it write disjoint elements.
+unsafe impl Sync for Finish {}
+
+/// Adding it to a number of less than 2²² rounds that to the nearest integer, ties to even, which the low bits then are.
+const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
+
+impl Out<'_> {
+    /// The number of elements.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Out::Sums(out) => out.len(),
+            Out::Floats(out, _) => out.len(),
+            Out::Codes(out, _) => out.len(),
+        }
+    }
+}
+
+impl Finish {
+    /// For columns `first .. first + columns` of those that `out` has scales for; `start` and `zeros` are theirs, padded.
+    ///
+    /// # Panics
+    /// There are too few scales, or limits that no byte holds.
+    pub fn new(out: &mut Out, first: usize, columns: usize, start: Vec<i32>, zeros: Vec<i32>) -> Finish {
+        assert!(columns <= start.len() && (zeros.is_empty() || zeros.len() == start.len()));
+        let (sink, scales) = match out {
+            Out::Sums(out) => (Sink::Sums(out.as_mut_ptr()), &[1.0f32][..]),
+            Out::Floats(out, scale) => (Sink::Floats(out.as_mut_ptr()), *scale),
+            Out::Codes(out, by) => {
+                assert!(-128 <= by.low && by.low <= by.high && by.high <= 255 && by.high - by.low <= 255, "{by:?}");
+                assert!((-128..=255).contains(&by.zero), "{by:?}");
+                let (low, high) = ((by.low - by.zero) as f32, (by.high - by.zero) as f32);
+                (Sink::Codes { to: out.as_mut_ptr(), low, high, zero: by.zero as u8 }, by.scale)
+            }
+        };
+        let mut scale = vec![0.0; start.len()];
+        match scales {
+            [one] => scale[..columns].fill(*one),
+            each => scale[..columns].copy_from_slice(&each[first..first + columns]),
+        }
+        Finish { sink, start, scale, zeros }
+    }
+
+    /// Whether sums of rows are needed.
+    pub fn needs_row_sums(&self) -> bool {
+        !self.zeros.is_empty()
+    }
+
+    /// Finishes `L` sums of columns `column ..` and writes the first `count` from element `offset` on.
+    ///
+    /// # Safety
+    /// `column + L` is at most the number of padded columns, `count` at most `L`; the elements lie inside the output, and
+    /// nobody else writes them.
+    #[inline(always)]
+    pub unsafe fn write<const L: usize>(
+        &self,
+        sums: &[i32; L],
+        column: usize,
+        row_sum: i32,
+        offset: usize,
+        count: usize,
+    ) {
+        let mut totals = [0i32; L];
+        // SAFETY: the caller's promise.
+        let (start, scale) = unsafe { (lanes::<i32, L>(&self.start, column), lanes::<f32, L>(&self.scale, column)) };
+        for i in 0..L {
+            totals[i] = sums[i].wrapping_add(start[i]);
+        }
+        if !self.zeros.is_empty() {
+            // SAFETY: there are as many as starts.
+            let zeros: &[i32; L] = unsafe { lanes(&self.zeros, column) };
+            for i in 0..L {
+                totals[i] = totals[i].wrapping_sub(zeros[i].wrapping_mul(row_sum));
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.sink {
+                Sink::Sums(to) => put(&totals, to.add(offset), count),
+                Sink::Floats(to) => put(&scaled(&totals, scale), to.add(offset), count),
+                Sink::Codes { to, low, high, zero } => {
+                    put(&codes(&scaled(&totals, scale), low, high, zero), to.add(offset), count);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// There are `L` elements from `at` on.
+#[inline(always)]
+unsafe fn lanes<T, const L: usize>(all: &[T], at: usize) -> &[T; L] {
+    debug_assert!(at + L <= all.len());
+    // SAFETY: the caller's promise.
+    unsafe { &*all.as_ptr().add(at).cast() }
+}
+
+#[inline(always)]
+fn scaled<const L: usize>(totals: &[i32; L], scale: &[f32; L]) -> [f32; L] {
+    let mut out = [0.0; L];
+    for i in 0..L {
+        out[i] = totals[i] as f32 * scale[i];
+    }
+    out
+}
+
+#[inline(always)]
+fn codes<const L: usize>(x: &[f32; L], low: f32, high: f32, zero: u8) -> [u8; L] {
+    let mut out = [0; L];
+    for i in 0..L {
+        // the comparison is false for not-a-number
+        let code = if x[i] > low { x[i] } else { low };
+        let code = if code < high { code } else { high };
+        out[i] = ((code + ROUND).to_bits() as u8).wrapping_add(zero);
+    }
+    out
+}
+
+/// # Safety
+/// `count` is at most `L`, and that many elements can be written at `to`.
+#[inline(always)]
+unsafe fn put<T: Copy, const L: usize>(from: &[T; L], to: *mut T, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count == L {
+            to.cast::<[T; L]>().write_unaligned(*from);
+        } else {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), to, count);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Products and convolutions of 8-bit codes: sums in `i32`, exact but for wrapping, and from there to codes again.
+//!
+//! A code stands for `(code − zero) · scale`. Images have their channels last, `[N, H, W, C]`: there a pixel's channels are
+//! a row of a matrix, and a 1×1 convolution is a product.
+
+mod conv;
+mod depthwise;
+mod dot;
+mod finish;
+mod product;
+mod tile;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+pub use conv::{conv, Filter};
+pub use finish::{Out, Requantize};
+pub use product::product;
+pub use weights::{Matrix, Weights};
+
+/// Codes, which are `i8` or `u8`.
+#[derive(Debug, Clone, Copy)]
+pub struct Codes<'a> {
+    /// The codes' bits.
+    pub bits: &'a [u8],
+    /// Whether they are `i8`.
+    pub signed: bool,
+    /// The code of 0.
+    pub zero: i32,
+}
+
+/// Turns the bits of an `i8` into those of the `u8` that is 128 more, and back.
+const SIGN: u8 = 0x80;
+
+/// Multiplications that are worth several threads.
+const SPLIT: usize = 1 << 20;

@@ -1,0 +1,129 @@
+//! Products of matrices of codes.
+
+use std::ops::Range;
+
+use super::finish::{Finish, Out};
+use super::tile::{Tile, Tiles};
+use super::weights::Weights;
+use super::{Codes, SIGN, SPLIT};
+use crate::buffer;
+use crate::threads::Threads;
+
+/// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`; `out`, `[m, n]`, has what becomes of the sums.
+///
+/// # Panics
+/// The slices do not fit the weights' sizes.
+pub fn product(threads: &Threads, a: Codes, b: &Weights, bias: Option<&[i32]>, mut out: Out) {
+    assert!(
+        b.n == 0 || (out.len().is_multiple_of(b.n) && a.bits.len() == out.len() / b.n * b.k),
+        "a and out do not fit"
+    );
+    let m = out.len().checked_div(b.n).unwrap_or(0);
+    let copy = |rows: Range<usize>, panel: &mut [u8]| {
+        let (flip, row) = (if a.signed { SIGN } else { 0 }, b.k.div_ceil(4) * 4);
+        for (i, to) in rows.zip(panel.chunks_exact_mut(row.max(1))) {
+            let from = &a.bits[i * b.k..(i + 1) * b.k];
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ flip);
+        }
+    };
+    let lies = !a.signed && b.k.is_multiple_of(4);
+    let rows = if lies { Rows::Lying(a.bits) } else { Rows::Gathered(&copy) };
+    Product { m, b, rows, out_row: b.n }.run(threads, shifted_zero(&a), bias, &mut out, 0);
+}
+
+/// The zero point of codes as unsigned bytes.
+pub(super) fn shifted_zero(codes: &Codes) -> i32 {
+    codes.zero + if codes.signed { 128 } else { 0 }
+}
+
+/// The left side, as unsigned bytes.
+#[derive(Clone, Copy)]
+pub(super) enum Rows<'a> {
+    /// Rows of a multiple of four bytes, one after the other.
+    Lying(&'a [u8]),
+    /// Writes some rows, each filled up to a multiple of four bytes with anything.
+    Gathered(&'a (dyn Fn(Range<usize>, &mut [u8]) + Sync)),
+}
+
+/// `m` rows times `b`.
+pub(super) struct Product<'a> {
+    pub m: usize,
+    pub b: &'a Weights,
+    pub rows: Rows<'a>,
+    /// The distance of the output's rows.
+    pub out_row: usize,
+}
+
+/// Bytes of a left side that stay in a core's second-level cache beside a panel.
+const BLOCK: usize = 1 << 17;
+
+impl Product<'_> {
+    /// Writes columns `first .. first + b.n` of every row of `out`, which has that many.
+    pub fn run(&self, threads: &Threads, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) {
+        let Product { m, b, .. } = *self;
+        assert!(out.len() == m * self.out_row && first + b.n <= self.out_row, "the output does not fit");
+        if let Rows::Lying(a) = self.rows {
+            assert!(a.len() == m * b.k && b.k.is_multiple_of(4), "the rows do not fit");
+        }
+        assert!(bias.is_none_or(|bias| bias.len() == b.n), "the bias does not fit");
+        if m == 0 || b.n == 0 {
+            return;
+        }
+        let mut start: Vec<i32> = b.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()).collect();
+        for (start, bias) in start.iter_mut().zip(bias.unwrap_or_default()) {
+            *start = start.wrapping_add(*bias);
+        }
+        let finish = Finish::new(out, first, b.n, start, b.zeros.clone());
+        let parts = if m * b.n * b.k > SPLIT { threads.count() * 2 } else { 1 };
+        let height = (BLOCK / (b.k + 1)).clamp(16, 512).min(m.div_ceil(parts).next_multiple_of(12));
+        let blocks = m.div_ceil(height);
+        let panels = b.sums.len() / self.width();
+        let shares = parts.div_ceil(blocks).min(panels);
+        threads.for_each(blocks * shares, |task| {
+            let (block, share) = (task / shares, task % shares);
+            let rows = block * height..m.min((block + 1) * height);
+            self.block(rows, panels * share / shares..panels * (share + 1) / shares, &finish, first);
+        });
+    }
+
+    /// Columns in a panel.
+    fn width(&self) -> usize {
+        Tiles::of(self.b.dots).lanes * self.b.vectors
+    }
+
+    /// Some rows times some panels.
+    fn block(&self, rows: Range<usize>, panels: Range<usize>, finish: &Finish, first: usize) {
+        let (b, row) = (self.b, self.b.k.div_ceil(4) * 4);
+        let mut gathered = Vec::new();
+        let a = match self.rows {
+            Rows::Lying(a) => &a[rows.start * row..rows.end * row],
+            Rows::Gathered(write) => {
+                gathered = buffer::for_overwrite(rows.len() * row);
+                write(rows.clone(), &mut gathered);
+                &gathered
+            }
+        };
+        let sum = |row: &[u8]| row[..b.k].iter().map(|&a| u32::from(a)).sum::<u32>() as i32;
+        let row_sums: Vec<i32> =
+            if finish.needs_row_sums() && b.k > 0 { a.chunks_exact(row).map(sum).collect() } else { Vec::new() };
+        let (width, data) = (self.width(), bytemuck::cast_slice::<f32, i8>(&b.data));
+        for panel in panels {
+            let tile = Tile {
+                a: a.as_ptr(),
+                a_row: row,
+                quads: row / 4,
+                panel: data[panel * width * row..].as_ptr(),
+                finish,
+                row_sums: if row_sums.is_empty() { std::ptr::null() } else { row_sums.as_ptr() },
+                column: panel * width,
+                columns: (b.n - panel * width).min(width),
+                out: rows.start * self.out_row + first + panel * width,
+                out_row: self.out_row,
+            };
+            // SAFETY: `run` checked that the rows and the output are as large as said, and `data` has whole panels; the
+            // blocks of tasks are disjoint.
+            unsafe { Tiles::of(b.dots).run(rows.len(), b.vectors, &tile) };
+        }
+        drop(gathered);
+    }
+}

@@ -1,0 +1,152 @@
+//! The register tile: a few rows by a few vectors of columns, whose sums stay in registers through the whole depth.
+
+use super::dot::{Dot, Dots, Scalar};
+use super::finish::Finish;
+
+/// The operands of one tile: rows of `4 · quads` unsigned bytes, and a panel.
+pub(super) struct Tile<'a> {
+    pub a: *const u8,
+    /// The distance from one row to the next.
+    pub a_row: usize,
+    pub quads: usize,
+    pub panel: *const i8,
+    pub finish: &'a Finish,
+    /// One a row; null where they are not needed.
+    pub row_sums: *const i32,
+    /// The panel's first column, and how many it has.
+    pub column: usize,
+    pub columns: usize,
+    /// The first element that is written, and the distance from one row to the next.
+    pub out: usize,
+    pub out_row: usize,
+}
+
+/// A tile of a fixed number of rows and vectors.
+///
+/// # Safety
+/// Every address that [`Tile`] names is inside its allocation, nobody else writes the results, and the processor has the
+/// instruction set.
+type Kernel = unsafe fn(&Tile);
+
+/// The tiles of one instruction set.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles {
+    /// Columns in a vector.
+    pub lanes: usize,
+    /// By number of vectors less one: numbers of rows, the greatest first, and their kernels.
+    kernels: &'static [&'static [(usize, Kernel)]],
+}
+
+impl Tiles {
+    pub fn of(dots: Dots) -> Tiles {
+        match dots {
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx512Vnni => Tiles { lanes: 16, kernels: x86::AVX512_VNNI },
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2 },
+            Dots::Scalar => Tiles { lanes: Scalar::LANES, kernels: SCALAR },
+        }
+    }
+
+    /// The vectors of the panels that `n` columns are cut into, evenly.
+    pub fn vectors(&self, n: usize) -> usize {
+        let vectors = n.div_ceil(self.lanes).max(1);
+        vectors.div_ceil(vectors.div_ceil(self.kernels.len()))
+    }
+
+    /// Computes any number of rows, tile after tile. Where the last is not full, it does some rows again.
+    ///
+    /// # Safety
+    /// As for [`Kernel`], of `rows` rows and a panel of `vectors` vectors.
+    pub unsafe fn run(&self, rows: usize, vectors: usize, tile: &Tile) {
+        let mut done = 0;
+        for &(height, kernel) in self.kernels[vectors - 1] {
+            while rows - done >= height || (done >= height && done < rows) {
+                let first = done.min(rows - height);
+                // SAFETY: the tile's rows are some of the caller's.
+                unsafe { kernel(&tile.from_row(first)) };
+                done = first + height;
+            }
+        }
+    }
+}
+
+impl Tile<'_> {
+    /// # Safety
+    /// There is such a row.
+    unsafe fn from_row(&self, row: usize) -> Tile<'_> {
+        let sums = if self.row_sums.is_null() { self.row_sums } else { self.row_sums.wrapping_add(row) };
+        let (a, out) = (self.a.wrapping_add(row * self.a_row), self.out + row * self.out_row);
+        Tile { a, out, row_sums: sums, ..*self }
+    }
+}
+
+/// See [`Kernel`].
+#[inline(always)]
+unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: the caller's promise covers every address below.
+    unsafe {
+        let mut sums = [[D::zero(); VECTORS]; ROWS];
+        let (mut a, mut panel) = (t.a, t.panel);
+        for _ in 0..t.quads {
+            let mut right = [D::right(panel); VECTORS];
+            for (v, right) in right.iter_mut().enumerate().skip(1) {
+                *right = D::right(panel.add(v * 4 * D::LANES));
+            }
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let left = D::left(a.add(row * t.a_row));
+                for (sum, &right) in sums.iter_mut().zip(&right) {
+                    *sum = D::add(*sum, left, right);
+                }
+            }
+            a = a.wrapping_add(4);
+            panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
+            for (v, sums) in sums.iter().enumerate() {
+                let first = v * D::LANES;
+                let count = t.columns.saturating_sub(first).min(D::LANES);
+                D::finish(*sums, t.finish, t.column + first, row_sum, t.out + row * t.out_row + first, count);
+            }
+        }
+    }
+}
+
+/// A table of [`Kernel`]s: for each number of vectors, the numbers of rows.
+macro_rules! kernels {
+    ($function:ident: $($vectors:literal [$($rows:literal)*])*) => {
+        &[$(&[$(($rows as usize, $function::<$rows, $vectors> as Kernel)),*] as &[(usize, Kernel)]),*]
+    };
+}
+
+unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: the caller's promise.
+    unsafe { tile::<Scalar, ROWS, VECTORS>(t) }
+}
+
+static SCALAR: &[&[(usize, Kernel)]] = kernels!(scalar: 1 [2 1]);
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{tile, Kernel, Tile};
+    use crate::int8::dot::{Avx2, Avx512Vnni};
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
+    unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<Avx512Vnni, ROWS, VECTORS>(t) }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<Avx2, ROWS, VECTORS>(t) }
+    }
+
+    /// 32 registers: the sums, a vector of each kind of operand, and what the finish needs.
+    pub(super) static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
+        1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
+    /// 16 registers, two of them a sum.
+    pub(super) static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [6 3 1] 2 [3 1]);
+}

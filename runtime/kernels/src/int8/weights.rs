@@ -1,0 +1,116 @@
+//! The right side of a product, rearranged into panels that a tile reads from front to back.
+
+use super::dot::Dots;
+use super::tile::Tiles;
+use super::SIGN;
+use crate::gemm::Lines;
+use crate::isa::Isa;
+
+/// A `[k, n]` matrix of codes inside a slice: element `(i, j)` is `bits[i · row + j · column]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    /// The codes' bits.
+    pub bits: &'a [u8],
+    /// Whether the codes are `i8`.
+    pub signed: bool,
+    /// The codes of 0: one, or one a column.
+    pub zeros: &'a [i32],
+    /// The distance from one row to the next.
+    pub row: usize,
+    /// The distance from one column to the next.
+    pub column: usize,
+}
+
+/// A `[k, n]` matrix of codes in panels of columns, `[panel][k / 4][column][4]`; what is padded is 0.
+///
+/// A column is stored as `i8` differences to its zero point where all fit, else as codes and the zero point beside them.
+#[derive(Debug, Clone)]
+pub struct Weights {
+    pub(super) dots: Dots,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    /// Vectors of columns in a panel.
+    pub(super) vectors: usize,
+    pub(super) data: Lines,
+    /// The sum of each column's differences to its zero point, padded.
+    pub(super) sums: Vec<i32>,
+    /// Each column's zero point as it is stored, padded; empty where all are 0.
+    pub(super) zeros: Vec<i32>,
+}
+
+impl Weights {
+    /// Packs a matrix.
+    ///
+    /// # Panics
+    /// The strides reach beyond the slice, or there are as many zero points as neither one nor the columns.
+    pub fn new(isa: Isa, k: usize, n: usize, b: &Matrix) -> Weights {
+        Weights::gather(isa, k, n, b, |i| i * b.row)
+    }
+
+    /// Packs a matrix whose row `i` begins at `row(i)`.
+    ///
+    /// # Panics
+    /// As [`Weights::new`].
+    pub(super) fn gather(isa: Isa, k: usize, n: usize, b: &Matrix, row: impl Fn(usize) -> usize) -> Weights {
+        assert!(b.zeros.len() == 1 || b.zeros.len() == n, "{} zero points for {n} columns", b.zeros.len());
+        let dots = Dots::of(isa);
+        let tiles = Tiles::of(dots);
+        let vectors = tiles.vectors(n);
+        let (width, quads) = (vectors * tiles.lanes, k.div_ceil(4));
+        let padded = n.div_ceil(width) * width;
+        let mut packed = Weights {
+            dots,
+            k,
+            n,
+            vectors,
+            data: Lines::for_overwrite((padded * quads * 4).div_ceil(4)),
+            sums: vec![0; padded],
+            zeros: vec![0; padded],
+        };
+        let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
+        data.fill(0);
+        let rows: Vec<usize> = (0..k).map(row).collect();
+        let mut column = vec![0; k];
+        for j in 0..n {
+            let zero = b.zeros[if b.zeros.len() == 1 { 0 } else { j }];
+            packed.zeros[j] = stored(b, &rows, j, zero, &mut column);
+            packed.sums[j] = column.iter().fold(0, |sum: i32, &w| sum.wrapping_add(i32::from(w)));
+            packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(k as i32));
+            let panel = j / width * width * quads * 4 + j % width * 4;
+            for (i, &w) in column.iter().enumerate() {
+                data[panel + i / 4 * width * 4 + i % 4] = w;
+            }
+        }
+        if packed.zeros.iter().all(|&zero| zero == 0) {
+            packed.zeros.clear();
+        }
+        packed
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.k
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.n
+    }
+}
+
+/// Column `j` as it is stored, and its zero point.
+fn stored(b: &Matrix, rows: &[usize], j: usize, zero: i32, out: &mut [i8]) -> i32 {
+    let code = |bits: u8| if b.signed { i32::from(bits as i8) } else { i32::from(bits) };
+    let codes = rows.iter().map(|row| b.bits[row + j * b.column]);
+    if codes.clone().all(|bits| i8::try_from(code(bits) - zero).is_ok()) {
+        out.iter_mut().zip(codes).for_each(|(out, bits)| *out = (code(bits) - zero) as i8);
+        return 0;
+    }
+    let flip = if b.signed { 0 } else { SIGN };
+    out.iter_mut().zip(codes).for_each(|(out, bits)| *out = (bits ^ flip) as i8);
+    if b.signed {
+        zero
+    } else {
+        zero - 128
+    }
+}
