@@ -3,6 +3,10 @@
 use std::ops::Range;
 
 use super::depthwise::{self, Depthwise};
+#[cfg(target_arch = "x86_64")]
+use super::dot::Dots;
+#[cfg(target_arch = "x86_64")]
+use super::interleaved::{self, Interleaved};
 use super::product::{shifted_zero, Product, Rows};
 use super::weights::{Matrix, Weights};
 use super::{Codes, Out, SIGN};
@@ -20,6 +24,25 @@ enum Kind {
     Dense(Vec<Weights>),
     /// A channel a group, each with one output.
     Depthwise(Depthwise),
+    /// The same for processors with VNNI.
+    #[cfg(target_arch = "x86_64")]
+    Interleaved(Interleaved),
+}
+
+impl Kind {
+    #[cfg(target_arch = "x86_64")]
+    fn depthwise(isa: Isa, weights: Depthwise, channels: usize) -> Kind {
+        let is_fit = Dots::of(isa) == Dots::Avx512Vnni;
+        match is_fit.then(|| Interleaved::new(channels, &weights)).flatten() {
+            Some(weights) => Kind::Interleaved(weights),
+            None => Kind::Depthwise(weights),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn depthwise(_: Isa, weights: Depthwise, _: usize) -> Kind {
+        Kind::Depthwise(weights)
+    }
 }
 
 impl Filter {
@@ -32,7 +55,7 @@ impl Filter {
         let depth = w.len().checked_div(outputs).unwrap_or(0);
         assert!(w.len() == outputs * depth && (taps == 0 || depth.is_multiple_of(taps)), "the weights do not fit");
         if groups == outputs && groups > 1 && depth == taps {
-            return Filter(Kind::Depthwise(Depthwise::new(isa, taps, w, signed, zeros)));
+            return Filter(Kind::depthwise(isa, Depthwise::new(isa, taps, w, signed, zeros), groups));
         }
         let (each, channels) = (outputs / groups, depth.checked_div(taps).unwrap_or(0));
         let group = |g: usize| {
@@ -55,6 +78,8 @@ pub fn conv(threads: &Threads, shape: &Shape, filter: &Filter, x: Codes, bias: O
     check(shape, &x, bias, &out);
     match &filter.0 {
         Kind::Depthwise(weights) => depthwise::conv(threads, shape, weights, x, bias, out),
+        #[cfg(target_arch = "x86_64")]
+        Kind::Interleaved(weights) => interleaved::conv(threads, shape, weights, x, bias, out),
         Kind::Dense(groups) => {
             assert_eq!(groups.len(), shape.groups, "{shape:?}");
             for (group, weights) in groups.iter().enumerate() {
@@ -113,39 +138,52 @@ impl Patches<'_> {
     fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
         let [height, width] = self.shape.output;
         let row = self.shape.kernel[1] * self.channels;
-        let patch = (self.shape.kernel[0] * row).next_multiple_of(4).max(1);
-        for (pixel, to) in pixels.zip(to.chunks_exact_mut(patch)) {
+        let patch = (self.shape.kernel[0] * row).next_multiple_of(4);
+        let inside = if self.shape.groups == 1 && self.shape.dilations[1] == 1 { inside(self.shape) } else { 0..0 };
+        let shift = if self.x.signed { SIGN } else { 0 };
+        for (number, pixel) in pixels.enumerate() {
             let (image, y, x) = (pixel / (height * width), pixel / width % height, pixel % width);
-            for (i, to) in to.chunks_exact_mut(row.max(1)).take(self.shape.kernel[0]).enumerate() {
-                match position(self.shape, 0, y, i) {
-                    Some(y) => self.write_row(image * self.shape.input[0] + y, x, to),
-                    None => to.fill(shifted_zero(self.x) as u8),
+            for i in 0..self.shape.kernel[0] {
+                let start = number * patch + i * row;
+                match position(self.shape, 0, y, i).map(|y| image * self.shape.input[0] + y) {
+                    Some(y) if inside.contains(&x) => {
+                        let first = (x * self.shape.strides[1]).wrapping_add_signed(-self.shape.before[1]);
+                        copy(&self.x.bits[(y * self.shape.input[1] + first) * self.channels..], to, start, row);
+                    }
+                    Some(y) => self.write_row(y, x, &mut to[start..start + row]),
+                    None => to[start..start + row].fill(self.x.zero as u8),
                 }
             }
+        }
+        if shift != 0 {
+            to.iter_mut().for_each(|to| *to ^= shift);
         }
     }
 
     /// One row of a window: the image's row `y`, counted through all images, around output column `x`.
     fn write_row(&self, y: usize, x: usize, to: &mut [u8]) {
-        let (shape, channels) = (self.shape, self.channels);
-        let at = |x: usize| (y * shape.input[1] + x) * shape.channels + self.group * channels;
-        let ends = (position(shape, 1, x, 0), position(shape, 1, x, shape.kernel[1] - 1));
-        if let ((Some(first), Some(_)), true) = (ends, shape.groups == 1 && shape.dilations[1] == 1) {
-            return self.copy(at(first), to);
-        }
-        for (j, to) in to.chunks_exact_mut(channels).enumerate() {
+        let shape = self.shape;
+        for (j, to) in to.chunks_exact_mut(self.channels).enumerate() {
             match position(shape, 1, x, j) {
-                Some(x) => self.copy(at(x), to),
-                None => to.fill(shifted_zero(self.x) as u8),
+                Some(x) => {
+                    let at = (y * shape.input[1] + x) * shape.channels + self.group * self.channels;
+                    to.copy_from_slice(&self.x.bits[at..at + self.channels]);
+                }
+                None => to.fill(self.x.zero as u8),
             }
         }
     }
+}
 
-    fn copy(&self, at: usize, to: &mut [u8]) {
-        to.copy_from_slice(&self.x.bits[at..at + to.len()]);
-        if self.x.signed {
-            to.iter_mut().for_each(|to| *to ^= SIGN);
-        }
+/// Copies the first `len` bytes of `from` to `to[start ..]`; few bytes as more than asked for, where both have them, which
+/// saves a call: what they overwrite is written later.
+fn copy(from: &[u8], to: &mut [u8], start: usize, len: usize) {
+    const FEW: usize = 16;
+    if let (true, Some(from), Some(to)) = (len <= FEW, from.first_chunk::<FEW>(), to[start..].first_chunk_mut::<FEW>())
+    {
+        *to = *from;
+    } else {
+        to[start..start + len].copy_from_slice(&from[..len]);
     }
 }
 
@@ -153,4 +191,12 @@ impl Patches<'_> {
 pub(super) fn position(shape: &Shape, axis: usize, index: usize, tap: usize) -> Option<usize> {
     let forth = index * shape.strides[axis] + tap * shape.dilations[axis];
     forth.checked_add_signed(-shape.before[axis]).filter(|&at| at < shape.input[axis])
+}
+
+/// The columns of the output whose windows lie inside the image's columns.
+pub(super) fn inside(shape: &Shape) -> Range<usize> {
+    let last = shape.kernel[1].saturating_sub(1);
+    let is_inside = |x: &usize| [0, last].iter().all(|&tap| position(shape, 1, *x, tap).is_some());
+    let first = (0..shape.output[1]).find(is_inside).unwrap_or(shape.output[1]);
+    first..(first..shape.output[1]).take_while(is_inside).last().map_or(first, |last| last + 1)
 }

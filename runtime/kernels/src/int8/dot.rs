@@ -66,6 +66,27 @@ pub(super) trait Dot {
     /// # Safety
     /// As for [`Finish::write`].
     unsafe fn finish(sums: Self::Sums, finish: &Finish, column: usize, row_sum: i32, offset: usize, count: usize);
+
+    /// Finishes the first `count` sums of `V` vectors.
+    ///
+    /// # Safety
+    /// As for [`Finish::write`].
+    #[inline(always)]
+    unsafe fn finish_row<const V: usize>(
+        sums: &[Self::Sums; V],
+        finish: &Finish,
+        column: usize,
+        row_sum: i32,
+        offset: usize,
+        count: usize,
+    ) {
+        for (v, &sums) in sums.iter().enumerate() {
+            let first = v * Self::LANES;
+            let left = count.saturating_sub(first).min(Self::LANES);
+            // SAFETY: the caller's promise.
+            unsafe { Self::finish(sums, finish, column + first, row_sum, offset + first, left) };
+        }
+    }
 }
 
 /// [`Dots::Scalar`]
@@ -118,6 +139,8 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::{Dot, Finish};
+    use crate::int8::finish::Sink;
+    use crate::int8::wide;
 
     /// [`Dots::Avx2`](super::Dots::Avx2)
     pub struct Avx2;
@@ -144,13 +167,19 @@ mod x86 {
         #[inline(always)]
         unsafe fn right(from: *const i8) -> [__m256i; 2] {
             // SAFETY: as above.
-            unsafe { [0, 16].map(|at| _mm256_cvtepi8_epi16(_mm_loadu_si128(from.add(at).cast()))) }
+            unsafe {
+                let halves = [_mm_loadu_si128(from.cast()), _mm_loadu_si128(from.add(16).cast())];
+                [_mm256_cvtepi8_epi16(halves[0]), _mm256_cvtepi8_epi16(halves[1])]
+            }
         }
 
         #[inline(always)]
         fn add(sums: [__m256i; 2], left: __m256i, right: [__m256i; 2]) -> [__m256i; 2] {
             // SAFETY: as in `zero`. A pair of products is at most 2 · 255 · 128.
-            unsafe { [0, 1].map(|i| _mm256_add_epi32(sums[i], _mm256_madd_epi16(left, right[i]))) }
+            unsafe {
+                let products = [_mm256_madd_epi16(left, right[0]), _mm256_madd_epi16(left, right[1])];
+                [_mm256_add_epi32(sums[0], products[0]), _mm256_add_epi32(sums[1], products[1])]
+            }
         }
 
         #[inline(always)]
@@ -212,6 +241,28 @@ mod x86 {
             unsafe {
                 _mm512_storeu_si512(lanes.as_mut_ptr().cast(), sums);
                 finish.write(&lanes, column, row_sum, offset, count);
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn finish_row<const V: usize>(
+            sums: &[__m512i; V],
+            finish: &Finish,
+            column: usize,
+            row_sum: i32,
+            offset: usize,
+            count: usize,
+        ) {
+            // SAFETY: as in `zero`, and the caller's promise.
+            unsafe {
+                if let Sink::Codes(to, by) = &finish.sink {
+                    let codes = wide::in_order(wide::codes(sums, finish, by, column, row_sum));
+                    return wide::store(codes, to.add(offset), count);
+                }
+                for (v, &sums) in sums.iter().enumerate() {
+                    let left = count.saturating_sub(16 * v).min(16);
+                    Self::finish(sums, finish, column + 16 * v, row_sum, offset + 16 * v, left);
+                }
             }
         }
     }

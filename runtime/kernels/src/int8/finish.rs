@@ -26,19 +26,28 @@ pub struct Requantize<'a> {
 
 /// What is done with the sums of a matrix, whose columns are padded.
 pub(super) struct Finish {
-    sink: Sink,
+    pub sink: Sink,
     /// What is added to a column's sums, and its scale.
-    start: Vec<i32>,
-    scale: Vec<f32>,
+    pub start: Vec<i32>,
+    pub scale: Vec<f32>,
     /// What a row's sum is multiplied with and taken away for each column; empty: nothing.
-    zeros: Vec<i32>,
+    pub zeros: Vec<i32>,
 }
 
+/// See [`Out`].
 #[derive(Clone, Copy)]
-enum Sink {
+pub(super) enum Sink {
     Sums(*mut i32),
     Floats(*mut f32),
-    Codes { to: *mut u8, low: f32, high: f32, zero: u8 },
+    Codes(*mut u8, Bounds),
+}
+
+/// The code of 0, the smallest code, and how far the largest lies from that of 0.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub zero: i32,
+    pub low: i32,
+    pub high: f32,
 }
 
 // SAFETY: tasks that share it write disjoint elements.
@@ -71,8 +80,8 @@ impl Finish {
             Out::Codes(out, by) => {
                 assert!(-128 <= by.low && by.low <= by.high && by.high <= 255 && by.high - by.low <= 255, "{by:?}");
                 assert!((-128..=255).contains(&by.zero), "{by:?}");
-                let (low, high) = ((by.low - by.zero) as f32, (by.high - by.zero) as f32);
-                (Sink::Codes { to: out.as_mut_ptr(), low, high, zero: by.zero as u8 }, by.scale)
+                let bounds = Bounds { zero: by.zero, low: by.low, high: (by.high - by.zero) as f32 };
+                (Sink::Codes(out.as_mut_ptr(), bounds), by.scale)
             }
         };
         let mut scale = vec![0.0; start.len()];
@@ -120,9 +129,7 @@ impl Finish {
             match self.sink {
                 Sink::Sums(to) => put(&totals, to.add(offset), count),
                 Sink::Floats(to) => put(&scaled(&totals, scale), to.add(offset), count),
-                Sink::Codes { to, low, high, zero } => {
-                    put(&codes(&scaled(&totals, scale), low, high, zero), to.add(offset), count);
-                }
+                Sink::Codes(to, by) => put(&codes(&scaled(&totals, scale), &by), to.add(offset), count),
             }
         }
     }
@@ -147,13 +154,13 @@ fn scaled<const L: usize>(totals: &[i32; L], scale: &[f32; L]) -> [f32; L] {
 }
 
 #[inline(always)]
-fn codes<const L: usize>(x: &[f32; L], low: f32, high: f32, zero: u8) -> [u8; L] {
-    let mut out = [0; L];
+fn codes<const L: usize>(x: &[f32; L], by: &Bounds) -> [u8; L] {
+    let (mut out, low) = ([0; L], (by.low - by.zero) as f32);
     for i in 0..L {
         // the comparison is false for not-a-number
         let code = if x[i] > low { x[i] } else { low };
-        let code = if code < high { code } else { high };
-        out[i] = ((code + ROUND).to_bits() as u8).wrapping_add(zero);
+        let code = if code < by.high { code } else { by.high };
+        out[i] = ((code + ROUND).to_bits() as u8).wrapping_add(by.zero as u8);
     }
     out
 }

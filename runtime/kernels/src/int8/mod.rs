@@ -7,9 +7,14 @@ mod conv;
 mod depthwise;
 mod dot;
 mod finish;
+#[cfg(target_arch = "x86_64")]
+mod interleaved;
 mod product;
 mod tile;
 mod weights;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+mod windows;
 
 #[cfg(test)]
 mod tests;

@@ -104,11 +104,8 @@ unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         }
         for (row, sums) in sums.iter().enumerate() {
             let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
-            for (v, sums) in sums.iter().enumerate() {
-                let first = v * D::LANES;
-                let count = t.columns.saturating_sub(first).min(D::LANES);
-                D::finish(*sums, t.finish, t.column + first, row_sum, t.out + row * t.out_row + first, count);
-            }
+            let (out, count) = (t.out + row * t.out_row, t.columns.min(VECTORS * D::LANES));
+            D::finish_row(sums, t.finish, t.column, row_sum, out, count);
         }
     }
 }

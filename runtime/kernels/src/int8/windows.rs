@@ -1,0 +1,66 @@
+//! The places that the windows of single channels read.
+
+use std::ops::Range;
+
+use super::conv::{inside, position};
+use crate::conv::Shape;
+
+/// Where a window reads a tap, and how far from there it is to the next column's: not at all, outside the image.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tap<T> {
+    pub at: *const T,
+    step: usize,
+}
+
+/// The taps of one window after the other, along the rows of the output.
+pub(super) struct Windows<'a, T> {
+    shape: &'a Shape,
+    x: &'a [T],
+    outside: *const T,
+    /// The columns of the output whose windows lie inside the image's.
+    inside: Range<usize>,
+    taps: Vec<Tap<T>>,
+}
+
+impl<'a, T> Windows<'a, T> {
+    /// Windows on images `x`, around which every pixel is `outside`; with room for `taps` taps, of which those beyond the
+    /// kernel's read `outside`.
+    ///
+    /// # Panics
+    /// `outside` has not as many elements as there are channels, or there are more taps in the kernel.
+    pub fn new(shape: &'a Shape, x: &'a [T], outside: &'a [T], taps: usize) -> Windows<'a, T> {
+        assert!(outside.len() == shape.channels && shape.kernel[0] * shape.kernel[1] <= taps);
+        let outside = outside.as_ptr();
+        let taps = (0..taps).map(|_| Tap { at: outside, step: 0 }).collect();
+        Windows { shape, x, outside, inside: inside(shape), taps }
+    }
+
+    /// The taps of the window of column `x` in row `line`, counted through all images: each has an element a channel. Columns
+    /// are asked for in order.
+    #[inline(always)]
+    pub fn at(&mut self, line: usize, x: usize) -> &[Tap<T>] {
+        if x > self.inside.start && x < self.inside.end {
+            self.taps.iter_mut().for_each(|tap| tap.at = tap.at.wrapping_add(tap.step));
+        } else {
+            self.locate(line, x);
+        }
+        &self.taps
+    }
+
+    fn locate(&mut self, line: usize, x: usize) {
+        let shape = self.shape;
+        let (image, y) = (line / shape.output[0], line % shape.output[0]);
+        for (i, taps) in self.taps.chunks_mut(shape.kernel[1]).take(shape.kernel[0]).enumerate() {
+            let row = position(shape, 0, y, i).map(|row| (image * shape.input[0] + row) * shape.input[1]);
+            for (j, tap) in taps.iter_mut().enumerate() {
+                *tap = match (row, position(shape, 1, x, j)) {
+                    (Some(row), Some(column)) => {
+                        let at = self.x[(row + column) * shape.channels..][..shape.channels].as_ptr();
+                        Tap { at, step: shape.strides[1] * shape.channels }
+                    }
+                    _ => Tap { at: self.outside, step: 0 },
+                };
+            }
+        }
+    }
+}
