@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
 
 __all__ = [
+    "CODES_ELEMENTWISE",
     "OUTPUT_TYPES",
     "PLAN_DOMAIN",
     "array_of",
@@ -29,6 +30,8 @@ __all__ = [
 PLAN_DOMAIN = "candle.plan"
 """The domain of nodes that a plan has and ONNX has not: passes make them, lowerings take them."""
 
+CODES_ELEMENTWISE = {"LookUp": 1, "QLinearBinary": 2}
+"""Those of them that go element by element through 8-bit codes, and how many inputs these are; others are for all."""
 
 OUTPUT_TYPES = "candle_plan.output_types"
 """The key of a graph's metadata for the types that the file declares its outputs to have, as a list in JSON."""

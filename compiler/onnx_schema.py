@@ -1,6 +1,6 @@
-"""What the ONNX standard says about operators: read from `onnx.defs`, but for two facts that are in its prose only.
+"""What the ONNX standard says about operators: read from `onnx.defs`, but for three facts that are in its prose only.
 
-These are `ELEMENTWISE` and `is_commutative`.
+These are `ELEMENTWISE`, `MOVES` and `is_commutative`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from onnx.shape_inference import infer_node_outputs
 
 __all__ = [
     "ELEMENTWISE",
+    "MOVES",
     "NEWEST",
     "OLDEST",
     "Input",
@@ -51,6 +52,13 @@ _ELEMENTWISE = """
 """
 ELEMENTWISE = tuple(_ELEMENTWISE.split())
 """Operators whose one result is made element by element of inputs that broadcast as NumPy's do, as their texts say."""
+
+_MOVES = """
+    Concat DepthToSpace Expand Flatten Gather GatherElements GatherND MaxPool Reshape Slice SpaceToDepth Squeeze Tile
+    Transpose Unsqueeze
+"""
+MOVES = tuple(_MOVES.split())
+"""Operators whose results hold elements of the first input, or of all of a Concat's, as they are."""
 
 
 @functools.cache

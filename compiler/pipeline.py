@@ -26,6 +26,7 @@ from compiler.passes.fold_pads import fold_pads
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.fuse_elementwise import fuse_elementwise
 from compiler.passes.fuse_epilogues import fuse_epilogues
+from compiler.passes.fuse_quantization import fuse_quantization
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
@@ -94,6 +95,8 @@ def _needed(options: Options) -> list[Pass]:
 def _simplifying() -> list[Pass]:
     """From these to fewer and plainer ones."""
     return [
+        drop_identities,  # of constants, too, which weights may lie behind
+        fuse_quantization(lower.evaluate),  # before weights are made numbers of
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
         drop_identities,  # of casts that look at what is computed, but for its type
         fold_constants(lower.evaluate),

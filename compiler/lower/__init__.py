@@ -28,6 +28,8 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     optional,
     pad,
     pool,
+    qlinear,
+    qlinear_elementwise,
     quantize,
     random,
     recurrent,

@@ -6,11 +6,13 @@ an operator that needs it anyway: a graph converted from channels-last layout lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from compiler import onnx_schema
-from compiler.graph import constant_of, same_shape
+from compiler.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
 from compiler.passes.drop_noops import DropReshape
 from compiler.passes.merge_reshapes import MergeReshapes, reshape_target
 from compiler.passes.pattern import AnyOf, Match, Op, Var
@@ -98,6 +100,8 @@ _BELOW = AnyOf(
     Op(onnx_schema.ELEMENTWISE, _TRANSPOSE, rest=True),
     Op(onnx_schema.ELEMENTWISE, Var(), _TRANSPOSE, rest=True),
     Op(onnx_schema.ELEMENTWISE, Var(), Var(), _TRANSPOSE, rest=True),
+    Op(tuple(CODES_ELEMENTWISE), _TRANSPOSE, rest=True, domain=PLAN_DOMAIN),
+    Op(tuple(CODES_ELEMENTWISE), Var(), _TRANSPOSE, rest=True, domain=PLAN_DOMAIN),
 )
 
 
@@ -113,7 +117,7 @@ class SinkBelowElementwise(Rule):
         perm = permutation_of(transpose)
         if perm is None or not same_shape(transpose.outputs[0], output):
             return "the result has another shape than the transposed input"
-        for value in match.root.inputs:
+        for value in _operands(match.root):
             if value is not None and not _is_like(value, perm):
                 return f"{value.name!r} is not transposed alike"
         if (
@@ -126,14 +130,26 @@ class SinkBelowElementwise(Rule):
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The function of what was transposed, then the transpose."""
         root, perm = match.root, permutation_of(match.node("transpose")) or ()
-        inputs = [None if value is None else _without(value, perm, new) for value in root.inputs]
+        operands = _operands(root)
+        inputs = [None if value is None else _without(value, perm, new) for value in operands]
         output = root.outputs[0]
-        inner = typed(new.like(root, *inputs), output.type, reordered_shape(output.shape, inverse(perm)))
+        inner = typed(
+            new.like(root, *inputs, *root.inputs[len(operands) :]),
+            output.type,
+            reordered_shape(output.shape, inverse(perm)),
+        )
         return new.op("Transpose", inner, perm=list(perm))
 
 
+def _operands(node: ir.Node) -> Sequence[ir.Value | None]:
+    """The inputs that the node goes through element by element."""
+    count = CODES_ELEMENTWISE.get(node.op_type) if node.domain == PLAN_DOMAIN else None
+    return node.inputs[:count]
+
+
 def _may_sink(node: ir.Node) -> bool:
-    return node.domain == "" and (node.op_type in onnx_schema.ELEMENTWISE or node.op_type == "Transpose")
+    kinds = {"": (*onnx_schema.ELEMENTWISE, "Transpose"), PLAN_DOMAIN: CODES_ELEMENTWISE}
+    return node.op_type in kinds.get(node.domain, ())
 
 
 def _transpose_above(value: ir.Value, perm: Permutation) -> ir.Node | None:

@@ -870,6 +870,11 @@ class LayerNorm(Op):
 
 
 @dataclass(frozen=True)
+class LookUp(Op):
+    """`Y = table[X]`, the table indexed with the bits of each code."""
+
+
+@dataclass(frozen=True)
 class Loop(Op):
     """Runs `body` while its condition holds, at most `M` times."""
 
@@ -1206,6 +1211,71 @@ class Program(Struct):
 
     code: list[AnyInstruction]
     """The instructions, in order."""
+
+
+@dataclass(frozen=True)
+class QLinearBinary(Op):
+    """The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low,
+    high)`, ties to even.
+    """
+
+    function: QLinearFunction
+    """What the two numbers become."""
+
+    high: int
+    """The largest code of the result."""
+
+    low: int
+    """The smallest code of the result."""
+
+
+@dataclass(frozen=True)
+class QLinearConv(Op):
+    """`Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, ties to even; without
+    `y_zero`, `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. Outside, `X` is `x_zero`.
+    """
+
+    dilations: list[int]
+    """The step inside the window on each spatial axis."""
+
+    groups: int
+    """The number of groups."""
+
+    high: int
+    """The largest code of the result."""
+
+    low: int
+    """The smallest code of the result."""
+
+    pads: AnyPadding
+    """What surrounds the input."""
+
+    strides: list[int]
+    """The step of the window on each spatial axis."""
+
+
+QLinearFunction: TypeAlias = Literal["Add", "Mul"]
+"""What two numbers become."""
+
+
+@dataclass(frozen=True)
+class QLinearGlobalAveragePool(Op):
+    """The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`,
+    ties to even.
+    """
+
+
+@dataclass(frozen=True)
+class QLinearMatMul(Op):
+    """`Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, ties to even; without
+    `y_zero`, `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
+    """
+
+    high: int
+    """The largest code of the result."""
+
+    low: int
+    """The smallest code of the result."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
 mod conv;
 mod depthwise;
 mod dot;
+mod elementwise;
 mod finish;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
@@ -20,6 +21,7 @@ mod windows;
 mod tests;
 
 pub use conv::{conv, Filter};
+pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use product::product;
 pub use weights::{Matrix, Weights};

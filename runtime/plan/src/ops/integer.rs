@@ -231,7 +231,7 @@ fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Result<Array> 
 }
 
 /// The elements repeated to fill a shape, as NumPy does.
-fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
+pub(super) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
     let Some(missing) = dims.len().checked_sub(x.rank()) else { bail!("{:?} does not broadcast to {dims:?}", x.dims()) };
     let view = View::contiguous(x.dims());
     let mut strides = vec![0; missing];

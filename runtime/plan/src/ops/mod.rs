@@ -98,6 +98,8 @@ ops! {
     optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
     pool: AveragePool LpPool MaxPool MaxUnpool;
+    qlinear: QLinearConv QLinearMatMul;
+    qlinear_elementwise: LookUp QLinearBinary QLinearGlobalAveragePool;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
     raise: Raise;
     random: Multinomial RandomNormal RandomUniform;

@@ -1,0 +1,31 @@
+"""Convolutions and products of 8-bit codes: nodes that the compiler made."""
+
+from __future__ import annotations
+
+from compiler.graph import PLAN_DOMAIN
+from compiler.lower.conv import groups, spatial_axes
+from compiler.lower.node import Node, lowers
+from compiler.lower.padding import padding, window_ints
+from compiler.plan import PlanBuilder, Value, ops
+
+
+@lowers("QLinearConv", newest=1, domain=PLAN_DOMAIN)
+def qlinear_conv(node: Node, build: PlanBuilder) -> Value:
+    """`[N, …, C]`, weights, scale, three zero points and, maybe, a bias."""
+    axes = spatial_axes(node)
+    op = ops.QLinearConv(
+        strides=window_ints(node, "strides", axes),
+        dilations=window_ints(node, "dilations", axes),
+        pads=padding(node, axes),
+        groups=groups(node),
+        low=node.int("low"),
+        high=node.int("high"),
+    )
+    return build(op, *(node.optional(index) for index in range(7)))
+
+
+@lowers("QLinearMatMul", newest=1, domain=PLAN_DOMAIN)
+def qlinear_matmul(node: Node, build: PlanBuilder) -> Value:
+    """Two matrices, scale, three zero points and, maybe, a bias."""
+    op = ops.QLinearMatMul(low=node.int("low"), high=node.int("high"))
+    return build(op, *(node.optional(index) for index in range(7)))

@@ -1,0 +1,132 @@
+"""Codes: the 8-bit integers that DequantizeLinear makes numbers of and QuantizeLinear numbers become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import constant_of, rank, sole_user
+
+__all__ = ["CODES", "Codes", "Target", "bounded", "codes_of", "float_codes", "target_of"]
+
+Array = np.ndarray[Any, Any]
+
+CODES = (ir.DataType.INT8, ir.DataType.UINT8)
+_PLAIN = frozenset(["axis", "saturate"])
+"""The attributes that change nothing here: one scale has no axis, and integers always saturate."""
+
+
+@dataclass(frozen=True)
+class Codes:
+    """`(value − zero) · scale`: what a DequantizeLinear gives, whose scales and zero points are constants."""
+
+    node: ir.Node
+    value: ir.Value
+    scale: Array
+    zero: Array
+    axis: int | None
+    """The axis of the scales; `None`: there is one for all."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """`clamp(round(x ÷ scale) + zero, low, high)`: what a QuantizeLinear gives, of constant scale and zero point."""
+
+    node: ir.Node
+    scale: Array
+    zero: Array
+    low: int
+    high: int
+
+    def code(self, number: float) -> int:
+        """The code of a number."""
+        with np.errstate(over="ignore"):
+            found = np.rint(np.float32(number) / self.scale) + np.float32(self.zero)
+        return int(np.clip(found, self.low, self.high))
+
+    def same_as(self, codes: Codes) -> bool:
+        """Whether the codes stand for the same numbers as these."""
+        one, other = (codes.scale, codes.zero), (self.scale, self.zero)
+        return codes.axis is None and all(a.dtype == b.dtype and a == b for a, b in zip(one, other, strict=True))
+
+
+def codes_of(value: ir.Value | None) -> Codes | None:
+    """The codes of which a DequantizeLinear made the value; `None` if none did, or not of 8 or 32 bits to float32."""
+    node = None if value is None else value.producer()
+    if node is None or node.op_identifier() != ("", "DequantizeLinear", "") or node.inputs[0] is None:
+        return None
+    found = _parameters(node, node.inputs[0].dtype)
+    if found is None or node.inputs[0].dtype not in (*CODES, ir.DataType.INT32):
+        return None
+    scale, zero = found
+    if scale.size == 1:
+        return Codes(node, node.inputs[0], scale.reshape(()), zero.reshape(()), None)
+    size = rank(node.inputs[0])
+    if scale.ndim != 1 or size is None:
+        return None
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
+    return Codes(node, node.inputs[0], scale, zero, axis % size)
+
+
+def float_codes(value: ir.Value | None) -> Codes | None:
+    """The 8-bit codes, of one scale, of which a DequantizeLinear made the value."""
+    codes = codes_of(value)
+    return None if codes is None or codes.axis is not None or codes.value.dtype not in CODES else codes
+
+
+def target_of(node: ir.Node) -> Target | None:
+    """What a QuantizeLinear to 8 bits makes of numbers; `None` if its scale is no constant of one element."""
+    found = _parameters(node, node.outputs[0].dtype)
+    if found is None or found[0].size != 1 or node.outputs[0].dtype not in CODES:
+        return None
+    limits = np.iinfo(found[1].dtype)
+    return Target(node, found[0].reshape(()), found[1].reshape(()), int(limits.min), int(limits.max))
+
+
+def _parameters(node: ir.Node, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
+    """Scale and zero point, which have as many elements."""
+    scale = constant_of(node.inputs[1])
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    zero = constant_of(given) if given is not None else None
+    if dtype is None or scale is None or scale.dtype != np.float32 or (given is not None and zero is None):
+        return None
+    if not node.attributes.keys() <= _PLAIN or not (np.isfinite(scale) & (scale > 0)).all():
+        return None
+    if zero is None:
+        zero = np.zeros(scale.shape, dtype.numpy())
+    return (scale, zero) if zero.dtype == dtype.numpy() and zero.size == scale.size else None
+
+
+def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
+    """What is quantised, without the Relu and Clip that the limits of its codes can do, the limits, and those nodes."""
+    value, nodes = target.node.inputs[0], list[ir.Node]()
+    while value is not None and (node := value.producer()) is not None and sole_user(value) is not None:
+        bounds = _bounds(node)
+        if bounds is None:
+            break
+        low, high = (target.code(bound) for bound in bounds)
+        if low > high:
+            break
+        target, value = replace(target, low=low, high=high), node.inputs[0]
+        nodes.append(node)
+    return value, target, nodes
+
+
+def _bounds(node: ir.Node) -> tuple[float, float] | None:
+    """The least and the greatest number that a Relu or Clip gives."""
+    if node.op_identifier() == ("", "Relu", ""):
+        return 0.0, np.inf
+    if node.op_identifier() != ("", "Clip", ""):
+        return None
+    bounds = []
+    for index, (name, default) in enumerate((("min", -np.inf), ("max", np.inf)), start=1):
+        given = node.inputs[index] if len(node.inputs) > index else None
+        number = constant_of(given)
+        if given is not None and (number is None or number.size != 1):
+            return None
+        attribute = node.attributes[name].as_float() if name in node.attributes else default
+        bounds.append(attribute if number is None else float(number.item()))
+    return bounds[0], bounds[1]

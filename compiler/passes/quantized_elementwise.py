@@ -1,0 +1,122 @@
+"""Sums, products, means, functions and moves of 8-bit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler import onnx_schema
+from compiler.errors import CompileError
+from compiler.graph import PLAN_DOMAIN, constant_of, rank, sole_user
+from compiler.passes.codes import Codes, Target, codes_of, float_codes
+from compiler.passes.fold_constants import Evaluate
+from compiler.passes.permutation import typed
+from compiler.passes.quantized_products import channels_first, channels_last
+from compiler.passes.rule import Rewriter
+
+__all__ = ["average", "look_up", "moved", "pair"]
+
+Found = tuple[ir.Value, list[ir.Node]]
+
+
+def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
+    """`Add` and `Mul` of codes."""
+    operands = [float_codes(value) for value in node.inputs]
+    if None in operands:
+        return "an operand is not dequantised from 8 bits"
+    found = [codes for codes in operands if codes is not None]
+    parameters = [array for codes in found for array in (codes.scale, codes.zero)]
+    constants = [new.constant(array) for array in (*parameters, target.scale, target.zero)]
+    result = new.op(
+        "QLinearBinary",
+        *(codes.value for codes in found),
+        *constants,
+        domain=PLAN_DOMAIN,
+        version=1,
+        function=node.op_type,
+        low=target.low,
+        high=target.high,
+    )
+    return typed(result, target.node.outputs[0].type, node.outputs[0].shape)
+
+
+def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
+    """`GlobalAveragePool` of codes."""
+    x = float_codes(node.inputs[0])
+    if x is None or (rank(x.value) or 0) < 3:
+        return "the input is not dequantised from 8 bits, or its rank is not known"
+    limits = np.iinfo(target.zero.dtype)
+    if (target.low, target.high) != (limits.min, limits.max):
+        return "it has limits"
+    constants = [new.constant(array) for array in ((target.scale / x.scale).astype(np.float32), x.zero, target.zero)]
+    images = channels_last(x.value, new)
+    result = new.op("QLinearGlobalAveragePool", images, *constants, domain=PLAN_DOMAIN, version=1)
+    return channels_first(result, target, node.outputs[0].shape, new)
+
+
+def moved(target: Target, new: Rewriter) -> Found | None:
+    """An operator that only moves or picks elements, of the codes; the inputs' codes are brought to the result's."""
+    value = target.node.inputs[0]
+    node = None if value is None else value.producer()
+    if node is None or value is None or node.domain or len(node.outputs) != 1 or sole_user(value) is None:
+        return None
+    if node.op_type not in onnx_schema.MOVES:
+        return None
+    count = len(node.inputs) if node.op_type == "Concat" else 1
+    given = [float_codes(each) for each in node.inputs[:count]]
+    codes = [each for each in given if each is not None and target.same_as(each)]
+    if len(codes) < count:
+        return None
+    result = new.like(node, *(each.value for each in codes), *node.inputs[count:])
+    return typed(result, target.node.outputs[0].type, node.outputs[0].shape), [node]
+
+
+def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
+    """A chain of functions of the numbers of one input of codes, as a table of what each code becomes."""
+    value, chain = target.node.inputs[0], list[ir.Node]()
+    while value is not None and (codes := codes_of(value)) is None:
+        node = value.producer()
+        if node is None or not _is_function(node) or sole_user(value) is None:
+            return None
+        chain.append(node)
+        value = node.inputs[0]
+    codes = float_codes(value)
+    if codes is None:
+        return None
+    if not chain and target.same_as(codes):
+        return codes.value, []
+    table = _table([codes.node, *reversed(chain), target.node], codes, evaluate, opsets)
+    if table is None:
+        return None
+    result = new.op("LookUp", codes.value, new.constant(table, "table"), domain=PLAN_DOMAIN, version=1)
+    return typed(result, target.node.outputs[0].type, target.node.outputs[0].shape), chain
+
+
+def _is_function(node: ir.Node) -> bool:
+    """Whether the node is a function of its first input alone, element by element; others are single constants."""
+    if node.domain or node.op_type not in onnx_schema.ELEMENTWISE or node.inputs[0] is None:
+        return False
+    others = [constant_of(value) for value in node.inputs[1:] if value is not None]
+    return all(array is not None and array.size == 1 and array.ndim <= 1 for array in others)
+
+
+def _table(nodes: list[ir.Node], codes: Codes, evaluate: Evaluate, opsets: Mapping[str, int]) -> np.ndarray | None:
+    """What the nodes make of each code, by its bits; `None` where they cannot be run."""
+    every = ir.tensor(np.arange(256, dtype=np.uint8).view(codes.zero.dtype))
+    value = ir.Value(name="codes", type=ir.TensorType(every.dtype), shape=ir.Shape([256]), const_value=every)
+    copies = []
+    for node in nodes:
+        attributes = tuple(node.attributes.values())
+        copy = ir.Node("", node.op_type, [value, *node.inputs[1:]], attributes, num_outputs=1, version=node.version)
+        value = typed(copy.outputs[0], node.outputs[0].type, ir.Shape([256]))
+        copies.append(copy)
+    try:
+        return evaluate(copies, [value], opsets)[0]
+    except CompileError:
+        return None
+    finally:
+        for copy in copies:
+            for index in range(len(copy.inputs)):
+                copy.replace_input_with(index, None)
