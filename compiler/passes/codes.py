@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from compiler.graph import constant_of, rank, sole_user
 
-__all__ = ["CODES", "Codes", "Target", "bounded", "codes_of", "float_codes", "target_of"]
+__all__ = ["CODES", "Codes", "Target", "bounded", "codes_from", "codes_of", "float_codes", "target_from", "target_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -80,20 +80,47 @@ def float_codes(value: ir.Value | None) -> Codes | None:
 def target_of(node: ir.Node) -> Target | None:
     """What a QuantizeLinear to 8 bits makes of numbers; `None` if its scale is no constant of one element."""
     found = _parameters(node, node.outputs[0].dtype)
-    if found is None or found[0].size != 1 or node.outputs[0].dtype not in CODES:
+    return None if found is None else _target(node, *found)
+
+
+def codes_from(node: ir.Node, index: int, axis: int | None) -> Codes | None:
+    """The codes of 8 bits that are input `index`, their scale and their zero point being the inputs after it."""
+    value = node.inputs[index]
+    found = None if value is None else _numbers(node.inputs[index + 1], node.inputs[index + 2], value.dtype)
+    if value is None or found is None or value.dtype not in CODES:
         return None
-    limits = np.iinfo(found[1].dtype)
-    return Target(node, found[0].reshape(()), found[1].reshape(()), int(limits.min), int(limits.max))
+    scale, zero = found
+    if scale.size == 1:
+        return Codes(node, value, scale.reshape(()), zero.reshape(()), None)
+    return None if axis is None or scale.ndim != 1 else Codes(node, value, scale, zero, axis)
+
+
+def target_from(node: ir.Node, index: int) -> Target | None:
+    """What a node gives whose scale and zero point are inputs `index` and the one after it."""
+    found = _numbers(node.inputs[index], node.inputs[index + 1], node.outputs[0].dtype)
+    return None if found is None else _target(node, *found)
+
+
+def _target(node: ir.Node, scale: Array, zero: Array) -> Target | None:
+    if scale.size != 1 or node.outputs[0].dtype not in CODES:
+        return None
+    limits = np.iinfo(zero.dtype)
+    return Target(node, scale.reshape(()), zero.reshape(()), int(limits.min), int(limits.max))
 
 
 def _parameters(node: ir.Node, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
-    """Scale and zero point, which have as many elements."""
-    scale = constant_of(node.inputs[1])
-    given = node.inputs[2] if len(node.inputs) > 2 else None
-    zero = constant_of(given) if given is not None else None
-    if dtype is None or scale is None or scale.dtype != np.float32 or (given is not None and zero is None):
+    """Scale and zero point of a node that has them after its input."""
+    if not node.attributes.keys() <= _PLAIN:
         return None
-    if not node.attributes.keys() <= _PLAIN or not (np.isfinite(scale) & (scale > 0)).all():
+    return _numbers(node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None, dtype)
+
+
+def _numbers(scales: ir.Value | None, zeros: ir.Value | None, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
+    """Constant scales and zero points, which are as many."""
+    scale, zero = constant_of(scales), constant_of(zeros)
+    if dtype is None or scale is None or scale.dtype != np.float32 or (zeros is not None and zero is None):
+        return None
+    if not (np.isfinite(scale) & (scale > 0)).all():
         return None
     if zero is None:
         zero = np.zeros(scale.shape, dtype.numpy())

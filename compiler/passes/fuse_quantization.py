@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import onnx_ir as ir
 
 from compiler import origin
@@ -16,9 +15,9 @@ from compiler.graph import nodes_of, sole_user
 from compiler.passes.codes import Target, bounded, target_of
 from compiler.passes.fold_constants import Evaluate
 from compiler.passes.quantized_elementwise import average, look_up, moved, pair
-from compiler.passes.quantized_products import convolution, product
+from compiler.passes.quantized_products import convolution, product, qlinear
 from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.passes.rule import Rewriter, drop_dead, hand_over, insert
 
 __all__ = ["fuse_quantization"]
 
@@ -34,58 +33,61 @@ _FUSES: dict[str, Fuse] = {
     "GlobalAveragePool": average,
 }
 """Operators whose results' codes are computed from the operands' codes, and how."""
+_TO_NUMBERS = {"Conv": convolution, "MatMul": product, "Gemm": product}
+"""Those that can give numbers as well."""
 
 
 def fuse_quantization(evaluate: Evaluate) -> Pass:
     """The pass, which computes tables with `evaluate`."""
 
     def fuse(model: ir.Model, report: Report) -> None:
-        """Fuses what ends in each QuantizeLinear."""
+        """Fuses what ends in a QuantizeLinear, then products whose results are needed as numbers."""
         for node in list(nodes_of(model)):
             if node.op_identifier() == ("", "QuantizeLinear", "") and (target := target_of(node)) is not None:
                 _fuse(target, evaluate, model, report)
+            elif node.domain == "" and node.op_type in ("QLinearConv", "QLinearMatMul"):
+                new = Rewriter(_graph(node))
+                _put(node, [], qlinear(node, new), new, report)
+        for node in list(nodes_of(model)):
+            if node.domain == "" and node.op_type in _TO_NUMBERS and node.graph is not None:
+                new = Rewriter(node.graph)
+                _put(node, [], _TO_NUMBERS[node.op_type](node, None, new), new, report)
 
     return Pass("fuse_quantization", fuse, requires=frozenset({"sorted", "shapes"}))
 
 
 def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: Report) -> None:
     """Replaces a QuantizeLinear and what it quantises."""
-    graph = target.node.graph
-    if graph is None:
-        return
     value, limited, nodes = bounded(target)
     node = None if value is None else value.producer()
     fuse = None if node is None or node.domain else _FUSES.get(node.op_type)
-    new = Rewriter(graph)
-    result: ir.Value | str | None
-    if node is not None and fuse is not None:
-        alone = value is not None and sole_user(value) is not None
-        result = fuse(node, limited, new) if alone else "its result is needed as it is too"
-        nodes = [node, *nodes]
-        if isinstance(result, str):
-            report.missed.append(Missed("fuse_quantization", origin.of(node), result))
-            return
+    new = Rewriter(_graph(target.node))
+    if node is None or value is None or fuse is None:
+        opsets = model.opset_imports
+        found = moved(target, new, evaluate, opsets) or look_up(target, new, evaluate, opsets)
+        if found is not None:
+            _put(target.node, found[1], found[0], new, report)
+    elif sole_user(value) is None:
+        report.missed.append(Missed("fuse_quantization", origin.of(node), f"{value.name!r} is needed as numbers too"))
     else:
-        found = moved(target, new) or look_up(target, new, evaluate, model.opset_imports)
-        if found is None:
-            return
-        result, nodes = found
-    old = target.node
+        _put(target.node, [node, *nodes], fuse(node, limited, new), new, report)
+
+
+def _graph(node: ir.Node) -> ir.Graph:
+    if node.graph is None:
+        raise ValueError(f"{node.op_type} is in no graph")
+    return node.graph
+
+
+def _put(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: Report) -> None:
+    """Puts a result, which stands for the nodes' before it as well, in the place of a node's."""
+    if isinstance(result, str):
+        report.missed.append(Missed("fuse_quantization", origin.of(nodes[0] if nodes else old), result))
+        return
+    graph, given = _graph(old), [value for value in old.inputs if value is not None]
     origin.inherit(new.nodes, [*nodes, old])
     insert(graph, old, new)
     report.fired.append(Fired("FuseQuantization", origin.of(old)))
     hand_over(old.outputs[0], result)
     graph.remove(old, safe=True)
-    _drop(nodes)
-
-
-def _drop(nodes: list[ir.Node]) -> None:
-    """Drops those of the nodes that nobody reads any more, the last first."""
-    for node in sorted(nodes, key=lambda node: -_position(node)):
-        if node.graph is not None and not any(value.uses() or value.is_graph_output() for value in node.outputs):
-            node.graph.remove(node, safe=True)
-
-
-def _position(node: ir.Node) -> float:
-    """How far behind in its graph the node is."""
-    return np.inf if node.graph is None else next(i for i, each in enumerate(node.graph) if each is node)
+    drop_dead(graph, given)

@@ -53,11 +53,11 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     constants = [new.constant(array) for array in ((target.scale / x.scale).astype(np.float32), x.zero, target.zero)]
     images = channels_last(x.value, new)
     result = new.op("QLinearGlobalAveragePool", images, *constants, domain=PLAN_DOMAIN, version=1)
-    return channels_first(result, target, node.outputs[0].shape, new)
+    return channels_first(result, x.value, target.node.outputs[0].type, node.outputs[0].shape, new)
 
 
-def moved(target: Target, new: Rewriter) -> Found | None:
-    """An operator that only moves or picks elements, of the codes; the inputs' codes are brought to the result's."""
+def moved(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
+    """An operator that only moves or picks elements, of the codes; what is joined is brought to the result's codes."""
     value = target.node.inputs[0]
     node = None if value is None else value.producer()
     if node is None or value is None or node.domain or len(node.outputs) != 1 or sole_user(value) is None:
@@ -65,12 +65,26 @@ def moved(target: Target, new: Rewriter) -> Found | None:
     if node.op_type not in onnx_schema.MOVES:
         return None
     count = len(node.inputs) if node.op_type == "Concat" else 1
-    given = [float_codes(each) for each in node.inputs[:count]]
-    codes = [each for each in given if each is not None and target.same_as(each)]
-    if len(codes) < count:
+    codes = [each for each in map(float_codes, node.inputs[:count]) if each is not None]
+    if len(codes) < count or (count == 1 and not target.same_as(codes[0])):
         return None
-    result = new.like(node, *(each.value for each in codes), *node.inputs[count:])
-    return typed(result, target.node.outputs[0].type, node.outputs[0].shape), [node]
+    tables = [
+        None if target.same_as(each) else _table([each.node, target.node], each, evaluate, opsets) for each in codes
+    ]
+    if any(table is None and not target.same_as(each) for each, table in zip(codes, tables, strict=True)):
+        return None
+    kind = target.node.outputs[0].type
+    given = [
+        each.value if table is None else _looked_up(each, table, kind, new)
+        for each, table in zip(codes, tables, strict=True)
+    ]
+    result = new.like(node, *given, *node.inputs[count:])
+    return typed(result, kind, node.outputs[0].shape), [node]
+
+
+def _looked_up(codes: Codes, table: np.ndarray, kind: ir.TypeProtocol | None, new: Rewriter) -> ir.Value:
+    result = new.op("LookUp", codes.value, new.constant(table, "table"), domain=PLAN_DOMAIN, version=1)
+    return typed(result, kind, codes.value.shape)
 
 
 def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
@@ -90,8 +104,7 @@ def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[s
     table = _table([codes.node, *reversed(chain), target.node], codes, evaluate, opsets)
     if table is None:
         return None
-    result = new.op("LookUp", codes.value, new.constant(table, "table"), domain=PLAN_DOMAIN, version=1)
-    return typed(result, target.node.outputs[0].type, target.node.outputs[0].shape), chain
+    return _looked_up(codes, table, target.node.outputs[0].type, new), chain
 
 
 def _is_function(node: ir.Node) -> bool:

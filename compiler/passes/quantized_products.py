@@ -8,55 +8,89 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.graph import PLAN_DOMAIN, constant_of, rank
-from compiler.passes.codes import CODES, Codes, Target, codes_of, float_codes
+from compiler.passes.codes import CODES, Codes, Target, codes_from, codes_of, float_codes, target_from
 from compiler.passes.permutation import inverse, reordered_shape, typed
 from compiler.passes.rule import Rewriter
 
-__all__ = ["channels_first", "channels_last", "convolution", "product"]
+__all__ = ["channels_first", "channels_last", "convolution", "product", "qlinear"]
 
 Array = np.ndarray[Any, Any]
+_NOT_CODES = "an operand is not dequantised from 8 bits, with one scale or one an output"
 _CLOSE = 1e-4
 """How far the scale of a bias may be from the product of the operands' scales: what rounding them leaves."""
 
 
-def convolution(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
-    """`Conv` of codes, weights with one scale or one an output."""
+def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
+    """`Conv` of codes, weights with one scale or one an output, as codes or, without a target, as numbers."""
     x, w = float_codes(node.inputs[0]), codes_of(node.inputs[1])
-    if x is None or w is None or w.value.dtype not in CODES or w.axis not in (None, 0):
-        return "an operand is not dequantised from 8 bits"
-    size = rank(x.value)
-    if constant_of(w.value) is None or size is None or w.scale.ndim not in (0, 1):
-        return "the weights are not constant, or a rank is not known"
-    scale = x.scale * w.scale
-    bias = _bias(node, scale, _outputs(w, 0))
-    if isinstance(bias, str):
-        return bias
-    attributes: dict[str, Any] = {**node.attributes}
-    operands = [channels_last(x.value, new), w.value, *_parameters(x, w, target, bias, new)]
-    result = new.op(
-        "QLinearConv", *operands, domain=PLAN_DOMAIN, version=1, **attributes, low=target.low, high=target.high
-    )
-    return channels_first(result, target, node.outputs[0].shape, new)
+    if x is None or w is None:
+        return _NOT_CODES
+    return _convolution(node, x, w, node.inputs[2] if len(node.inputs) > 2 else None, target, new)
 
 
-def product(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
-    """`MatMul` and `Gemm` of codes, the right side a constant matrix with one scale or one a column."""
+def product(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
+    """`MatMul` and `Gemm` of codes, the right side a matrix with one scale or one a column, as `convolution`."""
     turned = _is_turned(node)
     if isinstance(turned, str):
         return turned
     a, b = float_codes(node.inputs[0]), codes_of(node.inputs[1])
-    if a is None or b is None or b.value.dtype not in CODES or b.axis not in (None, 0 if turned else 1):
-        return "an operand is not dequantised from 8 bits"
+    if a is None or b is None:
+        return _NOT_CODES
+    return _product(node, a, b, turned, node.inputs[2] if len(node.inputs) > 2 else None, target, new)
+
+
+def qlinear(node: ir.Node, new: Rewriter) -> ir.Value | str:
+    """`QLinearConv` and `QLinearMatMul`, scales and zero points being constants."""
+    is_conv = node.op_type == "QLinearConv"
+    x, w = codes_from(node, 0, None), codes_from(node, 3, 0 if is_conv else 1)
+    target = target_from(node, 6)
+    if x is None or w is None or target is None:
+        return "a scale or zero point is not constant, or not one of those that are known"
+    if is_conv:
+        return _convolution(node, x, w, node.inputs[8] if len(node.inputs) > 8 else None, target, new)
+    return _product(node, x, w, False, None, target, new)
+
+
+def _convolution(
+    node: ir.Node, x: Codes, w: Codes, bias: ir.Value | None, target: Target | None, new: Rewriter
+) -> ir.Value | str:
+    weights = constant_of(w.value)
+    if w.value.dtype not in CODES or w.axis not in (None, 0):
+        return _NOT_CODES
+    if weights is None or rank(x.value) is None:
+        return "the weights are not constant, or a rank is not known"
+    units = _bias(bias, x.scale * w.scale, weights.shape[0], target)
+    if isinstance(units, str):
+        return units
+    attributes: dict[str, Any] = {**node.attributes, **_limits(target)}
+    operands = [channels_last(x.value, new), w.value, *_parameters(x, w, target, units, new)]
+    result: ir.Value = new.op("QLinearConv", *operands, domain=PLAN_DOMAIN, version=1, **attributes)
+    return channels_first(result, x.value, _kind(node, target), node.outputs[0].shape, new)
+
+
+def _product(
+    node: ir.Node, a: Codes, b: Codes, turned: bool, bias: ir.Value | None, target: Target | None, new: Rewriter
+) -> ir.Value | str:
     matrix = constant_of(b.value)
+    if b.value.dtype not in CODES or b.axis not in (None, 0 if turned else 1):
+        return _NOT_CODES
     if matrix is None or matrix.ndim != 2 or (rank(a.value) or 0) < 2:
         return "the right side is no constant matrix, or a rank is not known"
-    bias = _bias(node, a.scale * b.scale, matrix.shape[0 if turned else 1])
-    if isinstance(bias, str):
-        return bias
+    units = _bias(bias, a.scale * b.scale, matrix.shape[0 if turned else 1], target)
+    if isinstance(units, str):
+        return units
     right = new.constant(np.ascontiguousarray(matrix.T), "weights") if turned else b.value
-    operands = [a.value, right, *_parameters(a, b, target, bias, new)]
-    result = new.op("QLinearMatMul", *operands, domain=PLAN_DOMAIN, version=1, low=target.low, high=target.high)
-    return typed(result, target.node.outputs[0].type, node.outputs[0].shape)
+    operands = [a.value, right, *_parameters(a, b, target, units, new)]
+    result: ir.Value = new.op("QLinearMatMul", *operands, domain=PLAN_DOMAIN, version=1, **_limits(target))
+    return typed(result, _kind(node, target), node.outputs[0].shape)
+
+
+def _limits(target: Target | None) -> dict[str, Any]:
+    return {"low": target.low if target else 0, "high": target.high if target else 0}
+
+
+def _kind(node: ir.Node, target: Target | None) -> ir.TypeProtocol | None:
+    return (target.node if target else node).outputs[0].type
 
 
 def _is_turned(node: ir.Node) -> bool | str:
@@ -69,31 +103,30 @@ def _is_turned(node: ir.Node) -> bool | str:
     return bool(numbers.get("transB", 0))
 
 
-def _outputs(weights: Codes, axis: int) -> int:
-    array = constant_of(weights.value)
-    return 0 if array is None else array.shape[axis]
-
-
-def _parameters(x: Codes, w: Codes, target: Target, bias: Array | None, new: Rewriter) -> list[ir.Value]:
+def _parameters(x: Codes, w: Codes, target: Target | None, bias: Array | None, new: Rewriter) -> list[ir.Value | None]:
     """Scale, zero points and bias, as the plan's operators take them."""
-    scale = (x.scale * w.scale / target.scale).astype(np.float32)
-    given = [(scale, "scale"), (x.zero, "x_zero"), (w.zero, "w_zero"), (target.zero, "y_zero")]
-    values = [new.constant(np.asarray(array), name) for array, name in given]
-    return values if bias is None else [*values, new.constant(bias, "bias")]
+    scale = x.scale * w.scale if target is None else x.scale * w.scale / target.scale
+    given = [(scale, "scale"), (x.zero, "x_zero"), (w.zero, "w_zero"), (target and target.zero, "y_zero")]
+    given.append((bias, "bias"))
+    return [None if array is None else new.constant(np.asarray(array), name) for array, name in given]
 
 
-def _bias(node: ir.Node, scale: Array, outputs: int) -> Array | str | None:
-    """The bias in units of the products, one an output; `None`: there is none."""
-    given = node.inputs[2] if len(node.inputs) > 2 else None
+def _bias(given: ir.Value | None, scale: Array, outputs: int, target: Target | None) -> Array | str | None:
+    """The bias in units of the products, one an output; `None`: there is none.
+
+    It is rounded to them only where the result is rounded to much larger ones.
+    """
     if given is None:
         return None
     codes, numbers = codes_of(given), constant_of(given)
+    if numbers is not None and numbers.dtype == np.int32:
+        return _one_each(numbers, outputs)
     if codes is not None and (array := constant_of(codes.value)) is not None:
         if array.dtype == np.int32 and not codes.zero.any() and np.allclose(codes.scale, scale, _CLOSE, 0):
             return _one_each(array, outputs)
         numbers = (array.astype(np.float64) - codes.zero) * codes.scale
-    if numbers is None:
-        return "the bias is not constant"
+    if numbers is None or target is None:
+        return "the bias is not constant, or not of the products' unit"
     units = np.rint(numbers.astype(np.float64) / scale)
     if not (np.abs(units) < 2**31 - 1).all():
         return "the bias is too large for 32 bits"
@@ -112,10 +145,11 @@ def channels_last(value: ir.Value, new: Rewriter) -> ir.Value:
     return typed(new.op("Transpose", value, perm=list(order)), value.type, reordered_shape(value.shape, order))
 
 
-def channels_first(value: ir.Value, target: Target, shape: ir.Shape | None, new: Rewriter) -> ir.Value:
-    """`[N, …, C]` as `[N, C, …]`, which is `shape`."""
-    size = rank(new.nodes[0].inputs[0]) or 0
+def channels_first(
+    value: ir.Value, given: ir.Value, kind: ir.TypeProtocol | None, shape: ir.Shape | None, new: Rewriter
+) -> ir.Value:
+    """`[N, …, C]`, of as many axes as `given`, as `[N, C, …]`, which is `shape`."""
+    size = rank(given) or 0
     order = (0, size - 1, *range(1, size - 1))
-    kind = target.node.outputs[0].type
     typed(value, kind, reordered_shape(shape, inverse(order)))
     return typed(new.op("Transpose", value, perm=list(order)), kind, shape)

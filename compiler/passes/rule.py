@@ -19,7 +19,7 @@ from compiler.graph import nodes_of
 from compiler.passes.pattern import AnyOf, Match, Op
 from compiler.passes.report import Fired, Missed, Pass, Report
 
-__all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "rules_pass"]
+__all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "drop_dead", "hand_over", "insert", "rules_pass"]
 
 
 class Rule(ABC):
@@ -182,11 +182,11 @@ def _replace(rule: Rule, match: Match) -> list[ir.Node]:
         hand_over(old, result)
     given = [value for node in replaced for value in node.inputs if value is not None]
     graph.remove(replaced, safe=True)
-    _drop_dead(graph, given)
+    drop_dead(graph, given)
     return [*new.nodes, *users]
 
 
-def _drop_dead(graph: ir.Graph, values: list[ir.Value]) -> None:
+def drop_dead(graph: ir.Graph, values: list[ir.Value]) -> None:
     """Drops the nodes of which only what was replaced had read the results."""
     while values:
         node = values.pop().producer()

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import compiler
 
@@ -179,11 +179,43 @@ def test_moves_are_done_to_codes(op_type, attributes, step):
     check(graph, {"x": [1, 8, 6, 6]}, graph.quantized(y, *ACTIVATION), [step] if step else ["Flatten"], quanta=0)
 
 
-def test_what_is_needed_as_numbers_stays():
+def test_what_is_joined_has_the_results_codes():
     graph = Graph()
-    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), graph.weights(8, 16, 1, 1)[0])
-    both = graph.op("Add", y, graph.dequantized(graph.quantized(y, 0.1, 100), 0.1, 100))
+    parts = [graph.dequantized("x", *ACTIVATION), graph.dequantized("z", 0.02, 10)]
+    y = graph.quantized(graph.op("Concat", *parts, axis=1), *ACTIVATION)
+    check(graph, {"x": [1, 3, 5, 5], "z": [1, 2, 5, 5]}, y, ["LookUp", "Concat"], quanta=0)
+
+
+@pytest.mark.parametrize("op_type", ["Conv", "MatMul", "Gemm"])
+def test_what_is_needed_as_numbers_is_given_so(op_type):
+    graph = Graph()
+    x = graph.dequantized("x", *ACTIVATION)
+    weights, scale = graph.weights(
+        *([8, 16, 1, 1] if op_type == "Conv" else [16, 8]), axis=0 if op_type == "Conv" else 1
+    )
+    bias = [graph.bias(ACTIVATION[0], scale, 8)] if op_type != "MatMul" else []
+    y = graph.op(op_type, x, weights, *bias)
+    both = graph.op("Sub", y, graph.op("Sigmoid", y))
+    shape = [1, 16, 5, 5] if op_type == "Conv" else [5, 16]
+    steps = ["QLinearConv" if op_type == "Conv" else "QLinearMatMul", "Elementwise", "QuantizeLinear"]
+    check(graph, {"x": shape}, graph.quantized(both, 0.2, 100), steps)
+
+
+def test_a_float_bias_stays_one_where_numbers_are_needed():
+    graph = Graph()
+    bias = graph.constant(RANDOM.standard_normal(8).astype(np.float32))
+    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), graph.weights(8, 16, 1, 1)[0], bias)
+    both = graph.op("Sub", y, graph.op("Sigmoid", y))
     model = graph.model({"x": [1, 16, 5, 5]}, graph.quantized(both, 0.2, 100))
     found = [next(iter(step["op"])) for step in compiler.compile(model).document["main"]["steps"]]
     assert "Conv" in found and "QLinearConv" not in found
-    assert model.graph.input[0].type.tensor_type.elem_type == TensorProto.UINT8
+
+
+def test_operators_on_codes():
+    graph = Graph()
+    x = [*graph.parameters(*ACTIVATION)]
+    codes = [graph.constant(RANDOM.integers(-128, 128, shape).astype(np.int8)) for shape in ([8, 3, 3, 3], [6, 5])]
+    scales = [graph.constant(np.float32(0.02)), graph.constant(np.int8(0))]
+    y = graph.op("QLinearConv", "x", *x, codes[0], *scales, *graph.parameters(0.5, 90), pads=[1, 1, 1, 1])
+    y = graph.op("QLinearMatMul", y, *graph.parameters(0.5, 90), codes[1], *scales, *graph.parameters(2.0, 128))
+    check(graph, {"x": [1, 3, 6, 6]}, y, ["QLinearConv", "QLinearMatMul"])

@@ -136,27 +136,42 @@ struct Patches<'a> {
 impl Patches<'_> {
     /// Writes the patches of some pixels, each filled up to a multiple of four bytes.
     fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
-        let [height, width] = self.shape.output;
-        let row = self.shape.kernel[1] * self.channels;
-        let patch = (self.shape.kernel[0] * row).next_multiple_of(4);
-        let inside = if self.shape.groups == 1 && self.shape.dilations[1] == 1 { inside(self.shape) } else { 0..0 };
-        let shift = if self.x.signed { SIGN } else { 0 };
-        for (number, pixel) in pixels.enumerate() {
-            let (image, y, x) = (pixel / (height * width), pixel / width % height, pixel % width);
-            for i in 0..self.shape.kernel[0] {
-                let start = number * patch + i * row;
-                match position(self.shape, 0, y, i).map(|y| image * self.shape.input[0] + y) {
-                    Some(y) if inside.contains(&x) => {
-                        let first = (x * self.shape.strides[1]).wrapping_add_signed(-self.shape.before[1]);
-                        copy(&self.x.bits[(y * self.shape.input[1] + first) * self.channels..], to, start, row);
-                    }
-                    Some(y) => self.write_row(y, x, &mut to[start..start + row]),
-                    None => to[start..start + row].fill(self.x.zero as u8),
-                }
+        let (shape, row) = (self.shape, self.shape.kernel[1] * self.channels);
+        let patch = (shape.kernel[0] * row).next_multiple_of(4);
+        let together = if shape.groups == 1 && shape.dilations[1] == 1 { inside(shape) } else { 0..0 };
+        let (mut pixel, mut rows) = (pixels.start, vec![None; shape.kernel[0]]);
+        while pixel < pixels.end {
+            let (line, first) = (pixel / shape.output[1], pixel % shape.output[1]);
+            let (image, y) = (line / shape.output[0], line % shape.output[0]);
+            for (i, row) in rows.iter_mut().enumerate() {
+                *row = position(shape, 0, y, i).map(|y| image * shape.input[0] + y);
             }
+            let end = shape.output[1].min(first + pixels.end - pixel);
+            for x in first..end {
+                let start = (pixel + x - first - pixels.start) * patch;
+                self.write_patch(&rows, x, together.contains(&x), to, start, row);
+            }
+            pixel += end - first;
         }
-        if shift != 0 {
-            to.iter_mut().for_each(|to| *to ^= shift);
+        if self.x.signed {
+            to.iter_mut().for_each(|to| *to ^= SIGN);
+        }
+    }
+
+    /// The patch around output column `x`, whose rows are these of the images; `together`: what a row sees is one piece.
+    #[inline(always)]
+    fn write_patch(&self, rows: &[Option<usize>], x: usize, together: bool, to: &mut [u8], start: usize, row: usize) {
+        let shape = self.shape;
+        for (i, y) in rows.iter().enumerate() {
+            let start = start + i * row;
+            match y {
+                Some(y) if together => {
+                    let first = (x * shape.strides[1]).wrapping_add_signed(-shape.before[1]);
+                    copy(&self.x.bits[(y * shape.input[1] + first) * self.channels..], to, start, row);
+                }
+                Some(y) => self.write_row(*y, x, &mut to[start..start + row]),
+                None => to[start..start + row].fill(self.x.zero as u8),
+            }
         }
     }
 
@@ -177,14 +192,24 @@ impl Patches<'_> {
 
 /// Copies the first `len` bytes of `from` to `to[start ..]`; few bytes as more than asked for, where both have them, which
 /// saves a call: what they overwrite is written later.
+#[inline(always)]
 fn copy(from: &[u8], to: &mut [u8], start: usize, len: usize) {
-    const FEW: usize = 16;
-    if let (true, Some(from), Some(to)) = (len <= FEW, from.first_chunk::<FEW>(), to[start..].first_chunk_mut::<FEW>())
-    {
-        *to = *from;
-    } else {
-        to[start..start + len].copy_from_slice(&from[..len]);
+    let to = &mut to[start..];
+    match len {
+        0..=16 if copy_chunk::<16>(from, to) => {}
+        17..=32 if copy_chunk::<32>(from, to) => {}
+        _ => to[..len].copy_from_slice(&from[..len]),
     }
+}
+
+/// Copies `N` bytes, where both have them.
+#[inline(always)]
+fn copy_chunk<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+    match (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+        (Some(from), Some(to)) => *to = *from,
+        _ => return false,
+    }
+    true
 }
 
 /// The input's index along an axis that tap `tap` of output `index` reads; `None`: outside.

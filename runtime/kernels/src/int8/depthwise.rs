@@ -78,7 +78,7 @@ pub(super) fn conv(
     mut out: Out,
 ) {
     let finish = weights.finish(shape, x.zero, bias, &mut out);
-    let outside = vec![x.zero as u8; shape.channels];
+    let outside = vec![x.zero as u8; shape.channels * shape.output[1]];
     weights.for_each_run(threads, shape, |run| {
         if x.signed {
             let (x, outside) = (bytemuck::cast_slice(x.bits), bytemuck::cast_slice(&outside));

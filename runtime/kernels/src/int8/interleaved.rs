@@ -14,11 +14,13 @@ use crate::conv::Shape;
 use crate::gemm::Lines;
 use crate::threads::Threads;
 
-/// Weights, `[channels / 64][taps / 4][64][4]`, the channels in the order that unpacking leaves them in.
+/// Weights, `[block][taps / 4][64][4]`, in the order that unpacking leaves bytes in. The blocks go through the channels again
+/// and again, until one ends with the last channel: pixels that follow one another are one run of bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Interleaved {
     plain: Depthwise,
     quads: usize,
+    blocks: usize,
     data: Lines,
 }
 
@@ -26,15 +28,25 @@ impl Interleaved {
     /// Rearranges weights; `None` where the difference to a zero point is no `i8`.
     pub fn new(channels: usize, plain: &Depthwise) -> Option<Interleaved> {
         let quads = plain.differences.len().checked_div(channels)?.div_ceil(4);
-        let mut data = Lines::for_overwrite(channels.div_ceil(WIDE) * quads * WIDE);
+        let blocks = channels / greatest_divisor(channels, WIDE);
+        let mut data = Lines::for_overwrite(blocks * quads * WIDE);
         let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut data);
         bytes.fill(0);
-        for (i, &difference) in plain.differences.iter().enumerate() {
-            let (tap, channel) = (i / channels, i % channels);
-            let quad = (channel / WIDE * quads + tap / 4) * WIDE + place(channel % WIDE);
-            bytes[quad * 4 + tap % 4] = i8::try_from(difference).ok()?;
+        for (tap, row) in plain.differences.chunks_exact(channels).enumerate() {
+            for at in 0..blocks * WIDE {
+                let quad = (at / WIDE * quads + tap / 4) * WIDE + place(at % WIDE);
+                bytes[quad * 4 + tap % 4] = i8::try_from(row[at % channels]).ok()?;
+            }
         }
-        Some(Interleaved { plain: plain.clone(), quads, data })
+        Some(Interleaved { plain: plain.clone(), quads, blocks, data })
+    }
+}
+
+fn greatest_divisor(a: usize, b: usize) -> usize {
+    if b == 0 {
+        a
+    } else {
+        greatest_divisor(b, a % b)
     }
 }
 
@@ -48,10 +60,8 @@ pub(super) fn conv(
     mut out: Out,
 ) {
     let mut finish = weights.plain.finish(shape, shifted_zero(&x), bias, &mut out);
-    if let Sink::Codes(..) = finish.sink {
-        reorder(&mut finish);
-    }
-    let outside = vec![x.zero as u8; shape.channels];
+    repeat(&mut finish, shape.channels, weights.blocks);
+    let outside = vec![x.zero as u8; shape.channels * shape.output[1]];
     weights.plain.for_each_run(threads, shape, |run| {
         // SAFETY: there are such weights only where the processor has the features; the results of the run's pixels are
         // this task's alone.
@@ -64,13 +74,15 @@ pub(super) fn conv(
     });
 }
 
-/// Brings what there is for each channel into the order of the sums.
-fn reorder(finish: &mut Finish) {
-    let (start, scale) = (finish.start.clone(), finish.scale.clone());
-    for i in 0..start.len() {
-        let to = i / WIDE * WIDE + place(i % WIDE);
-        (finish.start[to], finish.scale[to]) = (start[i], scale[i]);
+/// Brings what there is for each channel into the order of the sums: for codes, as they are unpacked.
+fn repeat(finish: &mut Finish, channels: usize, blocks: usize) {
+    let is_unpacked = matches!(finish.sink, Sink::Codes(..));
+    let (mut start, mut scale) = (vec![0; blocks * WIDE], vec![0.0; blocks * WIDE]);
+    for at in 0..blocks * WIDE {
+        let to = if is_unpacked { at / WIDE * WIDE + place(at % WIDE) } else { at };
+        (start[to], scale[to]) = (finish.start[at % channels], finish.scale[at % channels]);
     }
+    (finish.start, finish.scale) = (start, scale);
 }
 
 /// Some rows of the output. `FLIP`: the bytes are `i8`, and taken as 128 more.
@@ -88,31 +100,30 @@ unsafe fn lines<const FLIP: bool>(
 ) {
     let mut windows = Windows::new(shape, x, outside, weights.quads * 4);
     for line in run {
-        for column in 0..shape.output[1] {
+        let mut column = 0;
+        while column < shape.output[1] {
+            let (taps, columns) = windows.side_by_side(line, column);
             let out = (line * shape.output[1] + column) * shape.channels;
-            // SAFETY: the taps have an element a channel, and there are four a quad; the caller's promise.
-            unsafe { pixel::<FLIP>(weights, finish, windows.at(line, column), shape.channels, out) };
+            // SAFETY: the taps have an element a channel of so many columns, and there are four a quad; the caller's promise.
+            unsafe { pixels::<FLIP>(weights, finish, taps, columns * shape.channels, out) };
+            column += columns;
         }
     }
 }
 
-/// All channels of a pixel, whose first result is element `out`.
+/// Pixels side by side, of `len` channels together, the first of which has element `out`.
 ///
 /// # Safety
-/// As for [`lines`]; `taps` are as many as `weights` has, with as many elements as there are channels.
+/// As for [`lines`]; `taps` are as many as `weights` has, and have as many elements.
 #[inline(always)]
-unsafe fn pixel<const FLIP: bool>(
-    weights: &Interleaved,
-    finish: &Finish,
-    taps: &[Tap<u8>],
-    channels: usize,
-    out: usize,
-) {
-    let mut vectors = weights.data.as_ptr().cast::<__m512i>();
-    for first in (0..channels).step_by(WIDE) {
+unsafe fn pixels<const FLIP: bool>(weights: &Interleaved, finish: &Finish, taps: &[Tap<u8>], len: usize, out: usize) {
+    let (all, each) = (weights.data.as_ptr().cast::<__m512i>(), weights.quads * 4);
+    let mut block = 0;
+    for first in (0..len).step_by(WIDE) {
         // SAFETY: the caller's promise; each block has a vector of weights for every one that is read.
         unsafe {
-            let count = WIDE.min(channels - first);
+            let count = WIDE.min(len - first);
+            let mut vectors = all.add(block * each);
             let mut sums = [_mm512_setzero_si512(); 4];
             for taps in taps.chunks_exact(4) {
                 for (sum, bytes) in sums.iter_mut().zip(read::<FLIP>(taps, first, count)) {
@@ -121,10 +132,11 @@ unsafe fn pixel<const FLIP: bool>(
                 }
             }
             match &finish.sink {
-                Sink::Codes(to, by) => store(codes(&sums, finish, by, first, 0), to.add(out + first), count),
-                _ => finish.write(&in_order(&sums), first, 0, out + first, count),
+                Sink::Codes(to, by) => store(codes(&sums, finish, by, block * WIDE, 0), to.add(out + first), count),
+                _ => finish.write(&in_order(&sums), block * WIDE, 0, out + first, count),
             }
         }
+        block = if block + 1 == weights.blocks { 0 } else { block + 1 };
     }
 }
 
@@ -141,7 +153,7 @@ unsafe fn in_order(sums: &[__m512i; 4]) -> [i32; WIDE] {
 /// Four bytes a channel, of `count` channels from `first` on.
 ///
 /// # Safety
-/// As for [`pixel`], of four taps.
+/// As for [`pixels`], of four taps.
 #[inline(always)]
 unsafe fn read<const FLIP: bool>(taps: &[Tap<u8>], first: usize, count: usize) -> [__m512i; 4] {
     // SAFETY: the caller's promise.

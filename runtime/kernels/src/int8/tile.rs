@@ -64,7 +64,7 @@ impl Tiles {
             while rows - done >= height || (done >= height && done < rows) {
                 let first = done.min(rows - height);
                 // SAFETY: the tile's rows are some of the caller's.
-                unsafe { kernel(&tile.from_row(first)) };
+                unsafe { kernel(&tile.below(first)) };
                 done = first + height;
             }
         }
@@ -72,9 +72,11 @@ impl Tiles {
 }
 
 impl Tile<'_> {
+    /// The tile from row `row` on.
+    ///
     /// # Safety
     /// There is such a row.
-    unsafe fn from_row(&self, row: usize) -> Tile<'_> {
+    unsafe fn below(&self, row: usize) -> Tile<'_> {
         let sums = if self.row_sums.is_null() { self.row_sums } else { self.row_sums.wrapping_add(row) };
         let (a, out) = (self.a.wrapping_add(row * self.a_row), self.out + row * self.out_row);
         Tile { a, out, row_sums: sums, ..*self }

@@ -23,13 +23,13 @@ pub(super) struct Windows<'a, T> {
 }
 
 impl<'a, T> Windows<'a, T> {
-    /// Windows on images `x`, around which every pixel is `outside`; with room for `taps` taps, of which those beyond the
-    /// kernel's read `outside`.
+    /// Windows on images `x`, above and below which is a row of `outside`; with room for `taps` taps, of which those beyond
+    /// the kernel's read `outside`.
     ///
     /// # Panics
-    /// `outside` has not as many elements as there are channels, or there are more taps in the kernel.
+    /// `outside` is shorter than a row of the output, or there are more taps in the kernel.
     pub fn new(shape: &'a Shape, x: &'a [T], outside: &'a [T], taps: usize) -> Windows<'a, T> {
-        assert!(outside.len() == shape.channels && shape.kernel[0] * shape.kernel[1] <= taps);
+        assert!(outside.len() >= shape.channels * shape.output[1] && shape.kernel[0] * shape.kernel[1] <= taps);
         let outside = outside.as_ptr();
         let taps = (0..taps).map(|_| Tap { at: outside, step: 0 }).collect();
         Windows { shape, x, outside, inside: inside(shape), taps }
@@ -45,6 +45,16 @@ impl<'a, T> Windows<'a, T> {
             self.locate(line, x);
         }
         &self.taps
+    }
+
+    /// The taps of the window of column `x`, and of how many columns, from `x` on, the windows' elements follow those.
+    #[inline(always)]
+    pub fn side_by_side(&mut self, line: usize, x: usize) -> (&[Tap<T>], usize) {
+        let columns = match self.shape.strides[1] {
+            1 if self.inside.contains(&x) => self.inside.end - x,
+            _ => 1,
+        };
+        (self.at(line, x), columns)
     }
 
     fn locate(&mut self, line: usize, x: usize) {

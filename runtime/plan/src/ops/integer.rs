@@ -4,6 +4,7 @@
 //! several times faster; else in `int32`, which wraps.
 
 use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
+use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conv::{check_bias, infer_window, out_dims, room, Window};
 use super::matmul::{infer_product, Product};
+use super::qlinear::{is_signed, pack, single};
 use super::padding::Padding;
 use crate::bail;
 use crate::dtype::DType;
@@ -77,7 +79,21 @@ impl Kernel for MatMulInteger {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int32, shape })])
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        let zero = constants.tensor(3);
+        let zero_given = constants.types.get(3).is_some_and(Option::is_some);
+        match constants.tensor(1) {
+            Some(b) if (zero.is_some() || !zero_given) && is_one_each(b, zero) => Ok(Some(Box::new(pack(b, zero)?))),
+            _ => Ok(None),
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(3)?);
+        let a_zero = call.optional_tensor(2)?;
+        if a.rank() > 1 && a_zero.is_none_or(|zero| zero.len() == 1) && is_one_each(b, zero) {
+            return Ok(vec![by_matrix(call, a, a_zero, b, zero)?.into()]);
+        }
         let a = shifted(call.tensor(0)?, call.optional_tensor(2)?, call.threads)?;
         let b = shifted(call.tensor(1)?, call.optional_tensor(3)?, call.threads)?;
         let product = Product::new(a.dims(), b.dims())?;
@@ -89,6 +105,32 @@ impl Kernel for MatMulInteger {
         };
         Ok(vec![out.into()])
     }
+}
+
+/// Whether `b` is a matrix, with one zero point, or one a column.
+fn is_one_each(b: &Array, zero: Option<&Array>) -> bool {
+    b.rank() == 2 && zero.is_none_or(|zero| zero.len() == 1 || zero.dims() == &b.dims()[1..])
+}
+
+/// The product of rows of `a` with a matrix.
+fn by_matrix(call: &Call, a: &Array, a_zero: Option<&Array>, b: &Array, zero: Option<&Array>) -> Result<Array> {
+    let packed_here;
+    let weights = match call.packed::<int8::Weights>() {
+        Some(packed) => packed,
+        None => {
+            packed_here = pack(b, zero)?;
+            &packed_here
+        }
+    };
+    let mut dims = a.dims().to_vec();
+    if dims.pop() != Some(weights.rows()) {
+        bail!("{:?} times {:?} is no product of matrices", a.dims(), b.dims());
+    }
+    dims.push(weights.columns());
+    let (bits, mut sums) = (a.bits::<u8>()?, room(&dims)?);
+    let codes = int8::Codes { bits: &bits, signed: is_signed(a), zero: a_zero.map_or(Ok(0), single)? };
+    int8::product(call.threads, codes, weights, None, int8::Out::Sums(&mut sums));
+    Array::new(sums, &dims)
 }
 
 /// Packed weights, and the largest sum of an output's magnitudes.

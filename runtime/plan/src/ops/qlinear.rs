@@ -145,7 +145,7 @@ impl Kernel for QLinearMatMul {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         match (constants.tensor(1), constants.tensor(4)) {
-            (Some(b), Some(zero)) => Ok(Some(Box::new(pack(b, zero)?))),
+            (Some(b), Some(zero)) => Ok(Some(Box::new(pack(b, Some(zero))?))),
             _ => Ok(None),
         }
     }
@@ -156,7 +156,7 @@ impl Kernel for QLinearMatMul {
         let weights = match call.packed::<Weights>() {
             Some(packed) => packed,
             None => {
-                packed_here = pack(b, call.tensor(4)?)?;
+                packed_here = pack(b, Some(call.tensor(4)?))?;
                 &packed_here
             }
         };
@@ -173,10 +173,10 @@ impl Kernel for QLinearMatMul {
     }
 }
 
-/// A matrix of codes, packed.
-fn pack(b: &Array, zero: &Array) -> Result<Weights> {
+/// A matrix of codes, packed; without a zero point, that is 0.
+pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
     let &[k, n] = b.dims() else { bail!("B has shape {:?}; it must be a matrix", b.dims()) };
-    let zeros = numbers(zero)?;
+    let zeros = zero.map_or(Ok(vec![0]), numbers)?;
     if zeros.len() != 1 && zeros.len() != n {
         bail!("{} zero points for {n} columns", zeros.len());
     }
