@@ -12,7 +12,7 @@ use crate::threads::Threads;
 const TASK: usize = 1 << 20;
 
 /// `out = bias + filter * x`, then `finish` over runs of one block of outputs. `x` is `[N, C / 16, H, W, 16]`, `out`
-/// `[N, O / 16, H', W', 16]`.
+/// `[N, O / 16, H', W', 16]`; where the filter is [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
 ///
 /// # Panics
 /// The slices or the filter do not fit the shape.
@@ -28,9 +28,9 @@ pub fn conv(
     assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
     assert!(filter.is_for(shape), "{shape:?}");
     assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
-    let length = |channels: usize, [h, w]: [usize; 2]| shape.batch * channels.next_multiple_of(BLOCK) * h * w;
-    assert_eq!(x.len(), length(shape.channels, shape.input), "{shape:?}");
-    assert_eq!(out.len(), length(shape.outputs, shape.output), "{shape:?}");
+    let length = |channels: usize, [h, w]: [usize; 2]| shape.batch * channels * h * w;
+    assert_eq!(x.len(), length(shape.channels.next_multiple_of(filter.unit), shape.input), "{shape:?}");
+    assert_eq!(out.len(), length(shape.outputs.next_multiple_of(BLOCK), shape.output), "{shape:?}");
     if out.is_empty() {
         return;
     }
@@ -67,9 +67,9 @@ impl Convolution<'_> {
         }
     }
 
-    /// The input of one image, `[C / 16, H, W, 16]`.
+    /// The input of one image, `[C / unit, H, W, unit]`.
     pub fn input(&self, image: usize) -> &[f32] {
-        let size = self.filter.channels.next_multiple_of(BLOCK) * self.shape.input[0] * self.shape.input[1];
+        let size = self.filter.channels.next_multiple_of(self.filter.unit) * self.shape.input[0] * self.shape.input[1];
         &self.x[image * size..(image + 1) * size]
     }
 

@@ -17,7 +17,7 @@ impl<'a> Direct<'a> {
         let Convolution { shape, filter, .. } = convolution;
         let terms = filter.channels * filter.kernel[0] * filter.kernel[1];
         let wanted = convolution.wanted(threads, terms * convolution.images() * filter.outputs * shape.pixels());
-        let windows = Windows::new(shape, wanted.div_ceil(convolution.images()));
+        let windows = Windows::new(shape, filter.unit, wanted.div_ceil(convolution.images()));
         Direct { convolution, windows, wanted }
     }
 
@@ -35,15 +35,19 @@ impl<'a> Direct<'a> {
         let Convolution { shape, filter, .. } = self.convolution;
         let tiles = Tiles::of(filter.isa);
         let (height, width) = (part.y[1] - part.y[0], part.x[1] - part.x[0]);
-        let partial = filter.channels % BLOCK;
+        // What is not whole blocks of channels: the last one, or channels one by one.
+        let (last, last_channels) = match (filter.unit, filter.channels % BLOCK) {
+            (BLOCK, partial) => (if partial == 0 { 0 } else { filter.kernel[0] * filter.kernel[1] }, partial),
+            (unit, _) => (self.windows.taps.len(), unit),
+        };
         let pixel = part.y[0] * self.windows.output[1] + part.x[0];
         let tile = Tile {
             x: x.as_ptr(),
-            pixel: shape.strides[1] * BLOCK,
+            pixel: shape.strides[1] * filter.unit,
             row: shape.strides[0] * self.windows.row,
             taps: &self.windows.taps,
-            last: if partial == 0 { 0 } else { filter.kernel[0] * filter.kernel[1] },
-            last_channels: partial,
+            last,
+            last_channels,
             w: filter.span(image % filter.groups, first).as_ptr(),
             start: self.convolution.bias(image, first).map_or(std::ptr::null(), <[f32]>::as_ptr),
             out: self.convolution.at(image, first, pixel),

@@ -16,9 +16,11 @@ pub struct Filter {
     /// Of one group.
     pub(super) outputs: usize,
     pub(super) kernel: [usize; 2],
+    /// The channels of a pixel that follow one another in the input: a block, or one for an input in rows.
+    pub(super) unit: usize,
     /// The tiles of Winograd's algorithm, or none: tap by tap.
     pub(super) form: Option<Form>,
-    /// For each group and span of outputs `[C / 16][kh][kw][16][outputs of the span]`; for Winograd's see [`winograd::pack`].
+    /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see [`winograd::pack`].
     data: Vec<f32>,
 }
 
@@ -37,16 +39,28 @@ impl Filter {
         Filter::of_form(isa, shape, w, cost::cheapest(isa, shape))
     }
 
+    /// As [`Filter::new`], for an input in rows, `[N, C, H, W]`: of few channels, which would not fill a block.
+    ///
+    /// # Panics
+    /// As for [`Filter::new`].
+    pub fn for_rows(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
+        Filter::pack(isa, shape, w, None, 1)
+    }
+
     pub(super) fn of_form(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
+        Filter::pack(isa, shape, w, form, BLOCK)
+    }
+
+    fn pack(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>, unit: usize) -> Filter {
         let Shape { groups, kernel, .. } = *shape;
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
         assert!(Filter::fits(groups, shape.channels, shape.outputs), "{shape:?}");
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
-        let mut filter = Filter { isa, groups, channels, outputs, kernel, form, data: Vec::new() };
+        let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data: Vec::new() };
         filter.data.reserve_exact(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
-                None => filter.pack(w),
+                None => filter.pack_group(w),
                 Some(form) => filter.data.extend(winograd::pack(form, outputs, channels, &filter.spans(), w)),
             }
         }
@@ -66,7 +80,7 @@ impl Filter {
     }
 
     /// Packs one group's weights for [`super::direct`].
-    fn pack(&mut self, w: &[f32]) {
+    fn pack_group(&mut self, w: &[f32]) {
         let window = self.kernel[0] * self.kernel[1];
         for [first, end] in self.spans() {
             for (c, tap) in self.terms() {
@@ -85,7 +99,7 @@ impl Filter {
     /// The terms of an output's sum, as channel and tap, in order.
     fn terms(&self) -> Vec<(usize, usize)> {
         let window = self.kernel[0] * self.kernel[1];
-        let blocks = (0..self.channels).step_by(BLOCK).map(|first| first..self.channels.min(first + BLOCK));
+        let blocks = (0..self.channels).step_by(self.unit).map(|first| first..self.channels.min(first + self.unit));
         blocks.flat_map(|block| (0..window).flat_map(move |tap| block.clone().map(move |c| (c, tap)))).collect()
     }
 

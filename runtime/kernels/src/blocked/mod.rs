@@ -8,6 +8,8 @@ mod cost;
 mod depthwise;
 mod direct;
 mod filter;
+mod pool;
+mod reorder;
 mod tile;
 mod weights;
 mod window;
@@ -20,14 +22,11 @@ pub use conv::conv;
 pub use cost::{gain, is_worth_reordering, REORDER};
 pub use depthwise::{depthwise, DepthwiseFilter};
 pub use filter::Filter;
+pub use pool::{global_average, global_max, pool, Pool};
+pub use reorder::{from_blocks, to_blocks};
 pub use weights::Weights;
 
-use bytemuck::{cast_slice, cast_slice_mut};
-
-use crate::gemm::{Finish, Shared};
-use crate::isa::Isa;
 use crate::threads::Threads;
-use crate::transpose::{transpose, Plane};
 
 /// The channels of a block.
 pub const BLOCK: usize = 16;
@@ -82,42 +81,4 @@ impl Images {
             (i * together..blocks.min((i + 1) * together)).for_each(&task);
         });
     }
-}
-
-/// `[N, C, H · W]` → `[N, C / 16, H · W, 16]`, zeros in the lanes beyond C.
-///
-/// # Panics
-/// The slices do not have those sizes.
-pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32]) {
-    assert!(x.len() == images.len() && out.len() == images.blocked_len(), "{images:?}");
-    let (shared, size) = (Shared::new(out), images.plane * BLOCK);
-    images.for_each_block(threads, |index| {
-        let (start, channels) = images.block(index);
-        // SAFETY: each block is one task's.
-        let out = unsafe { std::slice::from_raw_parts_mut(shared.at(index * size), size) };
-        if channels < BLOCK {
-            out.fill(0.0);
-        }
-        let plane = Plane { rows: images.plane, columns: channels, from: images.plane, to: BLOCK };
-        transpose::<u32>(cast_slice(&x[start..start + channels * images.plane]), cast_slice_mut(out), plane, isa);
-    });
-}
-
-/// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`, then `finish` over runs of whole channels.
-///
-/// # Panics
-/// The slices do not have those sizes.
-pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32], finish: Option<Finish>) {
-    assert!(x.len() == images.blocked_len() && out.len() == images.len(), "{images:?}");
-    let (shared, size) = (Shared::new(out), images.plane * BLOCK);
-    images.for_each_block(threads, |index| {
-        let (start, channels) = images.block(index);
-        // SAFETY: each block's channels are one task's.
-        let out = unsafe { std::slice::from_raw_parts_mut(shared.at(start), channels * images.plane) };
-        let plane = Plane { rows: channels, columns: images.plane, from: BLOCK, to: images.plane };
-        transpose::<u32>(cast_slice(&x[index * size..(index + 1) * size]), cast_slice_mut(out), plane, isa);
-        if let Some(finish) = finish {
-            finish(out, start);
-        }
-    });
 }

@@ -3,6 +3,8 @@ use super::*;
 use crate::conv::tests::{draw, expected, same, Draw};
 use crate::conv::Shape;
 use crate::gemm::tests::noise;
+use crate::isa::Isa;
+use crate::pool::{Divisor, Window};
 
 fn images(batch: usize, channels: usize, plane: usize) -> Images {
     Images { batch, channels, plane }
@@ -50,20 +52,33 @@ fn check(s: &Shape) {
         check_form(s, Some(Form::Two), 1e-6);
         check_form(s, Some(Form::Four), 3e-6);
     }
+    check_filter(s, "rows", |isa, w| Filter::for_rows(isa, s, w), 1e-6, <[f32]>::to_vec);
 }
 
 fn check_form(s: &Shape, form: Option<Form>, tolerance: f64) {
+    let pack = |isa: Isa, w: &[f32]| Filter::of_form(isa, s, w, form);
+    let name = format!("{form:?}");
+    check_filter(s, &name, pack, tolerance, |x| blocked(s.batch, s.channels, s.input[0] * s.input[1], x));
+}
+
+fn check_filter(
+    s: &Shape,
+    name: &str,
+    pack: impl Fn(Isa, &[f32]) -> Filter,
+    tolerance: f64,
+    lay_out: impl Fn(&[f32]) -> Vec<f32>,
+) {
     let taps = s.channels / s.groups * s.kernel[0] * s.kernel[1];
     let (plane_in, plane_out) = (s.input[0] * s.input[1], s.output[0] * s.output[1]);
     let x = noise(s.batch * s.channels * plane_in, 1);
     let (w, bias) = (noise(s.outputs * taps, 2), noise(s.outputs, 3));
     let expected = expected(s, false, &w, &bias, &x);
-    let x = blocked(s.batch, s.channels, plane_in, &x);
+    let x = lay_out(&x);
     let to = images(s.batch, s.outputs, plane_out);
     let mut results: Vec<Vec<f32>> = Vec::new();
     for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
         let threads = Threads::new(count).unwrap();
-        let filter = Filter::of_form(isa, s, &w, form);
+        let filter = pack(isa, &w);
         let mut out = vec![f32::NAN; to.blocked_len()];
         let finish = |run: &mut [f32], offset: usize| {
             run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
@@ -76,9 +91,9 @@ fn check_form(s: &Shape, form: Option<Form>, tolerance: f64) {
     }
     for (i, expected) in expected.iter().enumerate() {
         let found = f64::from(results[0][i]);
-        assert!((found - expected).abs() <= tolerance * (taps as f64 + 5.0), "{form:?} {s:?} {i}: {found} {expected}");
+        assert!((found - expected).abs() <= tolerance * (taps as f64 + 5.0), "{name} {s:?} {i}: {found} {expected}");
     }
-    assert!(results.iter().all(|other| *other == results[0]), "{form:?} {s:?}: not the same bits everywhere");
+    assert!(results.iter().all(|other| *other == results[0]), "{name} {s:?}: not the same bits everywhere");
 }
 
 #[test]
@@ -175,4 +190,81 @@ fn depthwise_windows_of_every_tile() {
     check_depthwise(&same(2, 40, 40, 40, 30, 3));
     check_depthwise(&Shape { before: [-1, -2], output: [9, 6], ..same(1, 16, 16, 16, 12, 3) });
     check_depthwise(&Shape { before: [0, 1 << 20], dilations: [1 << 40, 1], ..same(1, 16, 16, 16, 4, 1) });
+}
+
+/// Windows of most kinds: padded, overlapping, far apart, cut off, without pixels.
+fn windows() -> Vec<[Window; 2]> {
+    let window = |input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]| {
+        let output = (input + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
+        Window { input, output, kernel, stride, dilation, pads }
+    };
+    let square = |i, k, s, d, p| [window(i, k, s, d, p), window(i + 3, k, s, d, p)];
+    let ceil = Window { output: 3, ..window(6, 3, 2, 1, [0, 0]) };
+    vec![
+        square(8, 2, 2, 1, [0, 0]),
+        square(45, 3, 2, 1, [1, 1]),
+        square(37, 3, 1, 1, [1, 0]),
+        square(20, 13, 1, 1, [6, 6]),
+        square(23, 3, 3, 2, [2, 1]),
+        square(16, 4, 2, 3, [3, 0]),
+        square(3, 3, 1, 1, [5, 5]),
+        [ceil, ceil],
+        [Window::POINT, window(100, 7, 5, 1, [3, 3])],
+        [window(2, 1, 1, 1, [0, 0]), Window { output: 0, ..Window::POINT }],
+    ]
+}
+
+#[test]
+fn pools_of_blocks_are_those_of_rows() {
+    for (batch, channels, windows) in windows().into_iter().flat_map(|w| [(1, 16, w), (2, 5, w), (1, 35, w), (0, 3, w)])
+    {
+        let [from, to] =
+            [windows.map(|w| w.input), windows.map(|w| w.output)].map(|[h, w]| images(batch, channels, h * w));
+        let x = noise(from.len(), 1);
+        let x_blocks = blocked(batch, channels, from.plane, &x);
+        for how in [Pool::Max, Pool::Average(Divisor::Inside), Pool::Average(Divisor::Padded)] {
+            let mut expected = vec![f32::NAN; to.len()];
+            match how {
+                Pool::Max => crate::pool::max(Isa::Scalar, &Threads::serial(), &x, windows, &mut expected),
+                Pool::Average(by) => {
+                    crate::pool::average(Isa::Scalar, &Threads::serial(), &x, windows, by, &mut expected)
+                }
+            }
+            for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+                let threads = Threads::new(count).unwrap();
+                let mut out = vec![9.0; to.blocked_len()];
+                pool(isa, &threads, how, &x_blocks, windows, &mut out);
+                let mut found = vec![9.0; to.len()];
+                from_blocks(isa, &threads, to, &out, &mut found, None);
+                let same = |(a, b): (&f32, &f32)| a == b || (a.is_nan() && b.is_nan());
+                assert!(found.iter().zip(&expected).all(same), "{isa:?} {how:?} {windows:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn global_pools_reduce_whole_planes() {
+    for (batch, channels, plane) in [(1, 16, 1), (2, 5, 7), (1, 40, 17), (2, 33, 700), (0, 4, 4), (3, 16, 256)] {
+        let images = images(batch, channels, plane);
+        let x = noise(images.len(), 1);
+        let x_blocks = blocked(batch, channels, plane, &x);
+        for is_max in [true, false] {
+            let mut results: Vec<Vec<f32>> = Vec::new();
+            for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+                let mut out = vec![f32::NAN; batch * images.blocks() * BLOCK];
+                let reduce = if is_max { global_max } else { global_average };
+                reduce(isa, &Threads::new(count).unwrap(), images, &x_blocks, &mut out);
+                let lanes = images.blocks() * BLOCK;
+                results.push((0..batch * channels).map(|i| out[i / channels * lanes + i % channels]).collect());
+            }
+            for (x, &found) in x.chunks(plane).zip(&results[0]) {
+                let sum: f64 = x.iter().map(|&x| f64::from(x)).sum();
+                let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let expected = if is_max { f64::from(largest) } else { sum / plane as f64 };
+                assert!((f64::from(found) - expected).abs() <= 1e-6, "{images:?} {is_max}: {found} {expected}");
+            }
+            assert!(results.iter().all(|other| *other == results[0]), "{images:?}: not the same bits everywhere");
+        }
+    }
 }

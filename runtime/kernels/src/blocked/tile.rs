@@ -88,8 +88,8 @@ impl Tiles {
     }
 }
 
-/// The taps of a block of channels that are summed before the sum is added to what came before: rounding errors grow with
-/// the length of a piece and the number of pieces, not with the number of terms.
+/// The taps of a block of channels that are summed before the sum is added to what came before, or as many terms of fewer
+/// channels: rounding errors grow with the length of a piece and the number of pieces, not with the number of terms.
 const TAPS: usize = 8;
 
 /// See [`Kernel`].
@@ -104,7 +104,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
             w = w.add(taps.len() * BLOCK * VECTORS * V::LANES);
             first = false;
         }
-        for taps in last.chunks(TAPS) {
+        for taps in last.chunks(TAPS * BLOCK / t.last_channels.max(1)) {
             sum::<V, ROWS, PIXELS, VECTORS>(t, taps, t.last_channels, w, first);
             w = w.add(taps.len() * t.last_channels * VECTORS * V::LANES);
             first = false;

@@ -1,6 +1,5 @@
 //! How a convolution reads its input: parts of the output, and their taps at fixed offsets.
 
-use super::BLOCK;
 use crate::buffer;
 use crate::conv::Shape;
 
@@ -13,6 +12,8 @@ pub(super) struct Part {
 
 /// How the taps of a part of the output lie in its input.
 pub(super) struct Windows {
+    /// The channels of a pixel that follow one another.
+    unit: usize,
     /// Elements from one row to the next, and from one block of channels to the next.
     pub row: usize,
     block: usize,
@@ -27,35 +28,39 @@ pub(super) struct Windows {
 
 /// Elements of a part's input that stay in the second-level cache beside weights and results.
 const BUDGET: usize = 1 << 16;
+/// Pixels of a part where few channels of input would make very many: its outputs stay in that cache until they are finished.
+const PIXELS: usize = 1 << 11;
+
 impl Windows {
-    pub fn new(shape: &Shape, parts: usize) -> Windows {
+    pub fn new(shape: &Shape, unit: usize, parts: usize) -> Windows {
         let reach = [0, 1].map(|a| (shape.kernel[a] - 1) * shape.dilations[a]);
         let direct = (0..2)
             .all(|a| shape.before[a] == 0 && (shape.output[a] - 1) * shape.strides[a] + reach[a] < shape.input[a]);
         let is_flat = direct && shape.strides == [1, 1] && reach == [0, 0] && shape.output == shape.input;
-        let channels = (shape.channels / shape.groups).next_multiple_of(BLOCK).max(1);
+        let channels = (shape.channels / shape.groups).next_multiple_of(unit).max(1);
         let even = |size: usize, limit: usize| size.div_ceil(size.div_ceil(limit.clamp(1, size)));
         let (output, part, row, rows);
         if is_flat {
             let pixels = shape.output[0] * shape.output[1];
             output = [1, pixels];
-            part = [1, even(pixels, (BUDGET / channels).max(56).min(pixels.div_ceil(parts)))];
+            part = [1, even(pixels, (BUDGET / channels).clamp(56, PIXELS).min(pixels.div_ceil(parts)))];
             (row, rows) = (pixels, 1);
         } else {
             let width = (shape.output[1] - 1) * shape.strides[1] + reach[1] + 1;
             row = if direct { shape.input[1] } else { width };
             let fitting = (BUDGET / (channels * row)).saturating_sub(reach[0]) / shape.strides[0];
             output = shape.output;
+            let fitting = if unit == 1 { fitting.min(PIXELS / output[1]) } else { fitting };
             part = [even(output[0], fitting.min(output[0].div_ceil(parts))), output[1]];
             rows = if direct { shape.input[0] } else { (part[0] - 1) * shape.strides[0] + reach[0] + 1 };
         }
-        let (row, block) = (row * BLOCK, rows * row * BLOCK);
-        let blocks = (shape.channels / shape.groups).div_ceil(BLOCK);
+        let (row, block) = (row * unit, rows * row * unit);
+        let blocks = (shape.channels / shape.groups).div_ceil(unit);
         let [kh, kw] = shape.kernel;
         let [dy, dx] = shape.dilations;
         let taps = (0..blocks).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap / kw, tap % kw)));
-        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + j * dx * BLOCK) as u32).collect();
-        Windows { row, block, taps, direct, output, part }
+        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + j * dx * unit) as u32).collect();
+        Windows { unit, row, block, taps, direct, output, part }
     }
 
     pub fn parts(&self) -> Vec<Part> {
@@ -65,17 +70,18 @@ impl Windows {
             .collect()
     }
 
-    /// The elements from the first output's first tap on, given the input `[C / 16, H, W, 16]` of one group.
+    /// The elements from the first output's first tap on, given the input `[C / unit, H, W, unit]` of one group.
     pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], part: &Part, scratch: &'a mut Vec<f32>) -> &'a [f32] {
         let first = [part.y[0] * shape.strides[0], part.x[0] * shape.strides[1]];
         if self.taps.is_empty() {
             return &[];
         }
         if self.direct {
-            return &x[first[0] * self.row + first[1] * BLOCK..];
+            return &x[first[0] * self.row + first[1] * self.unit..];
         }
-        let [height, width] = shape.input.map(|size| size as isize);
-        let image = shape.input[0] * shape.input[1] * BLOCK;
+        let height = shape.input[0] as isize;
+        let line = shape.input[1] * self.unit;
+        let image = shape.input[0] * line;
         let blocks = x.len() / image.max(1);
         if scratch.len() < blocks * self.block {
             *scratch = buffer::for_overwrite(blocks * self.block);
@@ -85,11 +91,8 @@ impl Windows {
             for (r, out) in scratch[b * self.block..].chunks_exact_mut(self.row).take(rows).enumerate() {
                 let y = (first[0] + r) as isize - shape.before[0];
                 if (0..height).contains(&y) {
-                    copy_row(
-                        &x[b * image..][(y * width) as usize * BLOCK..][..shape.input[1] * BLOCK],
-                        shape.before[1],
-                        out,
-                    );
+                    let x = &x[b * image + y as usize * line..][..line];
+                    copy_row(x, shape.before[1] * self.unit as isize, out);
                 } else {
                     out.fill(0.0);
                 }
@@ -99,11 +102,10 @@ impl Windows {
     }
 }
 
-/// A row of pixels after `before` pixels of zeros (less than none: without so many pixels), zeros after it.
+/// A row after `before` zeros (less than none: without so many elements), zeros after it.
 pub(super) fn copy_row(x: &[f32], before: isize, out: &mut [f32]) {
-    let skipped = before.min(0).unsigned_abs() * BLOCK;
-    let zeros = (before.max(0) as usize * BLOCK).min(out.len());
-    let x = x.get(skipped..).unwrap_or_default();
+    let zeros = before.max(0).unsigned_abs().min(out.len());
+    let x = x.get(before.min(0).unsigned_abs()..).unwrap_or_default();
     let count = x.len().min(out.len() - zeros);
     out[..zeros].fill(0.0);
     out[zeros..zeros + count].copy_from_slice(&x[..count]);

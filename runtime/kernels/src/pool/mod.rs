@@ -4,7 +4,7 @@
 //! and then along W. Both passes are plain loops that vectorise, whatever the kernel, stride and dilation.
 
 mod indices;
-mod window;
+pub(crate) mod window;
 
 use half::{bf16, f16};
 

@@ -68,7 +68,7 @@ pub enum Divisor {
 
 /// What a window covers of an axis.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// The input index of its first element.
     pub from: usize,
     /// Its elements inside the input.
@@ -78,7 +78,7 @@ pub(super) struct Span {
 }
 
 /// What each window covers.
-pub(super) fn spans(window: &Window, by: Divisor) -> Vec<Span> {
+pub(crate) fn spans(window: &Window, by: Divisor) -> Vec<Span> {
     let span = |at: usize| {
         let (taps, from) = window.inside(at);
         let count = if by == Divisor::Inside { taps } else { window.inside_padded(at) };

@@ -164,7 +164,7 @@ impl Depthwise<'_> {
         scratch.resize(down.input * across.input * BLOCK, 0.0);
         for (y, out) in scratch.chunks_exact_mut(across.input * BLOCK).enumerate() {
             match y.checked_add_signed(-down.added).filter(|&y| y < height) {
-                Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], across.added, out),
+                Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], across.added * BLOCK as isize, out),
                 None => out.fill(0.0),
             }
         }

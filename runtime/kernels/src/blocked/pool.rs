@@ -1,0 +1,178 @@
+//! Pooling over blocks of channels: a vector holds one pixel's channels, so a window is reduced pixel by pixel.
+
+use super::{Images, BLOCK};
+use crate::isa::Isa;
+use crate::pool::window::{spans, Span};
+use crate::pool::{Divisor, Window};
+use crate::threads::Threads;
+use crate::vector::{dispatch_isa, Vector};
+
+/// How pixels are reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pool {
+    /// The largest; a NaN is never the larger, and a window without pixels gives −∞.
+    Max,
+    /// The sum over the number of pixels that the divisor counts.
+    Average(Divisor),
+}
+
+/// Pixels read that make a task of their own.
+const TASK: usize = 1 << 12;
+
+/// Reduces every window of `x [P, H, W, 16]`, for `P` blocks of all images, in `y`.
+///
+/// # Panics
+/// The lengths do not fit the windows.
+pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]: [Window; 2], y: &mut [f32]) {
+    let row = columns.output * BLOCK;
+    let (image, plane) = (rows.input * columns.input * BLOCK, rows.output * row);
+    if plane == 0 || y.is_empty() {
+        return;
+    }
+    assert!(y.len() % plane == 0 && x.len() == y.len() / plane * image, "input and output are as many planes");
+    let by = if let Pool::Average(by) = pool { by } else { Divisor::Inside };
+    let windows = Windows {
+        pool,
+        width: columns.input,
+        dilations: [rows.dilation, columns.dilation],
+        rows: spans(&rows, by),
+        columns: spans(&columns, by),
+    };
+    let together = (TASK / (columns.output * rows.kernel * columns.kernel).max(1)).max(1);
+    threads.for_each_chunk(y, together * row, |task, y| {
+        for (i, y) in y.chunks_exact_mut(row).enumerate() {
+            let i = task * together + i;
+            let (x, span) = (&x[i / rows.output * image..][..image], windows.rows[i % rows.output]);
+            let windows = &windows;
+            dispatch_isa!(isa, (windows: &Windows = windows, span: Span = span, x: &[f32] = x, y: &mut [f32] = y), V =>
+                windows.row::<V>(span, x, y));
+        }
+    });
+}
+
+/// How the windows of a plane lie.
+struct Windows {
+    pool: Pool,
+    width: usize,
+    dilations: [usize; 2],
+    rows: Vec<Span>,
+    columns: Vec<Span>,
+}
+
+impl Windows {
+    /// One row of windows.
+    #[inline(always)]
+    fn row<V: Vector>(&self, row: Span, x: &[f32], y: &mut [f32]) {
+        for (y, &column) in y.chunks_exact_mut(BLOCK).zip(&self.columns) {
+            for lane in (0..BLOCK).step_by(V::LANES) {
+                let result = match self.pool {
+                    Pool::Max => self.window([row, column], x, lane, V::splat(f32::NEG_INFINITY), V::greater),
+                    Pool::Average(_) => {
+                        let sum = self.window([row, column], x, lane, V::splat(0.0), |x: V, sum| sum + x);
+                        sum / V::splat(row.count * column.count)
+                    }
+                };
+                // SAFETY: `y` is one block.
+                unsafe { result.store(y.as_mut_ptr().add(lane)) };
+            }
+        }
+    }
+
+    /// Reduces the columns of a window, each over its rows.
+    #[inline(always)]
+    fn window<V: Vector>(
+        &self,
+        [row, column]: [Span; 2],
+        x: &[f32],
+        lane: usize,
+        start: V,
+        join: impl Fn(V, V) -> V,
+    ) -> V {
+        let step = [self.dilations[0] * self.width * BLOCK, self.dilations[1] * BLOCK];
+        let mut total = start;
+        if row.taps == 0 || column.taps == 0 {
+            return total;
+        }
+        let first = (row.from * self.width + column.from) * BLOCK + lane;
+        assert!(first + (row.taps - 1) * step[0] + (column.taps - 1) * step[1] + V::LANES <= x.len());
+        for j in 0..column.taps {
+            let mut partial = start;
+            for i in 0..row.taps {
+                // SAFETY: asserted above for the last pixel.
+                let pixel = unsafe { V::load(x.as_ptr().add(first + i * step[0] + j * step[1])) };
+                partial = join(pixel, partial);
+            }
+            total = join(partial, total);
+        }
+        total
+    }
+}
+
+/// Pixels whose sum is made before it is added to that of the others: rounding errors grow with the length and the number of
+/// pieces, not with the number of pixels.
+const PIECE: usize = 256;
+/// Pixels that are reduced side by side.
+const ABREAST: usize = 8;
+
+/// The mean of every plane, `[N, C / 16, H · W, 16]` → `[N, C / 16, 1, 16]`.
+///
+/// # Panics
+/// The slices do not have those sizes.
+pub fn global_average(isa: Isa, threads: &Threads, images: Images, x: &[f32], y: &mut [f32]) {
+    global(threads, images, x, y, |x, y| {
+        dispatch_isa!(isa, (x: &[f32] = x, y: &mut [f32] = y), V => {
+            reduce::<V>(x, y, V::splat(0.0), |x, sum| sum + x, (x.len() / BLOCK) as f32);
+        });
+    });
+}
+
+/// The largest element of every plane, as [`Pool::Max`], `[N, C / 16, H · W, 16]` → `[N, C / 16, 1, 16]`.
+///
+/// # Panics
+/// The slices do not have those sizes.
+pub fn global_max(isa: Isa, threads: &Threads, images: Images, x: &[f32], y: &mut [f32]) {
+    global(threads, images, x, y, |x, y| {
+        dispatch_isa!(isa, (x: &[f32] = x, y: &mut [f32] = y), V => {
+            reduce::<V>(x, y, V::splat(f32::NEG_INFINITY), V::greater, 1.0);
+        });
+    });
+}
+
+/// Calls `reduce` with every block and its result.
+fn global(threads: &Threads, images: Images, x: &[f32], y: &mut [f32], reduce: impl Fn(&[f32], &mut [f32]) + Sync) {
+    let (blocks, size) = (images.batch * images.blocks(), images.plane * BLOCK);
+    assert!(x.len() == images.blocked_len() && y.len() == blocks * BLOCK, "{images:?}");
+    let together = (TASK / images.plane.max(1)).max(1);
+    threads.for_each_chunk(y, together * BLOCK, |task, y| {
+        for (i, y) in y.chunks_exact_mut(BLOCK).enumerate() {
+            reduce(&x[(task * together + i) * size..][..size], y);
+        }
+    });
+}
+
+/// `[pixels, 16]` → `[16]`, over a divisor.
+#[inline(always)]
+fn reduce<V: Vector>(x: &[f32], y: &mut [f32], start: V, join: impl Fn(V, V) -> V, divisor: f32) {
+    for lane in (0..BLOCK).step_by(V::LANES) {
+        let mut total = start;
+        for piece in x.chunks(PIECE * BLOCK) {
+            let mut sums = [start; ABREAST];
+            let groups = piece.chunks_exact(ABREAST * BLOCK);
+            let rest = groups.remainder();
+            // SAFETY: each pixel has a block of channels.
+            let at = |x: &[f32], i: usize| unsafe { V::load(x[i * BLOCK..][..BLOCK].as_ptr().add(lane)) };
+            for group in groups {
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = join(at(group, i), *sum);
+                }
+            }
+            for (i, sum) in sums.iter_mut().enumerate().take(rest.len() / BLOCK) {
+                *sum = join(at(rest, i), *sum);
+            }
+            let [a, b, c, d, e, f, g, h] = sums;
+            total = join(join(join(join(a, b), join(c, d)), join(join(e, f), join(g, h))), total);
+        }
+        // SAFETY: `y` is one block.
+        unsafe { (total / V::splat(divisor)).store(y[..BLOCK].as_mut_ptr().add(lane)) };
+    }
+}

@@ -1,0 +1,183 @@
+//! Images from rows of channels to blocks of channels and back.
+
+use super::{Images, BLOCK};
+use crate::gemm::{Finish, Shared};
+use crate::isa::Isa;
+use crate::threads::Threads;
+
+/// The elements of a tile of 16 channels by 16 pixels.
+const TILE: usize = BLOCK * BLOCK;
+/// The pixels of a strip that is moved through a buffer in the first-level cache.
+const STRIP: usize = 128;
+
+/// `[N, C, H · W]` → `[N, C / 16, H · W, 16]`, zeros in the lanes beyond C.
+///
+/// # Panics
+/// The slices do not have those sizes.
+pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32]) {
+    assert!(x.len() == images.len() && out.len() == images.blocked_len(), "{images:?}");
+    let (shared, size, plane) = (Shared::new(out), images.plane * BLOCK, images.plane);
+    images.for_each_block(threads, |index| {
+        let (start, channels) = images.block(index);
+        let x = &x[start..start + channels * plane];
+        // SAFETY: each block is one task's.
+        let out = unsafe { std::slice::from_raw_parts_mut(shared.at(index * size), size) };
+        if channels == BLOCK && plane >= BLOCK {
+            return tiles(plane).for_each(|i| transpose(isa, &x[i..], plane, &mut out[i * BLOCK..], BLOCK));
+        }
+        let mut rows = [0.0; BLOCK * STRIP];
+        for (i, count) in strips(plane) {
+            copy_rows(&x[i..], plane, &mut rows, STRIP, count);
+            for j in tiles(count) {
+                let mut tile = [0.0; TILE];
+                transpose(isa, &rows[j..], STRIP, &mut tile, BLOCK);
+                copy(&tile, &mut out[(i + j) * BLOCK..]);
+            }
+        }
+    });
+}
+
+/// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`, then `finish` over runs of whole channels.
+///
+/// # Panics
+/// The slices do not have those sizes.
+pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32], finish: Option<Finish>) {
+    assert!(x.len() == images.blocked_len() && out.len() == images.len(), "{images:?}");
+    let (shared, size, plane) = (Shared::new(out), images.plane * BLOCK, images.plane);
+    images.for_each_block(threads, |index| {
+        let (start, channels) = images.block(index);
+        let x = &x[index * size..(index + 1) * size];
+        // SAFETY: each block's channels are one task's.
+        let out = unsafe { std::slice::from_raw_parts_mut(shared.at(start), channels * plane) };
+        if channels == BLOCK && plane >= BLOCK {
+            tiles(plane).for_each(|i| transpose(isa, &x[i * BLOCK..], BLOCK, &mut out[i..], plane));
+        } else {
+            rows_by_strips(isa, plane, x, out);
+        }
+        if let Some(finish) = finish {
+            finish(out, start);
+        }
+    });
+}
+
+/// One block, `[H · W, 16]` → `[channels, H · W]`.
+fn rows_by_strips(isa: Isa, plane: usize, x: &[f32], out: &mut [f32]) {
+    let mut rows = [0.0; BLOCK * STRIP];
+    for (i, count) in strips(plane) {
+        for j in tiles(count) {
+            let mut tile = [0.0; TILE];
+            copy(&x[(i + j) * BLOCK..], &mut tile);
+            transpose(isa, &tile, BLOCK, &mut rows[j..], STRIP);
+        }
+        copy_rows(&rows, STRIP, &mut out[i..], plane, count);
+    }
+}
+
+/// The first pixels of the tiles of some pixels. The last one overlaps its neighbour, if there is one.
+fn tiles(pixels: usize) -> impl Iterator<Item = usize> {
+    (0..pixels).step_by(BLOCK).map(move |i| i.min(pixels.saturating_sub(BLOCK)))
+}
+
+/// The first pixel of each strip of a plane, and how many it has: as many as a tile, unless the plane has fewer.
+fn strips(plane: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = plane.div_ceil(STRIP);
+    (0..count).map(move |i| (plane * i / count, plane * (i + 1) / count - plane * i / count))
+}
+
+/// Copies as much as both have.
+fn copy(x: &[f32], out: &mut [f32]) {
+    let count = x.len().min(out.len());
+    out[..count].copy_from_slice(&x[..count]);
+}
+
+/// Copies `count` elements of each row, `from` and `to` apart, as many rows as both have.
+fn copy_rows(x: &[f32], from: usize, out: &mut [f32], to: usize, count: usize) {
+    for (x, out) in x.chunks(from).zip(out.chunks_mut(to)) {
+        out[..count].copy_from_slice(&x[..count]);
+    }
+}
+
+/// Transposes a tile: `out[j · to + i] = x[i · from + j]`.
+///
+/// # Safety
+/// 16 rows of 16 elements can be read, `from` apart, and written, `to` apart; the processor has the instruction set.
+type Transpose = unsafe fn(*const f32, usize, *mut f32, usize);
+
+/// Transposes the tile at the beginning of `x`, whose rows are `from` apart, to rows `to` apart.
+fn transpose(isa: Isa, x: &[f32], from: usize, out: &mut [f32], to: usize) {
+    assert!(x.len() >= (BLOCK - 1) * from + BLOCK && out.len() >= (BLOCK - 1) * to + BLOCK);
+    let tile: Transpose = match isa.min(Isa::widest()) {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => x86::tile_512,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => x86::tile_256,
+        _ => tile,
+    };
+    // SAFETY: the tile is inside both slices, and the processor was asked.
+    unsafe { tile(x.as_ptr(), from, out.as_mut_ptr(), to) }
+}
+
+/// See [`Transpose`].
+unsafe fn tile(x: *const f32, from: usize, out: *mut f32, to: usize) {
+    for (i, j) in (0..BLOCK).flat_map(|i| (0..BLOCK).map(move |j| (i, j))) {
+        // SAFETY: the caller's promise.
+        unsafe { *out.add(j * to + i) = *x.add(i * from + j) }
+    }
+}
+
+/// Quarters of four rows fill a vector: 128 bits by 128 bits of it are squares, each of which is transposed where it is. That
+/// takes half the shuffles of a tile that is loaded by whole rows, and no load crosses a line of the cache where rows
+/// begin at a multiple of 128 bits.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::BLOCK;
+
+    /// See [`super::Transpose`].
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn tile_512(x: *const f32, from: usize, out: *mut f32, to: usize) {
+        for j in (0..BLOCK).step_by(4) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let quarter = |i: usize| _mm_loadu_ps(x.add(i * from + j));
+                let [a, b, c, d] = std::array::from_fn(|i| {
+                    let row = _mm512_castps128_ps512(quarter(i));
+                    let row = _mm512_insertf32x4::<1>(row, quarter(i + 4));
+                    let row = _mm512_insertf32x4::<2>(row, quarter(i + 8));
+                    _mm512_insertf32x4::<3>(row, quarter(i + 12))
+                });
+                // The lines that the tiles after the next will write, which may lie in as many pages.
+                (j..j + 4).for_each(|j| _mm_prefetch::<_MM_HINT_ET0>(out.wrapping_add(j * to + 2 * BLOCK).cast()));
+                let (low, high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                let (low2, high2) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+                _mm512_storeu_ps(out.add(j * to), _mm512_shuffle_ps::<0x44>(low, low2));
+                _mm512_storeu_ps(out.add((j + 1) * to), _mm512_shuffle_ps::<0xEE>(low, low2));
+                _mm512_storeu_ps(out.add((j + 2) * to), _mm512_shuffle_ps::<0x44>(high, high2));
+                _mm512_storeu_ps(out.add((j + 3) * to), _mm512_shuffle_ps::<0xEE>(high, high2));
+            }
+        }
+    }
+
+    /// See [`super::Transpose`].
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn tile_256(x: *const f32, from: usize, out: *mut f32, to: usize) {
+        for (j, half) in (0..BLOCK).step_by(4).flat_map(|j| [(j, 0), (j, BLOCK / 2)]) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let quarter = |i: usize| _mm_loadu_ps(x.add((half + i) * from + j));
+                let [a, b, c, d] = std::array::from_fn(|i| {
+                    _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(quarter(i)), quarter(i + 4))
+                });
+                (j..j + 4).for_each(|j| _mm_prefetch::<_MM_HINT_ET0>(out.wrapping_add(j * to + 2 * BLOCK).cast()));
+                let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                let out = out.add(j * to + half);
+                _mm256_storeu_ps(out, _mm256_shuffle_ps::<0x44>(low, low2));
+                _mm256_storeu_ps(out.add(to), _mm256_shuffle_ps::<0xEE>(low, low2));
+                _mm256_storeu_ps(out.add(2 * to), _mm256_shuffle_ps::<0x44>(high, high2));
+                _mm256_storeu_ps(out.add(3 * to), _mm256_shuffle_ps::<0xEE>(high, high2));
+            }
+        }
+    }
+}
