@@ -29,23 +29,24 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
     if plane == 0 || y.is_empty() {
         return;
     }
-    assert!(y.len() % plane == 0 && x.len() == y.len() / plane * image, "input and output are as many planes");
+    assert!(y.len().is_multiple_of(plane) && x.len() == y.len() / plane * image, "input and output are as many planes");
     let by = if let Pool::Average(by) = pool { by } else { Divisor::Inside };
     let windows = Windows {
         pool,
-        width: columns.input,
         dilations: [rows.dilation, columns.dilation],
         rows: spans(&rows, by),
         columns: spans(&columns, by),
     };
-    let together = (TASK / (columns.output * rows.kernel * columns.kernel).max(1)).max(1);
+    assert!(windows.columns.iter().all(|span| span.lies_in(columns.input, columns.dilation)));
+    let together = (TASK / (columns.input.max(columns.output) * rows.kernel).max(1)).max(1);
     threads.for_each_chunk(y, together * row, |task, y| {
+        let mut line = vec![0.0; columns.input * BLOCK];
         for (i, y) in y.chunks_exact_mut(row).enumerate() {
             let i = task * together + i;
             let (x, span) = (&x[i / rows.output * image..][..image], windows.rows[i % rows.output]);
-            let windows = &windows;
-            dispatch_isa!(isa, (windows: &Windows = windows, span: Span = span, x: &[f32] = x, y: &mut [f32] = y), V =>
-                windows.row::<V>(span, x, y));
+            let (windows, line) = (&windows, &mut line[..]);
+            dispatch_isa!(isa, (windows: &Windows = windows, span: Span = span, x: &[f32] = x, line: &mut [f32] = line, y: &mut [f32] = y), V =>
+                windows.row::<V>(span, x, line, y));
         }
     });
 }
@@ -53,65 +54,82 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
 /// How the windows of a plane lie.
 struct Windows {
     pool: Pool,
-    width: usize,
     dilations: [usize; 2],
     rows: Vec<Span>,
+    /// All inside of a row.
     columns: Vec<Span>,
 }
 
 impl Windows {
-    /// One row of windows.
+    /// One row of windows: first along H, into a line of partial results, then along W.
     #[inline(always)]
-    fn row<V: Vector>(&self, row: Span, x: &[f32], y: &mut [f32]) {
-        for (y, &column) in y.chunks_exact_mut(BLOCK).zip(&self.columns) {
-            for lane in (0..BLOCK).step_by(V::LANES) {
-                let result = match self.pool {
-                    Pool::Max => self.window([row, column], x, lane, V::splat(f32::NEG_INFINITY), V::greater),
-                    Pool::Average(_) => {
-                        let sum = self.window([row, column], x, lane, V::splat(0.0), |x: V, sum| sum + x);
-                        sum / V::splat(row.count * column.count)
-                    }
-                };
-                // SAFETY: `y` is one block.
-                unsafe { result.store(y.as_mut_ptr().add(lane)) };
+    fn row<V: Vector>(&self, row: Span, x: &[f32], line: &mut [f32], y: &mut [f32]) {
+        match self.pool {
+            Pool::Max => {
+                let start = V::splat(f32::NEG_INFINITY);
+                self.reduce_rows(row, x, line, start, V::greater);
+                self.reduce_columns(line, y, start, V::greater, |largest, _| largest);
+            }
+            Pool::Average(_) => {
+                let sum = |x: V, sum: V| sum + x;
+                self.reduce_rows(row, x, line, V::splat(0.0), sum);
+                let mean = |sum: V, column: Span| sum / V::splat(row.count * column.count);
+                self.reduce_columns(line, y, V::splat(0.0), sum, mean);
             }
         }
     }
 
-    /// Reduces the columns of a window, each over its rows.
+    /// Reduces some rows of a plane into `line`.
     #[inline(always)]
-    fn window<V: Vector>(
+    fn reduce_rows<V: Vector>(&self, row: Span, x: &[f32], line: &mut [f32], start: V, join: impl Fn(V, V) -> V) {
+        let step = self.dilations[0] * line.len();
+        let x = if row.taps == 0 { x } else { &x[row.from * line.len()..] };
+        assert!(row.taps == 0 || (row.taps - 1) * step + line.len() <= x.len());
+        for at in (0..line.len()).step_by(ABREAST * V::LANES) {
+            let mut partials = [start; ABREAST];
+            let count = ((line.len() - at) / V::LANES).min(ABREAST);
+            for tap in 0..row.taps {
+                for (i, partial) in partials.iter_mut().enumerate().take(count) {
+                    // SAFETY: asserted above for the last tap.
+                    *partial = join(unsafe { V::load(x.as_ptr().add(tap * step + at + i * V::LANES)) }, *partial);
+                }
+            }
+            for (i, partial) in partials.iter().enumerate().take(count) {
+                // SAFETY: `count` vectors are left of the line.
+                unsafe { partial.store(line.as_mut_ptr().add(at + i * V::LANES)) };
+            }
+        }
+    }
+
+    /// Reduces the windows of a line, which `finish` rewrites.
+    #[inline(always)]
+    fn reduce_columns<V: Vector>(
         &self,
-        [row, column]: [Span; 2],
-        x: &[f32],
-        lane: usize,
+        line: &[f32],
+        y: &mut [f32],
         start: V,
         join: impl Fn(V, V) -> V,
-    ) -> V {
-        let step = [self.dilations[0] * self.width * BLOCK, self.dilations[1] * BLOCK];
-        let mut total = start;
-        if row.taps == 0 || column.taps == 0 {
-            return total;
-        }
-        let first = (row.from * self.width + column.from) * BLOCK + lane;
-        assert!(first + (row.taps - 1) * step[0] + (column.taps - 1) * step[1] + V::LANES <= x.len());
-        for j in 0..column.taps {
-            let mut partial = start;
-            for i in 0..row.taps {
-                // SAFETY: asserted above for the last pixel.
-                let pixel = unsafe { V::load(x.as_ptr().add(first + i * step[0] + j * step[1])) };
-                partial = join(pixel, partial);
+        finish: impl Fn(V, Span) -> V,
+    ) {
+        for (y, &column) in y.chunks_exact_mut(BLOCK).zip(&self.columns) {
+            for lane in (0..BLOCK).step_by(V::LANES) {
+                let mut total = start;
+                for tap in 0..column.taps {
+                    let pixel = column.from + tap * self.dilations[1];
+                    // SAFETY: the caller has asserted that the columns lie in the line.
+                    total = join(unsafe { V::load(line.as_ptr().add(pixel * BLOCK + lane)) }, total);
+                }
+                // SAFETY: `y` is one block.
+                unsafe { finish(total, column).store(y.as_mut_ptr().add(lane)) };
             }
-            total = join(partial, total);
         }
-        total
     }
 }
 
 /// Pixels whose sum is made before it is added to that of the others: rounding errors grow with the length and the number of
 /// pieces, not with the number of pixels.
 const PIECE: usize = 256;
-/// Pixels that are reduced side by side.
+/// Vectors that are reduced side by side.
 const ABREAST: usize = 8;
 
 /// The mean of every plane, `[N, C / 16, H · W, 16]` → `[N, C / 16, 1, 16]`.

@@ -48,6 +48,8 @@ pub struct Shape {
 
 /// Multiplications that are worth a thread of their own.
 const TASK: usize = 1 << 20;
+/// Rows are computed one by one where no more than one in so many outputs is left out.
+const SPARE: usize = 7;
 
 impl Shape {
     /// Whether the convolution's input can be laid out: dilations of billions cannot.
@@ -181,51 +183,63 @@ impl Convolution<'_> {
         }
     }
 
-    fn panel(&self, image: usize, block: &Block, panel: usize, x: &[f32], rows: &mut Vec<f32>) {
+    fn panel(&self, image: usize, block: &Block, panel: usize, x: &[f32], scratch: &mut Vec<f32>) {
         let panel = self.weights.panel(image % self.shape.groups, panel);
         let [height, width] = self.shape.output;
-        let plane = height * width;
         let first = image * self.weights.outputs + panel.first;
-        let start = first * plane + block.y[0] * width + block.x[0];
-        // Rows of the input are longer than rows of the output: the outputs in between are computed and left out.
-        let length = (block.rows() - 1) * self.windows.row + block.columns();
-        let gaps = block.rows() > 1 && self.windows.row != width;
-        let (out, stride) = if gaps {
-            if rows.len() < panel.rows * length {
-                *rows = buffer::for_overwrite(panel.rows * length);
-            }
-            (rows.as_mut_ptr(), length)
-        } else {
-            (self.out.at(start), plane)
-        };
+        let start = first * height * width + block.y[0] * width + block.x[0];
         let bias = self.bias.map(|bias| &bias[first % self.shape.outputs..]);
-        // SAFETY: `check` and `Windows` keep every offset inside `x` and the weights; this block's outputs are this task's.
-        unsafe {
-            Tiles::of(self.weights.isa).run(
-                panel.rows,
-                Tile {
-                    a: panel.data.as_ptr(),
-                    a_row: 1,
-                    a_step: panel.rows,
-                    b: x.as_ptr(),
-                    offsets: &self.windows.offsets,
-                    start: bias.map_or(Start::Zero, |bias| Start::Rows(bias.as_ptr())),
-                    out,
-                    out_row: stride,
-                    width: length,
-                },
-            );
-        }
+        let tile = Tile {
+            a: panel.data.as_ptr(),
+            a_row: 1,
+            a_step: panel.rows,
+            b: x.as_ptr(),
+            offsets: &self.windows.offsets,
+            start: bias.map_or(Start::Zero, |bias| Start::Rows(bias.as_ptr())),
+            out: self.out.at(start),
+            out_row: height * width,
+            width: block.columns(),
+        };
+        self.rows(panel.rows, block, tile, scratch);
         for row in 0..panel.rows {
-            let offset = start + row * plane;
+            let offset = start + row * height * width;
             // SAFETY: whole rows of this block, or a part of one row, which no other task touches.
             let run = unsafe { std::slice::from_raw_parts_mut(self.out.at(offset), block.rows() * block.columns()) };
-            if gaps {
-                let wide = rows[row * length..(row + 1) * length].chunks(self.windows.row);
-                wide.zip(run.chunks_exact_mut(width)).for_each(|(wide, run)| run.copy_from_slice(&wide[..width]));
-            }
             if let Some(finish) = self.finish {
                 finish(run, offset);
+            }
+        }
+    }
+
+    /// All rows of pixels of a block, for the `outputs` of a tile that covers the first.
+    fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Vec<f32>) {
+        let (tiles, width, row) = (Tiles::of(self.weights.isa), self.shape.output[1], self.windows.row);
+        // Rows of the input are longer than rows of the output: the outputs in between are computed and left out, or each
+        // row is computed for itself where that leaves out fewer.
+        let length = (block.rows() - 1) * row + block.columns();
+        // SAFETY: `check` and `Windows` keep every offset inside the input and the weights; this block's outputs are this task's.
+        unsafe {
+            if block.rows() == 1 || row == width {
+                tiles.run(outputs, Tile { width: length, ..tile });
+            } else if width.next_multiple_of(tiles.lanes) * SPARE <= width * (SPARE + 1) {
+                for y in 0..block.rows() {
+                    let (b, out) = (tile.b.add(y * row), tile.out.add(y * width));
+                    tiles.run(outputs, Tile { b, out, ..tile });
+                }
+            } else {
+                if scratch.len() < outputs * length {
+                    *scratch = buffer::for_overwrite(outputs * length);
+                }
+                tiles.run(outputs, Tile { out: scratch.as_mut_ptr(), out_row: length, width: length, ..tile });
+                for (output, wide) in scratch.chunks_exact(length).take(outputs).enumerate() {
+                    for (y, wide) in wide.chunks(row).enumerate() {
+                        std::ptr::copy_nonoverlapping(
+                            wide.as_ptr(),
+                            tile.out.add(output * tile.out_row + y * width),
+                            width,
+                        );
+                    }
+                }
             }
         }
     }

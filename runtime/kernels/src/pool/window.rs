@@ -77,6 +77,13 @@ pub(crate) struct Span {
     pub count: f32,
 }
 
+impl Span {
+    /// Whether its elements, at a distance, lie in an axis.
+    pub fn lies_in(&self, input: usize, dilation: usize) -> bool {
+        self.taps == 0 || self.from + (self.taps - 1) * dilation < input
+    }
+}
+
 /// What each window covers.
 pub(crate) fn spans(window: &Window, by: Divisor) -> Vec<Span> {
     let span = |at: usize| {
