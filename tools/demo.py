@@ -24,7 +24,7 @@ console = Console(highlight=False)
 def command(text: str, expected: int = 0) -> None:
     """Show a command of candlec and run it; the demonstration ends when it does not exit with `expected`."""
     console.print(f"\n[bold cyan]$ {SHOWN} {text}[/]", soft_wrap=True)
-    done = subprocess.run([PROGRAM, *shlex.split(text)], cwd=ROOT, check=False)
+    done = subprocess.run([SHOWN, *shlex.split(text)], cwd=ROOT, check=False)
     if done.returncode != expected:
         sys.exit(f"`{SHOWN} {text}` ended with exit code {done.returncode}, not {expected}")
 
