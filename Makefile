@@ -19,7 +19,8 @@ ZOO    ?= $(if $(wildcard ../shared/zoo),../shared/zoo,models)
 
 # A change in any of these means that the extension has to be built again; cargo then does only what is needed.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
-# nextest when it is installed; both reuse what maturin built, because the whole workspace is named.
+# nextest where it is installed, else the runner that cargo has: the same tests. Both reuse what maturin built, because
+# the whole workspace is named.
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null && echo nextest run --no-fail-fast || echo test --no-fail-fast)
 
 .DEFAULT_GOAL := help

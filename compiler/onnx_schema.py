@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 from onnx import helper
+from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.shape_inference import infer_node_outputs
 
@@ -142,7 +143,7 @@ def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.T
         infer_node_outputs(found, node, types, opset_imports=[helper.make_opsetid(node.domain, opset)])
     except onnx.shape_inference.InferenceError as error:
         return str(error).rpartition("] ")[2]
-    except (KeyError, RuntimeError, TypeError, ValueError):  # too little is known for the rules
+    except (ValidationError, KeyError, RuntimeError, TypeError, ValueError):  # of types, or too little is known
         return None
     return None
 

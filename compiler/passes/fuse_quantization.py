@@ -53,7 +53,7 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
                 new = Rewriter(node.graph)
                 _put(node, [], _TO_NUMBERS[node.op_type](node, None, new), new, report)
 
-    return Pass("fuse_quantization", fuse, requires=frozenset({"sorted", "shapes"}))
+    return Pass("fuse_quantization", fuse, result="steps fused", requires=frozenset({"sorted", "shapes"}))
 
 
 def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: Report) -> None:
