@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 from compiler.zoo import Entry
-from tests.models.rewrite import cut_at_quantised, in_double_precision, quantised, showing_quantised
-from tests.models.zoo import ABSENT, OTHERS, ROOT, distances, entries, expected, outputs, pinned, reference, symbolic
+from tests.trained.rewrite import cut_at_quantised, in_double_precision, quantised, showing_quantised
+from tests.trained.zoo import ABSENT, OTHERS, ROOT, distances, entries, expected, outputs, pinned, reference, symbolic
 
 ENTRIES = entries()
 TOLERANCE = 1e-5
@@ -89,7 +89,7 @@ def test_quantised_layers(name: str) -> None:
 
 HASHES = """
 import compiler, hashlib
-from tests.models.zoo import entries
+from tests.trained.zoo import entries
 for name, entry in entries().items():
     for optimize in (True, False):
         plan = compiler.compile(entry.path, compiler.Options(optimize=optimize))

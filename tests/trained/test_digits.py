@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import compiler
-from tests.models.zoo import ABSENT, ROOT, distances, entries, expected
+from tests.trained.zoo import ABSENT, ROOT, distances, entries, expected
 
 ENTRIES = entries()
 DIGITS = ENTRIES["digits"]
