@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 import subprocess
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compiler import processor
 from compiler.bench.engines import PLAN, installed_version
 
 if TYPE_CHECKING:
@@ -17,15 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["described", "in_words"]
 
-EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_tile": "AMX"}
-CPUINFO = Path("/proc/cpuinfo")
-
 
 def described(engines: Iterable[str]) -> dict[str, Any]:
     """The processor and what it can, how busy it was, the versions of the engines, the commit and the day."""
     return {
-        "processor": _field("model name") or platform.processor() or platform.machine(),
-        "extensions": [name for flag, name in EXTENSIONS.items() if flag in _field("flags").split()],
+        "processor": processor.name(),
+        "extensions": processor.extensions(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "isa": os.environ.get("CANDLE_PLAN_ISA", ""),
@@ -46,13 +42,6 @@ def in_words(machine: dict[str, Any]) -> str:
         machine["date"],
     ]
     return ", ".join(parts)
-
-
-def _field(name: str) -> str:
-    """A field of the first processor, as Linux describes it."""
-    text = CPUINFO.read_text() if CPUINFO.exists() else ""
-    found = re.search(rf"^{name}\s*: (.*)$", text, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def _commit() -> str:

@@ -1,0 +1,30 @@
+"""The processor that this runs on: what it is called, and which instructions it has."""
+
+from __future__ import annotations
+
+import platform
+import re
+from pathlib import Path
+
+__all__ = ["extensions", "name"]
+
+EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_tile": "AMX"}
+CPUINFO = Path("/proc/cpuinfo")
+
+
+def name() -> str:
+    """Its name, or at least its architecture."""
+    return _field("model name") or platform.processor() or platform.machine()
+
+
+def extensions() -> list[str]:
+    """Those of the instruction sets that matter here, where the system tells: Linux does."""
+    flags = _field("flags").split()
+    return [known for flag, known in EXTENSIONS.items() if flag in flags]
+
+
+def _field(field: str) -> str:
+    """A field of the first processor."""
+    text = CPUINFO.read_text() if CPUINFO.exists() else ""
+    found = re.search(rf"^{field}\s*: (.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
