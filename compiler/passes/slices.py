@@ -37,7 +37,7 @@ def ranges_of(node: ir.Node) -> dict[int, Range] | None:
     columns = [[int(item) for item in array.ravel()] for array in given if array is not None]
     steps, rank = columns[3] if len(columns) > 3 else [1] * len(columns[0]), len(x.shape)
     if {len(column) for column in (*columns, steps)} != {len(columns[0])} or any(
-        abs(axis) > rank for axis in columns[2]
+        not -rank <= axis < rank for axis in columns[2]
     ):
         return None
     found: dict[int, Range] = {}
@@ -54,9 +54,9 @@ def ranges_of(node: ir.Node) -> dict[int, Range] | None:
 def slice_of(x: ir.Value, ranges: dict[int, Range], new: Rewriter) -> ir.Value:
     """`Slice(x)` that takes these places."""
     columns = {
-        "starts": [each.start for each in ranges.values()],
+        "starts": [min(each.start, _FAR) for each in ranges.values()],  # behind the end of every axis
         "ends": [min(each.end, _FAR) for each in ranges.values()],
         "axes": list(ranges),
-        "steps": [each.step for each in ranges.values()],
+        "steps": [min(each.step, _FAR) for each in ranges.values()],
     }
     return new.op("Slice", x, *(new.constant(np.array(column, np.int64), name) for name, column in columns.items()))

@@ -30,6 +30,7 @@ def run(check_pass, parse, pass_, nodes):
         "a = Slice(x, one, far, one, two)  b = Slice(a, zero, one, one)",
         "a = Slice(x, two, far, minus)  b = Slice(a, zero, minus, two, four)",
         "a = Slice(x, eight, far, one)  b = Slice(a, one, far, one)",
+        "a = Slice(x, zero, far, one, far)  b = Slice(a, far, far, one, far)",
     ],
 )
 def test_slices_of_slices(check_pass, parse, nodes):
