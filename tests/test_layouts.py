@@ -18,6 +18,8 @@ SHAPES = {
     "pointwise": (48, 48, 1, 1),
     "depthwise": (48, 1, 3, 3),
     "wide": (32, 96, 3, 3),
+    "narrow": (3, 48, 1, 1),
+    "stem": (48, 3, 7, 7),
     "w1": (48, 48, 5),
     "v1": (24, 48, 5),
     "scale": (48, 1, 1),
@@ -25,6 +27,8 @@ SHAPES = {
     "bias": (48,),
     "low": (),
 }
+
+CONSTANTS = {"axis": np.array(3), "twice": np.float32([1, 1, 2, 2]), "half": np.float32([1, 1, 0.5, 0.5])}
 
 # name: (graph, how often an image is moved to the other layout)
 NETWORKS = {
@@ -49,6 +53,21 @@ NETWORKS = {
         2,
     ),
     "an output in the middle": ("z = Conv<pads=[1,1,1,1]>(x, w) b = Tanh(z) y = Conv<pads=[1,1,1,1]>(b, v)", 3),
+    "an image of few channels": (
+        "s = Conv(x, narrow) t = Transpose<perm=[0,1,3,2]>(s) a = Conv<strides=[2,2], pads=[3,3,3,3]>(t, stem)"
+        "y = Conv<pads=[1,1,1,1]>(a, w)",
+        1,
+    ),
+    "pooling": (
+        "a = Conv<pads=[1,1,1,1]>(x, v) b = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(a)"
+        "c = AveragePool<kernel_shape=[2,3], pads=[0,1,1,1]>(b) y = Conv(c, u)",
+        2,
+    ),
+    "resizing": (
+        'a = Conv<pads=[1,1,1,1]>(x, w) b = Resize<mode="nearest">(a, , twice) c = Resize<mode="linear">(b, , half)'
+        "y = Conv<pads=[1,1,1,1]>(c, v)",
+        2,
+    ),
     "a step that cannot": ("a = Conv<pads=[1,1,1,1]>(x, w) b = CumSum(a, axis) y = Conv<pads=[1,1,1,1]>(b, w)", 0),
     "depthwise and pointwise": (
         "a = Conv<pads=[1,1,1,1]>(x, w) b = Conv<pads=[1,1,1,1], group=48>(a, depthwise) c = Clip(b, low)"
@@ -80,8 +99,8 @@ def model_of(nodes: str, dims: str) -> onnx.ModelProto:
         data = (random.normal(size=shape) / np.sqrt(fan)).astype(np.float32)
         if name in read:
             model.graph.initializer.append(numpy_helper.from_array(data, name))
-    if "axis" in read:
-        model.graph.initializer.append(numpy_helper.from_array(np.array(3), "axis"))
+    for name in read & CONSTANTS.keys():
+        model.graph.initializer.append(numpy_helper.from_array(CONSTANTS[name], name))
     return model
 
 
@@ -119,3 +138,11 @@ def test_memory_is_counted_in_either_layout():
     compiler.load(compiler.compile(model, Options(max_memory=8_000_000))).run({"x": x})
     with pytest.raises(compiler.RunError, match="max_memory leaves"):
         compiler.load(compiler.compile(model, Options(max_memory=50_000))).run({"x": x})
+
+
+def test_errors_name_shapes_as_the_model_has_them():
+    model = model_of("a = Conv<pads=[1,1,1,1]>(x, w) b = Conv<pads=[2,1,1,1]>(x, w) y = Add(a, b)", "1, 48, h, 30")
+    session = compiler.load(compiler.compile(model, Options(optimize=False)))
+    with pytest.raises(compiler.RunError, match=r"\[1, 48, 30, 30\].*\[1, 48, 31, 30\].*in blocks") as error:
+        session.run({"x": np.ones((1, 48, 30, 30), np.float32)})
+    assert error.value.inputs == ["float32 [1, 48, 30, 30]", "float32 [1, 48, 31, 30]"]

@@ -67,7 +67,7 @@ def _repeated(match: Match) -> tuple[ir.Value, list[int]] | None:
         if one == full and one is not None:
             kept.append(one)
             factors.append(1)
-        elif one == 1 and isinstance(full, int) and factors:
+        elif one == 1 and isinstance(full, int) and full > 0 and factors:
             factors[-1] *= full
         else:
             return None

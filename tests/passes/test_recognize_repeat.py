@@ -10,12 +10,12 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.recognize_repeat import recognize_repeat
 from compiler.text import graph_text
 
-HEAD = """agraph (float[B, 2, 3, 4] x, float[2, 2, 3, T] z) => (float[B, C, D, E] y)
+HEAD = """agraph (float[B, 2, 3, 4] x, float[2, 2, 3, T] z, float[1, 2, 3, 4] w) => (float[B, C, D, E] y)
     <int64[1] two = {2}, int64[1] three = {3}, int64[1] four = {4}, int64[1] last = {-1}, int64[2] both = {3, 5},
     int64[5] rows = {1, 1, 1, 2, 1}, int64[5] columns = {1, 1, 1, 1, 3}, int64[6] twice = {1, 1, 1, 2, 1, 3},
     int64[5] channels = {1, 1, 2, 1, 1}, int64[5] tiled = {1, 1, 1, 1, 2},
     int64[4] high = {0, 2, 6, 4}, int64[4] wide = {0, 2, 3, 12}, int64[4] large = {0, 2, 6, 12},
-    int64[4] many = {0, 4, 3, 4}, int64[4] rest = {2, 2, 3, -1}, int64[4] other = {0, 2, 12, 6}>"""
+    int64[6] no_rows = {1, 1, 1, 0, 1, 3}, int64[4] empty = {1, 2, 0, 12}, int64[4] many = {0, 4, 3, 4}, int64[4] rest = {2, 2, 3, -1}, int64[4] other = {0, 2, 12, 6}>"""
 TAIL = "mode='nearest', nearest_mode='floor', scales="
 CASES = {
     "Expand of rows": (
@@ -57,7 +57,9 @@ def test_results(parse, name):
     plan = compiler.compile(proto)
     assert any("Interpolate" in step["op"] for step in plan.document["main"]["steps"])
     random = np.random.default_rng(0)
-    feeds = {name: random.normal(size=(2, 2, 3, 4)).astype("float32") for name in ("x", "z")}
+    feeds = {name: random.normal(size=(2, 2, 3, 4)).astype("float32") for name in ("x", "z")} | {
+        "w": np.ones((1, 2, 3, 4), np.float32)
+    }
     (expected,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)
     (found,) = compiler.load(plan, threads=1).run(feeds).values()
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=0)
@@ -68,6 +70,10 @@ def test_results(parse, name):
     [
         ("u = Unsqueeze(x, two)  e = Expand(u, channels)  a = Reshape(e, many)", "not one or two spatial axes"),
         ("u = Unsqueeze(x, four)  e = Expand(u, tiled)  a = Reshape(e, high)", "it is not each element"),
+        (
+            "u = Unsqueeze(w, both)  e = Expand(u, no_rows)  a = Reshape<allowzero = 1>(e, empty)",
+            "it is not each element",
+        ),
         ("u = Unsqueeze(x, two)  e = Tile(u, tiled)  a = Reshape(e, high)", "it is not each element"),
         ("u = Unsqueeze(x, both)  e = Expand(u, twice)  a = Reshape(e, other)", "it is not each element"),
         ("u = Unsqueeze(x, last) v = Neg(u) e = Concat<axis = 4>(u, v) a = Reshape(e, rest)", "it is not each element"),

@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
+use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::plan::OriginId;
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
@@ -182,15 +183,18 @@ impl Run<'_> {
 
     /// An op's complaint with the step's place; an error that has a place already (of a nested step) keeps it.
     fn place(&self, error: Error, step: &PreparedStep, inputs: &[Input], outlines: &[Outline]) -> Error {
-        let Error::Op(message) = error else { return error };
+        let Error::Op(mut message) = error else { return error };
         let describe = |(i, input): (usize, &Input)| match input {
-            Input::Shared(value) => value.describe(),
-            Input::Owned(value) => value.describe(),
+            Input::Shared(value) => step.describe(i, value),
+            Input::Owned(value) => step.describe(i, value),
             Input::Absent => match outlines.iter().find(|outline| outline.input == i) {
-                Some(outline) => format!("{} {:?}", outline.dtype, outline.dims),
+                Some(outline) => step.describe_tensor(i, outline.dtype, &outline.dims),
                 None => "absent".to_string(),
             },
         };
+        if step.channels.iter().any(Option::is_some) {
+            message += " (within this step, images are in blocks of 16 channels, [N, C / 16, …, 16])";
+        }
         let OriginId(origin) = step.origin;
         let place = Place {
             step: step.index,
@@ -200,6 +204,24 @@ impl Run<'_> {
             origin: self.executable.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string),
         };
         Error::Run { place: Box::new(place), message }
+    }
+}
+
+impl PreparedStep {
+    /// Input `i` as the plan knows it.
+    fn describe(&self, i: usize, value: &Value) -> String {
+        match value {
+            Value::Tensor(array) => self.describe_tensor(i, array.dtype(), array.dims()),
+            other => other.describe(),
+        }
+    }
+
+    fn describe_tensor(&self, i: usize, dtype: DType, dims: &[usize]) -> String {
+        let channels = self.channels.get(i).copied().flatten();
+        match channels.and_then(|channels| in_rows(dims, channels).ok()) {
+            Some(rows) => format!("{dtype} {rows:?}"),
+            None => format!("{dtype} {dims:?}"),
+        }
     }
 }
 

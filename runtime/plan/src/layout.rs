@@ -91,6 +91,9 @@ impl Image {
 pub fn elementwise(kernel: impl Kernel + 'static, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
     let image = Image::of(outputs.first().copied().flatten()?)?;
     let inputs = (0..operands.types.len()).map(|i| image.operand(operands, i)).collect::<Option<Vec<_>>>()?;
+    if !inputs.contains(&Layout::Blocks) {
+        return None;
+    }
     let kernel = Box::new(kernel);
     Some(Blocked { kernel, rank: image.rank, inputs, outputs: vec![Layout::Blocks], gain: -image.wasted() })
 }

@@ -14,7 +14,7 @@ const OUTPUT: [f64; 2] = [70.0, 200.0];
 const FETCH: f64 = 1.0;
 
 /// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
-pub const REORDER: f64 = 25.0;
+pub const REORDER: f64 = 15.0;
 /// What a tap of a depthwise convolution saves over blocks, where it needs no shuffles.
 const DEPTHWISE: f64 = 2.0;
 /// The time of a convolution over rows, in that of one over blocks, tap by tap.
@@ -43,6 +43,7 @@ fn blocks(isa: Isa, shape: &Shape) -> f64 {
 
 /// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or back.
 pub fn gain(isa: Isa, shape: &Shape) -> i64 {
+    let shape = &shape.lying();
     if shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
         let taps = (shape.kernel[0] * shape.kernel[1]) as f64;
         let vectors = shape.channels.div_ceil(BLOCK) * shape.pixels() * shape.batch;

@@ -76,7 +76,7 @@ impl Filter {
     pub(super) fn is_for(&self, shape: &Shape) -> bool {
         let sizes = [self.channels * shape.groups, self.outputs * shape.groups] == [shape.channels, shape.outputs];
         let window = self.form.is_none() || (shape.strides == [1, 1] && shape.dilations == [1, 1]);
-        self.groups == shape.groups && self.kernel == shape.kernel && sizes && window
+        self.groups == shape.groups && shape.has_window(self.kernel) && sizes && window
     }
 
     /// Packs one group's weights for [`super::direct`].

@@ -1,7 +1,7 @@
 //! The weights of a convolution over blocks of channels, packed for the form that it takes.
 
 use super::depthwise::{depthwise, DepthwiseFilter};
-use super::{conv, Filter};
+use super::{conv, Filter, BLOCK};
 use crate::conv::Shape;
 use crate::gemm::Finish;
 use crate::isa::Isa;
@@ -12,6 +12,8 @@ use crate::threads::Threads;
 pub enum Weights {
     /// Of all channels of a group.
     Groups(Filter),
+    /// Of all channels of an image in rows, `[N, C, H, W]`, that has too few to fill a block.
+    Rows(Filter),
     /// Of one channel.
     Depthwise(DepthwiseFilter),
 }
@@ -23,19 +25,28 @@ impl Weights {
         DepthwiseFilter::fits(groups, channels, outputs) || Filter::fits(groups, channels, outputs)
     }
 
+    /// Whether the input is taken in rows.
+    pub fn take_rows(shape: &Shape) -> bool {
+        shape.groups == 1 && shape.channels < BLOCK
+    }
+
     /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
     ///
     /// # Panics
     /// `w` is not of that shape, or the convolution does not [fit](Weights::fits).
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
-        match shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
-            true => Weights::Depthwise(DepthwiseFilter::new(isa, shape, w)),
-            false => Weights::Groups(Filter::new(isa, shape, w)),
+        let shape = &shape.lying();
+        if shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
+            Weights::Depthwise(DepthwiseFilter::new(isa, shape, w))
+        } else if Weights::take_rows(shape) {
+            Weights::Rows(Filter::for_rows(isa, shape, w))
+        } else {
+            Weights::Groups(Filter::new(isa, shape, w))
         }
     }
 
-    /// `out = bias + weights * x`, then `finish` over runs of one block of outputs. `x` is `[N, C / 16, H, W, 16]`, `out`
-    /// `[N, O / 16, H', W', 16]`.
+    /// `out = bias + weights * x`, then `finish` over runs of one block of outputs. `x` is `[N, C / 16, H, W, 16]`, or
+    /// [in rows](Weights::take_rows), `out` `[N, O / 16, H', W', 16]`.
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape.
@@ -48,8 +59,9 @@ impl Weights {
         out: &mut [f32],
         finish: Option<Finish>,
     ) {
+        let shape = &shape.lying();
         match self {
-            Weights::Groups(filter) => conv(threads, shape, filter, bias, x, out, finish),
+            Weights::Groups(filter) | Weights::Rows(filter) => conv(threads, shape, filter, bias, x, out, finish),
             Weights::Depthwise(filter) => depthwise(threads, shape, filter, bias, x, out, finish),
         }
     }

@@ -64,6 +64,31 @@ impl Shape {
         fits(extent(0).zip(extent(1)).and_then(|(h, w)| all(h, w))) && fits(all(self.input[0], self.input[1]))
     }
 
+    /// The same convolution along rows, where all that stands is one column: rows are what is fast.
+    pub(crate) fn lying(&self) -> Shape {
+        let one = [self.input[1], self.output[1], self.kernel[1]] == [1; 3] && self.before[1] == 0;
+        if !one {
+            return self.clone();
+        }
+        fn turned<T: Copy>([rows, columns]: [T; 2]) -> [T; 2] {
+            [columns, rows]
+        }
+        Shape {
+            input: turned(self.input),
+            output: turned(self.output),
+            kernel: turned(self.kernel),
+            strides: turned(self.strides),
+            dilations: turned(self.dilations),
+            before: turned(self.before),
+            ..*self
+        }
+    }
+
+    /// Whether weights packed for a window of these sizes fit this one: also of the same taps, standing or lying.
+    pub(crate) fn has_window(&self, kernel: [usize; 2]) -> bool {
+        self.kernel == kernel || (self.kernel == [kernel[1], kernel[0]] && kernel.contains(&1))
+    }
+
     /// H' · W'
     pub(crate) fn pixels(&self) -> usize {
         self.output[0] * self.output[1]
@@ -97,6 +122,7 @@ pub fn conv(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
+    let shape = &shape.lying();
     match weights {
         Weights::Rows(weights) => by_rows(threads, shape, weights, bias, x, out, finish),
         Weights::Blocks(filter) => by_blocks(threads, shape, filter, bias, x, out, finish),

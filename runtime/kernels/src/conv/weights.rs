@@ -19,6 +19,7 @@ impl Weights {
     /// # Panics
     /// `w` is not of that shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        let shape = &shape.lying();
         match blocked::is_worth_reordering(isa, shape) {
             true => Weights::Blocks(Filter::new(isa, shape, w)),
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),

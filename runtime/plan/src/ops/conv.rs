@@ -92,20 +92,18 @@ impl Conv {
         Ok(shape)
     }
 
-    /// The sizes of a convolution of an input of a type, or of a usual one where its sizes are not known.
+    /// The sizes of a convolution of an input of a type; those that are not known are as in the middle of a network, and wide
+    /// enough.
     pub(super) fn usual_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
-        let sizes = x.and_then(|x| x.tensor().ok()?.sizes());
-        self.window().shape(&sizes.unwrap_or_else(|| self.usual_input(w)), w)
-    }
-
-    /// The dimensions of an input where they are not known: as wide as in the middle of a network, and wide enough.
-    fn usual_input(&self, w: &[usize]) -> Vec<usize> {
+        let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
         let reach = |axis: usize| {
             let dilation = self.dilations.get(axis).copied().unwrap_or(1);
             w[axis + 2].saturating_sub(1).saturating_mul(dilation).saturating_add(1)
         };
-        let axes = (0..w.len().saturating_sub(2)).map(|axis| reach(axis).max(USUAL));
-        [1, w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups))].into_iter().chain(axes).collect()
+        let channels = w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups));
+        let axes = (0..w.len().saturating_sub(2)).map(|axis| known(axis + 2).unwrap_or(reach(axis).max(USUAL)));
+        let dims: Vec<usize> = [known(0).unwrap_or(1), known(1).unwrap_or(channels)].into_iter().chain(axes).collect();
+        self.window().shape(&dims, w)
     }
 
     fn run_f32(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {

@@ -21,7 +21,8 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
         return None;
     }
     let layout = |i: usize| match i {
-        0 => Some(Layout::Blocks),
+        0 if !Weights::take_rows(&shape) => Some(Layout::Blocks),
+        0 => Some(Layout::Rows),
         1 | 2 => Some(Layout::Rows),
         _ => result.operand(operands, i),
     };
@@ -49,7 +50,7 @@ impl Kernel for ConvBlocks {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let x = inputs.tensor(0)?.sizes().map(|dims| in_rows(&dims, self.channels)).transpose()?;
+        let x = inputs.tensor(0)?.sizes().map(|dims| self.input(&dims)).transpose()?;
         let x = Type::Tensor(
             x.map_or(TensorType::ranked(DType::Float32, self.rank), |x| TensorType::sized(DType::Float32, &x)),
         );
@@ -67,7 +68,7 @@ impl Kernel for ConvBlocks {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let weights = call.packed::<Weights>().ok_or_else(|| Error::op("the weights are not packed"))?;
-        let shape = self.conv.window().shape(&in_rows(x.dims(), self.channels)?, w.dims())?;
+        let shape = self.conv.window().shape(&self.input(x.dims())?, w.dims())?;
         check_bias(bias.map(Array::dims), shape.outputs)?;
         let dims = in_blocks(&out_dims(&shape, self.rank));
         let mut out = room(&dims)?;
@@ -77,5 +78,16 @@ impl Kernel for ConvBlocks {
             Ok(())
         })?;
         Ok(vec![Array::new(out, &dims)?.into()])
+    }
+}
+
+impl ConvBlocks {
+    /// The dimensions of the input in rows, which it may be in.
+    fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
+        if dims.len() == self.rank {
+            Ok(dims.to_vec())
+        } else {
+            in_rows(dims, self.channels)
+        }
     }
 }

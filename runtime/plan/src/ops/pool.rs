@@ -1,5 +1,6 @@
 //! Pooling over windows of one or two spatial axes, and its inverse.
 
+use candle_plan_kernels::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
 use half::{bf16, f16};
@@ -7,12 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::padding::{check_steps, output_size, output_size_ceil, Padding};
+use super::pool_blocks;
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::layout::Blocked;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, room, Array, Value};
 
@@ -94,7 +97,7 @@ const LONGEST_AXIS: usize = 1 << 28;
 
 impl PoolWindow {
     /// The outputs' shape, where X's is known.
-    fn infer(&self, x: &TensorType) -> Result<TensorType> {
+    pub(super) fn infer(&self, x: &TensorType) -> Result<TensorType> {
         let lists = [self.strides.len(), self.dilations.len()];
         let (1..=2, true) = (self.kernel.len(), lists == [self.kernel.len(); 2]) else {
             bail!("a pooling window has one or two axes, found {self:?}");
@@ -136,7 +139,7 @@ impl PoolWindow {
     }
 
     /// How windows lie in a tensor of shape `dims`, along rows and columns, and the output's shape.
-    fn windows(&self, dims: &[usize]) -> Result<([Window; 2], Vec<usize>)> {
+    pub(super) fn windows(&self, dims: &[usize]) -> Result<([Window; 2], Vec<usize>)> {
         let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
         if spatial.len() != self.kernel.len() {
             bail!("a window of {} spatial axes cannot pool a tensor of shape {dims:?}", self.kernel.len());
@@ -178,6 +181,10 @@ impl Kernel for MaxPool {
         Ok([y, indices].into_iter().take(inputs.outputs).map(Type::Tensor).collect())
     }
 
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
@@ -204,15 +211,29 @@ impl Kernel for AveragePool {
         Ok(vec![Type::Tensor(self.window.infer(inputs.tensor(0)?)?)])
     }
 
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
-        let by = if self.count_padding { Divisor::Padded } else { Divisor::Inside };
+        let by = self.divisor();
         dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
             let mut y = room::<T>(&dims)?;
             pool::average(Isa::get(), call.threads, &x.read::<T>()?, windows, by, &mut y);
             Ok(vec![Array::new(y, &dims)?.into()])
         })
+    }
+}
+
+impl AveragePool {
+    fn divisor(&self) -> Divisor {
+        if self.count_padding {
+            Divisor::Padded
+        } else {
+            Divisor::Inside
+        }
     }
 }
 

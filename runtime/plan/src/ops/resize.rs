@@ -18,7 +18,8 @@ use super::resample::{AxisMap, Coordinates, Interpolation};
 use crate::axes;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::layout::{Blocked, Image, Layout};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{list, room, with_room, Array, Value};
@@ -84,6 +85,19 @@ impl Kernel for Interpolate {
         let kept = |(dim, touched): (&Option<Dim>, bool)| dim.clone().filter(|_| !touched);
         let shape = Some(shape.iter().zip(touched).map(kept).collect());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let (x, y) = (Image::of(operands.types.first().copied().flatten()?)?, Image::of(outputs.first().copied().flatten()?)?);
+        let in_plane = self.axes.iter().flatten().all(|&axis| (2..x.rank as i64).contains(&axis));
+        let inputs = (0..operands.types.len()).map(|i| if i == 0 { Layout::Blocks } else { Layout::Rows });
+        (self.axes.is_some() && in_plane).then(|| Blocked {
+            kernel: Box::new(self.clone()),
+            rank: x.rank,
+            inputs: inputs.collect(),
+            outputs: vec![Layout::Blocks],
+            gain: -y.wasted(),
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

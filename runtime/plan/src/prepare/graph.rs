@@ -24,6 +24,8 @@ pub(super) struct Node {
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Option<u32>>,
     pub outputs: Vec<Option<u32>>,
+    /// The channels of each input that is in blocks of them.
+    pub channels: Vec<Option<usize>>,
     pub origin: OriginId,
 }
 
@@ -72,6 +74,7 @@ impl Node {
             kernel: step.op.boxed(),
             inputs: step.inputs.iter().map(|id| id.map(|id| id.0)).collect(),
             outputs: step.outputs.iter().map(|id| id.map(|id| id.0)).collect(),
+            channels: Vec::new(),
             origin: step.origin,
         }
     }

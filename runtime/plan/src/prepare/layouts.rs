@@ -87,7 +87,11 @@ impl Rewrite<'_> {
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };
             *input = Some(match &form {
-                Some(form) if form.inputs.get(i) == Some(&Layout::Blocks) => self.blocks(id, form.rank, place)?,
+                Some(form) if form.inputs.get(i) == Some(&Layout::Blocks) => {
+                    node.channels.resize(i + 1, None);
+                    node.channels[i] = Some(self.channels(id, form.rank)?);
+                    self.blocks(id, form.rank, place)?
+                }
                 _ => self.rows(id, place)?,
             });
         }
@@ -118,10 +122,15 @@ impl Rewrite<'_> {
         if self.layouts[id as usize] == Layout::Blocks {
             return Ok(id);
         }
+        let channels = self.channels(id, rank)?;
+        self.moved(id, Reorder { to: Layout::Blocks, channels, rank }, place)
+    }
+
+    /// The channels of an image of so many dimensions, of which the value may lack the first.
+    fn channels(&self, id: u32, rank: usize) -> Result<usize> {
         let kind = self.graph.kind(id).tensor()?;
         let channels = kind.rank().and_then(|own| kind.size((own + 1).checked_sub(rank)?));
-        let channels = channels.ok_or_else(|| Error::op("an image whose channels are not known"))?;
-        self.moved(id, Reorder { to: Layout::Blocks, channels, rank }, place)
+        channels.ok_or_else(|| Error::op("an image whose channels are not known"))
     }
 
     fn moved(&mut self, id: u32, reorder: Reorder, (index, origin): Place) -> Result<u32> {
@@ -138,8 +147,9 @@ impl Rewrite<'_> {
         self.layouts.push(reorder.to);
         self.moved.insert((id, reorder.rank), moved);
         if constant.is_none() {
-            let (inputs, outputs) = (vec![Some(id)], vec![Some(moved)]);
-            self.graph.nodes.push(Node { index, name: "Reorder", kernel: Box::new(reorder), inputs, outputs, origin });
+            let kernel = Box::new(reorder);
+            let (inputs, outputs, channels) = (vec![Some(id)], vec![Some(moved)], Vec::new());
+            self.graph.nodes.push(Node { index, name: "Reorder", kernel, inputs, outputs, channels, origin });
         }
         Ok(moved)
     }

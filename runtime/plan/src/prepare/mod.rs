@@ -45,6 +45,8 @@ pub(crate) struct PreparedStep {
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Operand>,
     pub outputs: Vec<Option<u32>>,
+    /// The channels of each input that is in blocks of them.
+    pub channels: Vec<Option<usize>>,
     /// The slots that are free after the step.
     pub drops: Vec<u32>,
     pub packed: Option<Packed>,
@@ -122,6 +124,7 @@ fn prepare_block(block: &Block, origins: &[Origin], constants: &mut Vec<Value>) 
         kernel: node.kernel,
         inputs,
         outputs: node.outputs,
+        channels: node.channels,
         drops: lifetimes.dead_after(at).to_vec(),
         packed,
         blocks,

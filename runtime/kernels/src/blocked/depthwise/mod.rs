@@ -56,7 +56,7 @@ impl DepthwiseFilter {
     }
 
     fn is_for(&self, shape: &Shape) -> bool {
-        [shape.groups, shape.channels, shape.outputs] == [self.channels; 3] && self.kernel == shape.kernel
+        [shape.groups, shape.channels, shape.outputs] == [self.channels; 3] && shape.has_window(self.kernel)
     }
 }
 
