@@ -11,7 +11,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from compiler import origin
-from compiler.graph import nodes_of, sole_user
+from compiler.graph import constant_of, nodes_of, sole_user
 from compiler.passes.codes import Target, bounded, target_of
 from compiler.passes.fold_constants import Evaluate
 from compiler.passes.quantized_elementwise import average, look_up, moved, pair
@@ -42,6 +42,7 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
 
     def fuse(model: ir.Model, report: Report) -> None:
         """Fuses what ends in a QuantizeLinear, then products whose results are needed as numbers."""
+        _quantize_constants(model, evaluate)
         for node in list(nodes_of(model)):
             if node.op_identifier() == ("", "QuantizeLinear", "") and (target := target_of(node)) is not None:
                 _fuse(target, evaluate, model, report)
@@ -54,6 +55,20 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
                 _put(node, [], _TO_NUMBERS[node.op_type](node, None, new), new, report)
 
     return Pass("fuse_quantization", fuse, result="steps fused", requires=frozenset({"sorted", "shapes"}))
+
+
+def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
+    """Computes the codes of weights that are stored as numbers, as models have them that were trained for it."""
+    for node in list(nodes_of(model)):
+        if node.op_identifier() != ("", "QuantizeLinear", "") or any(
+            constant_of(value) is None for value in node.inputs
+        ):
+            continue
+        new = Rewriter(_graph(node))
+        codes = new.constant(evaluate([node], node.outputs, model.opset_imports)[0], "codes")
+        insert(_graph(node), node, new)
+        hand_over(node.outputs[0], codes)
+        _graph(node).remove(node, safe=True)
 
 
 def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: Report) -> None:

@@ -107,6 +107,16 @@ def test_convolutions(dtype, x, w, attributes, axis):
     check(graph, {"x": x}, graph.quantized(y, 2.0, 100), ["QLinearConv"])
 
 
+def test_weights_may_be_numbers_that_are_quantised():
+    graph = Graph()
+    numbers = graph.constant(RANDOM.standard_normal((8, 16, 1, 1)).astype(np.float32))
+    parameters = [graph.constant(np.full(8, number)) for number in (np.float32(0.02), np.int8(0))]
+    weights = graph.op("QuantizeLinear", numbers, *parameters, axis=0)
+    weights = graph.op("DequantizeLinear", weights, *parameters, axis=0)
+    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), weights)
+    check(graph, {"x": [1, 16, 5, 5]}, graph.quantized(y, 0.5, 100), ["QLinearConv"])
+
+
 @pytest.mark.parametrize("activation", ["Relu", "Clip"])
 def test_limits_are_the_convolutions(activation):
     graph = Graph()
