@@ -15,7 +15,8 @@ HEAD = """agraph (float[B, 2, 3, 4] x, float[2, 2, 3, T] z, float[1, 2, 3, 4] w)
     int64[5] rows = {1, 1, 1, 2, 1}, int64[5] columns = {1, 1, 1, 1, 3}, int64[6] twice = {1, 1, 1, 2, 1, 3},
     int64[5] channels = {1, 1, 2, 1, 1}, int64[5] tiled = {1, 1, 1, 1, 2},
     int64[4] high = {0, 2, 6, 4}, int64[4] wide = {0, 2, 3, 12}, int64[4] large = {0, 2, 6, 12},
-    int64[6] no_rows = {1, 1, 1, 0, 1, 3}, int64[4] empty = {1, 2, 0, 12}, int64[4] many = {0, 4, 3, 4}, int64[4] rest = {2, 2, 3, -1}, int64[4] other = {0, 2, 12, 6}>"""
+    int64[6] no_rows = {1, 1, 1, 0, 1, 3}, int64[4] empty = {1, 2, 0, 12},
+    int64[4] many = {0, 4, 3, 4}, int64[4] rest = {2, 2, 3, -1}, int64[4] other = {0, 2, 12, 6}>"""
 TAIL = "mode='nearest', nearest_mode='floor', scales="
 CASES = {
     "Expand of rows": (
