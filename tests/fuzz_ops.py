@@ -173,10 +173,11 @@ def change_type(chance: Chance, case: Case) -> None:
 def change_wires(chance: Chance, case: Case) -> None:
     """Another input, one input more, one less, or none in its place."""
     block = chance.choice([block for block in blocks(case.main) if block["steps"]])
-    inputs = chance.choice(block["steps"])["inputs"]
-    other = chance.choice([None, *range(len(block["values"]))])
-    if inputs and chance.random() < 0.6:
-        inputs[chance.randrange(len(inputs))] = other
+    step = chance.choice(block["steps"])
+    inputs, other = step["inputs"], chance.choice([None, *range(len(block["values"]))])
+    first = int("Loop" in step["op"])  # without a number of turns it may turn for ever
+    if len(inputs) > first and chance.random() < 0.6:
+        inputs[chance.randrange(first, len(inputs))] = other
     elif inputs and chance.random() < 0.5:
         inputs.pop()
     else:

@@ -49,6 +49,10 @@ SIZES = {
         "(float[m, n] x, int64[1] k) => (float[m, n] y, int64[m, n] i) { y, i = TopK<axis = 0>(x, k) }",
         {"x": np.zeros((0, 2**40), np.float32), "k": [0]},
     ),
+    "Einsum of no rows": (
+        '(float[m, n] x) => (float[m] y) { y = Einsum<equation = "ij->i">(x) }',
+        {"x": np.zeros((0, 2**40), np.float32)},
+    ),
     "SplitToSequence of no rows": (
         "(float[m, n] x, int64 s) => (float[m, k] y) { t = SplitToSequence<axis = 1>(x, s) y = SequenceAt(t, s) }",
         {"x": np.zeros((0, 2**40), np.float32), "s": 1},

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::copy_view;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{list, Array, Value};
 
 /// The product of the inputs' elements, summed over the axes that the equation's result does not name.
 ///
@@ -275,7 +275,7 @@ pub(super) fn multiply(a: &Array, b: &Array, threads: &Threads) -> Result<Array>
 /// A vector of ones: what a sum is a product with.
 fn ones(dtype: DType, count: usize) -> Result<Array> {
     fn of<T: Element>(one: T, count: usize) -> Result<Array> {
-        Array::new(vec![one; count], &[count])
+        Array::new(list(std::iter::repeat_n(one, count))?, &[count])
     }
     match dtype {
         DType::Float32 => of(1f32, count),
