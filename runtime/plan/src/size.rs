@@ -93,4 +93,11 @@ mod tests {
         assert!(list(0..usize::MAX / 8).is_err());
         assert_eq!(list(0..3usize).ok(), Some(vec![0, 1, 2]));
     }
+
+    /// In release builds too: `Cargo.toml` asks for it, because sizes come from outside.
+    #[test]
+    #[should_panic(expected = "overflow")]
+    fn what_overflows_does_not_go_on() {
+        std::hint::black_box(std::hint::black_box(usize::MAX) + 1);
+    }
 }
