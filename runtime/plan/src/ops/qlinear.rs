@@ -313,7 +313,7 @@ mod tests {
         let one = |x: f32| Some(tensor(&[x], &[]));
         let zeros = (Some(tensor(&[10u8], &[])), Some(tensor(&[0i8, 0], &[2])));
         let (y_zero, bias) = (Some(tensor(&[100u8], &[])), Some(tensor(&[0i32, 3], &[2])));
-        let sums = [10, 5, 29, 6, 51, 6];
+        let sums = [10, 5, 29, 6, 49, 6];
         let inputs = [x.clone(), w.clone(), one(1.0), zeros.0.clone(), zeros.1.clone(), y_zero, bias.clone()];
         let y = run(&conv([1, 0], 1, 0, 140), &inputs).unwrap();
         let expected = sums.map(|sum: i32| u8::try_from((100 + sum).min(140)).unwrap());

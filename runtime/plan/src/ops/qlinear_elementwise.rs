@@ -205,7 +205,7 @@ mod tests {
         let b = Some(tensor(&[-1i8, 10], &[2]));
         let one = |x: f32| Some(tensor(&[x], &[]));
         let (zero, signed) = (Some(tensor(&[0u8], &[])), Some(tensor(&[1i8], &[])));
-        for (function, expected) in [(QLinearFunction::Add, [0u8, 6, 1, 6]), (QLinearFunction::Mul, [0, 9, 0, 18])] {
+        for (function, expected) in [(QLinearFunction::Add, [0u8, 6, 0, 6]), (QLinearFunction::Mul, [0, 9, 0, 18])] {
             let inputs = [
                 a.clone(),
                 b.clone(),
