@@ -17,7 +17,7 @@ from compiler.errors import DeviceError, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
-__all__ = ["Session", "StepTime", "load"]
+__all__ = ["Peaks", "Session", "StepTime", "load"]
 
 _CUDA = "compiler._runtime_cuda"
 """The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""
@@ -41,7 +41,10 @@ def load(plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int 
 
 @dataclass(frozen=True)
 class StepTime:
-    """What one step took, in all runs together.
+    """What one step took, in all runs together, and what it had to do.
+
+    `operations` are the multiplications and additions of its op's formula, 0 for one that memory bounds; `bytes` are
+    those that it reads and writes. Both are `None` where the op does not tell, or a size is not known.
 
     A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
     """
@@ -51,6 +54,16 @@ class StepTime:
     depth: int
     calls: int
     seconds: float
+    operations: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The most operations and bytes of memory a second."""
+
+    operations: float
+    bytes: float
 
 
 class Session:
@@ -97,6 +110,10 @@ class Session:
         given = self._given(inputs)
         with _own_errors():
             return [StepTime(**item) for item in json.loads(self._runtime.profile(given, runs))]
+
+    def peaks(self) -> Peaks:
+        """What the processor can do at most with this session's threads: measured now, which takes a moment."""
+        return Peaks(*self._runtime.peaks())
 
     def _given(self, inputs: Mapping[str, Any]) -> list[Any]:
         expect.mapping("inputs", inputs, "a dict of arrays by name")

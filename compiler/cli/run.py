@@ -11,13 +11,14 @@ import click
 import numpy as np
 
 from compiler.cli import arguments, arrays
-from compiler.cli.output import console, json_option, print_json, shape_text, table
+from compiler.cli.output import console, json_option, print_json, shape_text, table, working
+from compiler.cli.profile_table import show_profile
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
-    from compiler.session import StepTime
+    from compiler.session import Peaks, Session, StepTime
 
-PROFILED_RUNS, SLOWEST = 10, 15
+PROFILED_RUNS = 10
 
 
 @click.command(short_help="Run a plan.")
@@ -66,34 +67,30 @@ def command(
     if output is not None:
         write_whole(output, arrays.pack(outputs, output))
     summary = [_summary(name, value) for name, value in outputs.items()]
-    steps = session.profile(given, PROFILED_RUNS) if profile else []
+    profiled = _profiled(session, given) if profile else None
     if as_json:
-        more = {"runs": PROFILED_RUNS, "steps": [asdict(step) for step in steps]} if profile else {}
-        print_json({"ok": True, "seconds": seconds, "outputs": summary, **more})
+        print_json({"ok": True, "seconds": seconds, "outputs": summary, **_profile_data(profiled)})
         return
     columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
     table(columns, ([*_cells(each)] for each in summary))
     console.print(f"{1e3 * seconds:.2f} ms" + (f", written to {output}" if output else ""))
-    if profile:
-        _show_profile(steps)
+    if profiled:
+        show_profile(*profiled, PROFILED_RUNS)
 
 
-def _show_profile(steps: list[StepTime]) -> None:
-    """Time by op, and the steps that take most of it."""
-    total = sum(step.seconds for step in steps if not step.depth) or 1.0
-    ops: dict[str, list[StepTime]] = {}
-    for step in steps:
-        ops.setdefault(step.op, []).append(step)
-    seconds = {op: sum(step.seconds for step in group) for op, group in ops.items()}
-    rows = [[op, str(len(ops[op])), *_share(seconds[op], total)] for op in sorted(ops, key=seconds.__getitem__)[::-1]]
-    table(("op", ">steps", ">ms a run", ">share"), rows)
-    slowest = sorted(steps, key=lambda step: -step.seconds)[:SLOWEST]
-    rows = [["  " * step.depth + step.op, *_share(step.seconds, total), step.origin] for step in slowest]
-    table((f"the {len(slowest)} slowest steps", ">ms a run", ">share", "origin"), rows)
+def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks]:
+    """What every step takes, and what the machine can do at most."""
+    from compiler.peaks import peaks_of
+
+    with working("timing the steps"):
+        return session.profile(inputs, PROFILED_RUNS), peaks_of(session)
 
 
-def _share(seconds: float, total: float) -> list[str]:
-    return [f"{1e3 * seconds / PROFILED_RUNS:.3f}", f"{seconds / total:.0%}"]
+def _profile_data(profiled: tuple[list[StepTime], Peaks] | None) -> dict[str, Any]:
+    if profiled is None:
+        return {}
+    steps, peaks = profiled
+    return {"runs": PROFILED_RUNS, "peaks": asdict(peaks), "steps": [asdict(step) for step in steps]}
 
 
 def _summary(name: str, value: Any) -> dict[str, Any]:

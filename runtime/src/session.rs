@@ -62,6 +62,12 @@ impl Session {
         PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// The most operations, and bytes of memory, a second, with this session's threads: measured now.
+    fn peaks(&self, py: Python<'_>) -> (f64, f64) {
+        let peaks = py.detach(|| self.inner.peaks());
+        (peaks.operations, peaks.bytes)
+    }
+
     /// What every step takes over `runs` runs, as a JSON list.
     fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyList>, runs: usize) -> PyResult<String> {
         let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<Vec<_>>>()?;

@@ -20,6 +20,7 @@ pub mod lanes;
 pub mod minifloat;
 pub mod norm;
 pub mod pad;
+pub mod peaks;
 pub mod pool;
 pub mod program;
 pub mod quantize;

@@ -50,8 +50,18 @@ impl Executable {
 /// Is told of every step.
 pub(crate) trait Observer: Sync {
     /// Calls `run`, which runs the step, once.
-    fn step(&self, step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+    fn step(&self, _step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        run()
+    }
+
+    /// Calls `run`, which runs the step's kernel, once: inside [`Observer::step`], where the values can be seen.
+    fn kernel(&self, _step: &PreparedStep, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
+        run(call)
+    }
 }
+
+/// Runs a kernel.
+pub(crate) type KernelRun<'a> = dyn FnMut(&mut Call) -> Result<Vec<Value>> + 'a;
 
 struct Run<'a> {
     executable: &'a Executable,
@@ -152,9 +162,9 @@ impl Run<'_> {
             threads: self.threads,
             blocks: &blocks,
         };
-        let outputs = match bound {
-            None => step.kernel.as_ref().run(&mut call),
-            Some(bound) => bound.run(step.kernel.as_ref(), slots, &mut call),
+        let outputs = match self.observer {
+            None => run_kernel(step, slots, bound, &mut call),
+            Some(observer) => observer.kernel(step, &mut call, &mut |call| run_kernel(step, slots, bound, call)),
         };
         let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &outlines))?;
         drop(inputs);
@@ -222,6 +232,18 @@ impl PreparedStep {
             Some(rows) => format!("{dtype} {rows:?}"),
             None => format!("{dtype} {dims:?}"),
         }
+    }
+}
+
+fn run_kernel(
+    step: &PreparedStep,
+    slots: &[Option<Value>],
+    bound: Option<&Bound>,
+    call: &mut Call,
+) -> Result<Vec<Value>> {
+    match bound {
+        None => step.kernel.as_ref().run(call),
+        Some(bound) => bound.run(step.kernel.as_ref(), slots, call),
     }
 }
 

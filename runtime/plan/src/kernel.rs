@@ -12,6 +12,7 @@ use crate::layout::Blocked;
 use crate::plan::Block;
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Elements, Value};
+use crate::work::Work;
 
 /// What an op's struct states about itself. The struct's fields are its attributes; the plan stores them.
 ///
@@ -55,6 +56,13 @@ pub trait Kernel: Debug + Send + Sync {
     /// The nested graphs, in the order in which [`Call::run_block`] numbers them.
     fn blocks(&self) -> Vec<&Block> {
         Vec::new()
+    }
+
+    /// What a run on inputs and outputs of these sizes has to do: as written here, it reads every input and writes every
+    /// output once. `None` for views, for what runs blocks, and where a size is not known.
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        let moves = self.blocks().is_empty() && !(0..inputs.len()).any(|i| self.shares(i));
+        Work::moving(inputs, outputs).filter(|_| moves)
     }
 
     /// Computes the outputs.

@@ -31,3 +31,4 @@ pub mod types;
 pub mod value;
 pub mod verify;
 pub mod words;
+pub mod work;

@@ -153,7 +153,7 @@ fn expected(kernel: &dyn Kernel, call: &Call) -> usize {
 }
 
 /// The type of a tensor.
-fn type_of(value: &Value) -> Result<Type> {
+pub(crate) fn type_of(value: &Value) -> Result<Type> {
     let dtype = match value {
         Value::Strings(_) => DType::String,
         value => value.tensor()?.dtype(),
@@ -161,7 +161,7 @@ fn type_of(value: &Value) -> Result<Type> {
     Ok(Type::Tensor(TensorType::sized(dtype, value.dims()?)))
 }
 
-fn bytes_of(kind: &TensorType) -> usize {
+pub(crate) fn bytes_of(kind: &TensorType) -> usize {
     let count = kind.sizes().map_or(0, |sizes| element_count(&sizes).unwrap_or(usize::MAX));
     count.saturating_mul(kind.dtype.carrier().map_or(0, |carrier| carrier.size_in_bytes()))
 }

@@ -8,11 +8,15 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::execute::Observer;
+use crate::execute::{KernelRun, Observer};
 use crate::interrupt::Stop;
+use crate::kernel::{Call, Types};
+use crate::memory::type_of;
 use crate::plan::OriginId;
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
+use crate::types::Type;
 use crate::value::Value;
+use crate::work::Work;
 
 /// What one step took.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,32 +32,38 @@ pub struct StepTime {
     pub calls: u64,
     /// How long, in all runs.
     pub seconds: f64,
+    /// What it had to do, in all runs, where the op tells.
+    #[serde(flatten)]
+    pub work: Option<Work>,
 }
 
 impl Executable {
-    /// Runs once unobserved, then `runs` times, and gives every step in the plan's order.
+    /// Runs once to see what the steps have to do, then `runs` times, and gives every step in the plan's order.
     ///
     /// # Errors
     /// As [`Executable::run_until`].
     pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads, stop: Stop) -> Result<Vec<StepTime>> {
-        self.run_until(inputs.to_vec(), threads, stop)?;
+        let survey = Survey::default();
+        self.run_observed(inputs.to_vec(), threads, stop, Some(&survey))?;
         let clock = Clock::default();
         for _ in 0..runs {
             self.run_observed(inputs.to_vec(), threads, stop, Some(&clock))?;
         }
         let mut steps = Vec::new();
-        self.list(&self.main, 0, &clock.times.into_inner(), &mut steps);
+        let found = Found { times: clock.times.into_inner(), works: survey.works.into_inner(), runs: runs as u64 };
+        self.list(&self.main, 0, &found, &mut steps);
         Ok(steps)
     }
 
-    fn list(&self, block: &PreparedBlock, depth: usize, times: &Times, steps: &mut Vec<StepTime>) {
+    fn list(&self, block: &PreparedBlock, depth: usize, found: &Found, steps: &mut Vec<StepTime>) {
         for step in &block.steps {
-            let (calls, time) = times.get(&address(step)).copied().unwrap_or_default();
+            let (calls, time) = found.times.get(&address(step)).copied().unwrap_or_default();
+            let work = found.works.get(&address(step)).copied().flatten().map(|work| work * found.runs);
             let OriginId(origin) = step.origin;
             let origin = self.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string);
-            steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64() });
+            steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64(), work });
             for block in &step.blocks {
-                self.list(block, depth + 1, times, steps);
+                self.list(block, depth + 1, found, steps);
             }
         }
     }
@@ -61,6 +71,40 @@ impl Executable {
 
 /// Calls and time by the address of a step, which does not change while the executable lives.
 type Times = HashMap<usize, (u64, Duration)>;
+
+/// What the steps do in one run, by the same.
+type Works = HashMap<usize, Option<Work>>;
+
+struct Found {
+    times: Times,
+    works: Works,
+    runs: u64,
+}
+
+/// Sees the sizes of what every step is given and gives.
+#[derive(Default)]
+struct Survey {
+    works: Mutex<Works>,
+}
+
+impl Observer for Survey {
+    fn kernel(&self, step: &PreparedStep, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
+        let given: Option<Vec<Option<Type>>> =
+            (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
+        let outputs = run(call)?;
+        let work = || {
+            let made = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
+            let given = given?;
+            let inputs: Vec<Option<&Type>> = given.iter().map(Option::as_ref).collect();
+            step.kernel.work(&Types { inputs: &inputs, outputs: made.len() }, &made)
+        };
+        let work = work();
+        let mut works = self.works.lock();
+        let sum = works.entry(address(step)).or_insert(Some(Work::default()));
+        *sum = sum.zip(work).map(|(sum, work)| sum + work);
+        Ok(outputs)
+    }
+}
 
 #[derive(Default)]
 struct Clock {

@@ -1,5 +1,7 @@
 //! A plan, loaded and ready: what a Rust program holds to run a model.
 
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
@@ -72,6 +74,11 @@ impl Session {
     /// As [`Executable::run_until`].
     pub fn run_until(&self, inputs: Vec<Value>, stop: Stop) -> Result<Vec<Value>> {
         self.executable.run_until(inputs, &self.threads, stop)
+    }
+
+    /// What the processor can do at most, with as many threads as this session has.
+    pub fn peaks(&self) -> Peaks {
+        peaks::measure(Isa::get(), &self.threads)
     }
 
     /// What every step takes, over `runs` runs after a first one.

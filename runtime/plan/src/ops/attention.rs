@@ -17,6 +17,7 @@ use crate::float::{read_number, require_dtype, Float, FLOATS, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, Array, Elements, Value};
+use crate::work::{self, Work};
 use crate::{bail, dispatch};
 
 /// Which scores the fourth output of [`Attention`] holds.
@@ -74,6 +75,14 @@ pub struct Attention {
     pub scores: AttentionScores,
 }
 
+/// The products of `Q · Kᵀ` and of the scores with `V`: each element of `Q` and of the output meets every key, masked or not.
+fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
+    let [q, k, y] = [inputs.tensor(0).ok()?, inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?];
+    let past = inputs.optional_tensor(4).ok()?.map_or(Some(0), |past| work::size_from_end(past, 1));
+    let keys = work::size_from_end(k, 1)?.saturating_add(past?);
+    Some(work::count(q)?.saturating_add(work::count(y)?).saturating_mul(keys))
+}
+
 impl Kernel for Attention {
     fn arity(&self) -> Arity {
         Arity { inputs: 3..=7, outputs: 1..=4 }
@@ -97,6 +106,10 @@ impl Kernel for Attention {
         let present = [k, v].map(|new| Type::ranked(new.dtype, 4));
         let outputs = [self.output_type(q, v)].into_iter().chain(present).chain([Type::ranked(q.dtype, 4)]);
         Ok(outputs.take(inputs.outputs).collect())
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, products(inputs, outputs))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

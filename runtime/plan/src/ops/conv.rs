@@ -17,6 +17,7 @@ use crate::layout::Blocked;
 use crate::types::{Dim, TensorType, Type};
 pub(super) use crate::value::room;
 use crate::value::{Array, Value};
+use crate::work::{self, Work};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
 ///
@@ -65,6 +66,10 @@ impl Kernel for Conv {
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         conv_blocks::blocked(self, operands, outputs.first().copied().flatten())
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, products(inputs, outputs))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -134,6 +139,12 @@ impl Conv {
         conv::conv_plain(call.threads, &shape, &w, bias.as_deref(), &x, &mut out);
         Array::new(out, &dims)
     }
+}
+
+/// The products of a convolution: `C / groups · kernel…` for each element of the output.
+pub(super) fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
+    let (w, y) = (inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?);
+    Some(work::count(y)?.saturating_mul(work::product(w.sizes()?.get(1..)?)))
 }
 
 /// How a window of weights slides over an image.

@@ -11,6 +11,7 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{in_blocks, in_rows, type_in_blocks, Blocked, Image, Layout};
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
+use crate::work::{product, Work};
 
 /// How a convolution runs in blocks: of `float32` images, with constant weights.
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<Blocked> {
@@ -63,6 +64,12 @@ impl Kernel for ConvBlocks {
         let Some(w) = constants.tensor(1) else { return Ok(None) };
         let shape = self.conv.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        let w = inputs.tensor(1).ok()?.sizes()?;
+        let y = in_rows(&outputs.first()?.tensor().ok()?.sizes()?, *w.first()?).ok()?;
+        Work::multiplying(inputs, outputs, Some(product(&y).saturating_mul(product(w.get(1..)?))))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
+use crate::work::{self, Work};
 
 /// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the epilogue.
 ///
@@ -74,6 +75,12 @@ impl Kernel for ConvTranspose {
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
         Ok(Some(Box::new(self.pack(w)?)))
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        let each = || Some(work::product(inputs.tensor(1).ok()?.sizes()?.get(1..)?));
+        let products = || Some(work::count(inputs.tensor(0).ok()?)?.saturating_mul(each()?));
+        Work::multiplying(inputs, outputs, products())
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -13,6 +13,7 @@ use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
+use crate::work::Work;
 use crate::words;
 
 /// Rows of `axis` of `X`, in the order and shape of `indices`:
@@ -42,6 +43,10 @@ impl Kernel for Gather {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::picking(outputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -92,6 +97,10 @@ impl Kernel for GatherElements {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
+    fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::picking(outputs)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let indices = call.tensor(1)?;
@@ -127,6 +136,10 @@ impl Kernel for GatherNd {
             _ => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::picking(outputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

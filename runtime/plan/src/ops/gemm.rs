@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
-use super::matmul::{check_operands, infer_product, matrix, ordered, plain};
+use super::matmul::{check_operands, infer_product, matrix, ordered, plain, products};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
+use crate::work::Work;
 
 /// `Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked.
 ///
@@ -76,6 +77,10 @@ impl Kernel for Gemm {
             }
             _ => Ok(None),
         }
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

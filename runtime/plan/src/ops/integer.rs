@@ -22,6 +22,7 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::copy_view;
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
+use crate::work::Work;
 
 /// `Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`.
 ///
@@ -86,6 +87,10 @@ impl Kernel for MatMulInteger {
             Some(b) if (zero.is_some() || !zero_given) && is_one_each(b, zero) => Ok(Some(Box::new(pack(b, zero)?))),
             _ => Ok(None),
         }
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -160,6 +165,10 @@ impl Kernel for ConvInteger {
             Some(w) if zero.is_some() || !zero_given => Ok(Some(Box::new(self.pack(&self.weights(w, zero)?)?))),
             _ => Ok(None),
         }
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

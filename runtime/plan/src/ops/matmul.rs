@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{element_count, Array, Value};
+use crate::work::{self, Work};
 
 /// `Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast; a vector is a
 /// row on the left and a column on the right, and its dimension is dropped from the result.
@@ -60,6 +61,10 @@ impl Kernel for MatMul {
             }
             _ => Ok(None),
         }
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -258,6 +263,12 @@ pub(super) fn plain<T>(data: &[T], [rows, columns]: [usize; 2], transposed: bool
         true => Plain { data, row: 1, column: rows },
         false => Plain { data, row: columns, column: 1 },
     }
+}
+
+/// The products of a matrix product: as many for each element of the output as `A` has columns.
+pub(super) fn products(inputs: &Types, outputs: &[Type], trans_a: bool) -> Option<u64> {
+    let depth = work::size_from_end(inputs.tensor(0).ok()?, usize::from(trans_a))?;
+    Some(work::count(outputs.first()?.tensor().ok()?)?.saturating_mul(depth))
 }
 
 /// Checks the dtypes of a product's own inputs: one of the types that ONNX gives both operators.

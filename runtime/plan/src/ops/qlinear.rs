@@ -17,6 +17,7 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::size::room;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Elements, Value};
+use crate::work::Work;
 
 /// `Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, ties to even; without `y_zero`,
 /// `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. Outside, `X` is `x_zero`.
@@ -79,6 +80,10 @@ impl Kernel for QLinearConv {
             (Some(w), Some(zero)) => Ok(Some(Box::new(self.pack(w, zero)?))),
             _ => Ok(None),
         }
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -148,6 +153,10 @@ impl Kernel for QLinearMatMul {
             (Some(b), Some(zero)) => Ok(Some(Box::new(pack(b, Some(zero))?))),
             _ => Ok(None),
         }
+    }
+
+    fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

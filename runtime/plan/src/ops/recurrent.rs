@@ -14,6 +14,7 @@ use crate::float::{require_dtype, Float, FLOATS};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{room, Array, Value};
+use crate::work::{self, Work};
 use crate::{bail, dispatch};
 
 /// A direction in which a layer reads its sequences.
@@ -124,12 +125,23 @@ macro_rules! kernel {
                 self.recurrence().prepack(constants)
             }
 
+            fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
+                Work::multiplying(inputs, outputs, products(inputs))
+            }
+
             fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
                 let dtype = call.tensor(X)?.dtype();
                 dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => self.recurrence().run::<T>(call))
             }
         }
     };
+}
+
+/// The products of all steps: `X [S, B, I]` meets all of `W` and `R` S · B times.
+fn products(inputs: &Types) -> Option<u64> {
+    let [x, w, r] = [X, W, R].map(|i| inputs.tensor(i).ok());
+    let rows = work::count(x?)?.checked_div(work::size_from_end(x?, 0)?)?;
+    Some(rows.saturating_mul(work::count(w?)?.saturating_add(work::count(r?)?)))
 }
 
 kernel! { Lstm, 8, 3, op => Cell::Lstm { input_forget: op.input_forget } }

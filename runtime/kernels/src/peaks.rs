@@ -1,0 +1,93 @@
+//! What the processor can do at most, measured: what the speed of a kernel is a share of.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::isa::Isa;
+use crate::threads::Threads;
+use crate::vector::{dispatch_isa, Vector};
+
+/// Operations and bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peaks {
+    /// Multiplications and additions of `f32`, each pair fused into one instruction where there is one.
+    pub operations: f64,
+    /// Bytes read and written in copying what no cache holds.
+    pub bytes: f64,
+}
+
+/// Sums that do not wait for one another: enough to hide the latency of two units.
+const CHAINS: usize = 10;
+const ROUNDS: usize = 100_000;
+/// Elements of a copy.
+const ELEMENTS: usize = 1 << 25;
+/// Times that each is measured; the best counts.
+const TRIES: usize = 10;
+
+/// Measures both, in less than a second on an idle machine.
+pub fn measure(isa: Isa, threads: &Threads) -> Peaks {
+    Peaks { operations: operations(isa, threads), bytes: bytes(threads) }
+}
+
+fn operations(isa: Isa, threads: &Threads) -> f64 {
+    let each = (2 * CHAINS * ROUNDS * lanes(isa)) as f64;
+    let seconds = best(|| threads.for_each(threads.count(), |_| run_chains(isa)));
+    each * threads.count() as f64 / seconds
+}
+
+fn bytes(threads: &Threads) -> f64 {
+    let from = vec![1f32; ELEMENTS];
+    let mut to = vec![0f32; ELEMENTS];
+    let part = ELEMENTS.div_ceil(threads.count());
+    let seconds = best(|| {
+        threads.for_each_chunk(&mut to, part, |i, chunk| chunk.copy_from_slice(&from[i * part..][..chunk.len()]));
+        black_box(&mut to);
+    });
+    (2 * size_of::<f32>() * ELEMENTS) as f64 / seconds
+}
+
+/// The shortest time of a few tries, in seconds.
+fn best(mut run: impl FnMut()) -> f64 {
+    let time = |_| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64()
+    };
+    (0..TRIES).map(time).fold(f64::INFINITY, f64::min)
+}
+
+fn lanes(isa: Isa) -> usize {
+    let mut lanes = 1;
+    dispatch_isa!(isa, (lanes: &mut usize = &mut lanes), V => *lanes = V::LANES);
+    lanes
+}
+
+fn run_chains(isa: Isa) {
+    dispatch_isa!(isa, (), V => { black_box(chains::<V>()); });
+}
+
+#[inline(always)]
+fn chains<V: Vector>() -> f32 {
+    let (factor, addend) = (V::splat(black_box(0.5)), V::splat(black_box(1.0)));
+    let mut sums = [addend; CHAINS];
+    for _ in 0..ROUNDS {
+        for sum in &mut sums {
+            *sum = sum.mul_add(factor, addend);
+        }
+    }
+    sums.into_iter().reduce(|a, b| a + b).map_or(0.0, V::sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_measured_at_every_level() {
+        for isa in Isa::available() {
+            let peaks = measure(isa, &Threads::serial());
+            assert!(peaks.operations.is_normal() && peaks.operations > 0.0, "{isa:?} {peaks:?}");
+            assert!(peaks.bytes.is_normal() && peaks.bytes > 0.0, "{isa:?} {peaks:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What a step has to do by its op's formula, which its time is compared with.
+
+use std::ops::{Add, Mul};
+
+use serde::Serialize;
+
+use crate::kernel::Types;
+use crate::memory::bytes_of;
+use crate::types::{TensorType, Type};
+
+/// Arithmetic and memory traffic of one run of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Work {
+    /// Multiplications and additions of the formula; a kernel may know a way with fewer of them. 0 for an op that memory
+    /// bounds.
+    pub operations: u64,
+    /// Bytes read and written, each once.
+    pub bytes: u64,
+}
+
+impl Work {
+    /// Reads every input and writes every output.
+    pub fn moving(inputs: &Types, outputs: &[Type]) -> Option<Work> {
+        let read = inputs.inputs.iter().flatten().try_fold(0u64, |sum, kind| Some(sum.saturating_add(bytes(kind)?)))?;
+        Some(Work { operations: 0, bytes: read.saturating_add(written(outputs)?) })
+    }
+
+    /// Writes every output, from inputs of which it reads as much and no more.
+    pub fn picking(outputs: &[Type]) -> Option<Work> {
+        Some(Work { operations: 0, bytes: written(outputs)?.saturating_mul(2) })
+    }
+
+    /// [`Work::moving`], and so many products that are added up.
+    pub fn multiplying(inputs: &Types, outputs: &[Type], products: Option<u64>) -> Option<Work> {
+        Some(Work { operations: products?.saturating_mul(2), ..Work::moving(inputs, outputs)? })
+    }
+}
+
+impl Add for Work {
+    type Output = Work;
+
+    fn add(self, other: Work) -> Work {
+        Work {
+            operations: self.operations.saturating_add(other.operations),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+impl Mul<u64> for Work {
+    type Output = Work;
+
+    fn mul(self, times: u64) -> Work {
+        Work { operations: self.operations.saturating_mul(times), bytes: self.bytes.saturating_mul(times) }
+    }
+}
+
+/// The number of elements of a tensor, where it is known.
+pub fn count(tensor: &TensorType) -> Option<u64> {
+    Some(product(&tensor.sizes()?))
+}
+
+/// Dimension `from_end` places before the end, where it is known: 0 is the last one.
+pub fn size_from_end(tensor: &TensorType, from_end: usize) -> Option<u64> {
+    tensor.size(tensor.rank()?.checked_sub(from_end + 1)?).map(|size| size as u64)
+}
+
+/// The product of sizes.
+pub fn product(sizes: &[usize]) -> u64 {
+    sizes.iter().fold(1, |product, &size| product.saturating_mul(size as u64))
+}
+
+fn written(outputs: &[Type]) -> Option<u64> {
+    outputs.iter().try_fold(0u64, |sum, kind| Some(sum.saturating_add(bytes(kind)?)))
+}
+
+fn bytes(kind: &Type) -> Option<u64> {
+    Some(bytes_of(kind.tensor().ok()?) as u64)
+}
