@@ -60,7 +60,7 @@ WORK = [  # inputs, body, op, multiplications and additions, bytes
         4 * (40 + 48 + 36 + 30),
     ),
     ("float[100, 4] x, int64[3] i", "y = Gather (x, i)", "Gather", 0, 2 * 4 * 12),
-    ("float[10] x", "y = Relu (x)", "Elementwise", 0, 4 * 20),
+    ("float[10] x", "y = Relu (x)", "Unary", 0, 4 * 20),
     ("float[2, 6] x, int64[2] s", "y = Reshape (x, s)", "Reshape", None, None),
 ]
 
@@ -69,8 +69,9 @@ WORK = [  # inputs, body, op, multiplications and additions, bytes
 def test_a_step_tells_what_it_had_to_do(
     inputs: str, body: str, op: str, operations: int | None, moved: int | None
 ) -> None:
-    text = f'<ir_version: 10, opset_import: ["": 23]> m ({inputs}) => (undefined y) {{ {body} }}'
-    model = onnx.parser.parse_model(text.replace("undefined y", f"{'int32' if 'Integer' in body else 'float'} y"))
+    output = "int32 y" if "Integer" in body else "float y"
+    text = f'<ir_version: 10, opset_import: ["": 23]> m ({inputs}) => ({output}) {{ {body} }}'
+    model = onnx.parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
     session = compiler.load(compiler.compile(model))
     given = random_inputs(session.inputs, {})
