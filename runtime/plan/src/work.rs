@@ -70,6 +70,19 @@ pub fn product(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |product, &size| product.saturating_mul(size as u64))
 }
 
+/// The products of attention: each element of `Q` and of the output meets every key, new and past, masked or not. Keys are
+/// the rows of these tensors.
+pub fn attention(q: &TensorType, y: &TensorType, keys: [Option<&TensorType>; 2]) -> Option<u64> {
+    let rows = keys.iter().flatten().try_fold(0, |sum: u64, keys| Some(sum.saturating_add(size_from_end(keys, 1)?)))?;
+    Some(count(q)?.saturating_add(count(y)?).saturating_mul(rows))
+}
+
+/// The products of a recurrent op: `X [S, B, I]` meets all of `W` and `R` in S · B rows.
+pub fn recurrent([x, w, r]: [Option<&TensorType>; 3]) -> Option<u64> {
+    let rows = count(x?)?.checked_div(size_from_end(x?, 0)?)?;
+    Some(rows.saturating_mul(count(w?)?.saturating_add(count(r?)?)))
+}
+
 fn written(outputs: &[Type]) -> Option<u64> {
     outputs.iter().try_fold(0u64, |sum, kind| Some(sum.saturating_add(bytes(kind)?)))
 }

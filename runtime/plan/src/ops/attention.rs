@@ -75,14 +75,6 @@ pub struct Attention {
     pub scores: AttentionScores,
 }
 
-/// The products of `Q · Kᵀ` and of the scores with `V`: each element of `Q` and of the output meets every key, masked or not.
-fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
-    let [q, k, y] = [inputs.tensor(0).ok()?, inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?];
-    let past = inputs.optional_tensor(4).ok()?.map_or(Some(0), |past| work::size_from_end(past, 1));
-    let keys = work::size_from_end(k, 1)?.saturating_add(past?);
-    Some(work::count(q)?.saturating_add(work::count(y)?).saturating_mul(keys))
-}
-
 impl Kernel for Attention {
     fn arity(&self) -> Arity {
         Arity { inputs: 3..=7, outputs: 1..=4 }
@@ -109,7 +101,8 @@ impl Kernel for Attention {
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
-        Work::multiplying(inputs, outputs, products(inputs, outputs))
+        let [q, k, y] = [inputs.tensor(0).ok()?, inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?];
+        Work::multiplying(inputs, outputs, work::attention(q, y, [Some(k), inputs.optional_tensor(4).ok()?]))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -126,7 +126,7 @@ macro_rules! kernel {
             }
 
             fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
-                Work::multiplying(inputs, outputs, products(inputs))
+                Work::multiplying(inputs, outputs, work::recurrent([X, W, R].map(|i| inputs.tensor(i).ok())))
             }
 
             fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -135,13 +135,6 @@ macro_rules! kernel {
             }
         }
     };
-}
-
-/// The products of all steps: `X [S, B, I]` meets all of `W` and `R` S · B times.
-fn products(inputs: &Types) -> Option<u64> {
-    let [x, w, r] = [X, W, R].map(|i| inputs.tensor(i).ok());
-    let rows = work::count(x?)?.checked_div(work::size_from_end(x?, 0)?)?;
-    Some(rows.saturating_mul(work::count(w?)?.saturating_add(work::count(r?)?)))
 }
 
 kernel! { Lstm, 8, 3, op => Cell::Lstm { input_forget: op.input_forget } }
