@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Times", "Turns", "time_in_turns"]
 
-REST = 0.003
-"""Seconds before a turn: threads of another engine, which wait for work in a loop for a while, go to sleep."""
-TURN = 0.05
+REST = 0.1
+"""Seconds before a turn: threads of another engine, which wait for work in a loop for a while, go to sleep. onnxruntime's take
+more than 20 ms, in which they keep a processor busy."""
+TURN = 0.1
 """Seconds that one engine runs before the next one does."""
 LEAST, MOST = 5, 5000
 """Runs of each engine."""
