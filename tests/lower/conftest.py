@@ -159,3 +159,9 @@ def check_node() -> Callable[..., None]:
 def node_model_fixture() -> Callable[..., onnx.ModelProto]:
     """The function `node_model` as a fixture."""
     return node_model
+
+
+@pytest.fixture(name="reference")
+def reference_fixture() -> Callable[..., list[Any]]:
+    """The function `reference` as a fixture."""
+    return reference

@@ -159,9 +159,7 @@ DIFFERENT = {
     ("reason", "operator", "attributes", "inputs", "expected"),
     [(reason, *case) for reason, cases in DIFFERENT.items() for case in cases],
 )
-def test_different_from_onnxruntime(check_node, node_model, reason, operator, attributes, inputs, expected):
-    from conftest import reference
-
+def test_different_from_onnxruntime(check_node, node_model, reference, reason, operator, attributes, inputs, expected):
     outputs = len(expected)
     model = node_model(operator, inputs, opset=20, attributes=attributes, outputs=outputs)
     theirs = reference(model, {f"x{i}": array for i, array in enumerate(inputs) if array is not None})
