@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Times", "Turns", "time_in_turns"]
 
 REST = 0.1
-"""Seconds before a turn: threads of another engine, which wait for work in a loop for a while, go to sleep. onnxruntime's take
-more than 20 ms, in which they keep a processor busy."""
+"""Seconds before a turn, in which the threads of another engine go to sleep: they wait for work in a loop first,
+onnxruntime's for more than 20 ms."""
 TURN = 0.1
 """Seconds that one engine runs before the next one does."""
 LEAST, MOST = 5, 5000
