@@ -9,20 +9,21 @@ An output that is as near to one of them as they are to each other is not equal,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["TOLERANCES", "Comparison", "Report", "Verdict", "compare", "counted"]
+__all__ = ["TOLERANCES", "Comparison", "Report", "Verdict", "compare", "counted", "worst_of"]
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """dtype → the difference allowed, as a part of the output's scale; all other dtypes have to be equal."""
 
 Verdict = Literal["equal", "random", "uncertain", "different"]
+"""From the best to the worst."""
 
 _SAID: Mapping[Verdict, tuple[str, str]] = {
     "equal": ("equals onnxruntime's within the tolerance", "equal onnxruntime's within the tolerance"),
@@ -114,6 +115,11 @@ class Report:
     def summary(self) -> str:
         """How many outputs have which verdict, in words."""
         return counted([output.verdict for output in self.outputs], "output")
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on all together."""
+    return max(verdicts, key=get_args(Verdict).index, default="equal")
 
 
 def counted(verdicts: Sequence[Verdict], what: str) -> str:

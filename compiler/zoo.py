@@ -2,7 +2,7 @@
 
 `name`, `file` and `cases` (.npz files of inputs) are needed, paths being relative to the folder; `tolerance` is the
 part of an output's scale by which it may differ from onnxruntime's, in place of the dtype's own; where it is more than
-that of float32, `reason` says why.
+that of float32, `reason` says why. `uncertain` says why a result may be no nearer than onnxruntime is to itself.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Entry:
     cases: tuple[Path, ...]
     tolerance: float | None = None
     reason: str = ""
+    uncertain: str = ""
 
     def inputs(self, case: Path) -> dict[str, Any]:
         """The arrays of a case, strings as objects."""
@@ -81,11 +82,13 @@ def _entry(folder: Path, data: Mapping[str, Any]) -> Entry:
     cases = tuple(folder / case for case in data["cases"])
     if not cases:
         raise ValueError(f"the model {data['name']} has no case in {folder / 'INDEX.json'}")
-    tolerance, reason = data.get("tolerance"), data.get("reason", "")
+    tolerance, reason, uncertain = data.get("tolerance"), data.get("reason", ""), data.get("uncertain", "")
+    if not isinstance(uncertain, str):
+        raise TypeError(f"uncertain is a reason, not {uncertain!r}")
     if tolerance is not None and tolerance > TOLERANCES["float32"] and not reason:
         message = f"{folder / 'INDEX.json'} gives the model {data['name']} a tolerance of {tolerance:g}, and no reason"
         raise ValueError(message)
-    return Entry(data["name"], folder / data["file"], cases, tolerance, reason)
+    return Entry(data["name"], folder / data["file"], cases, tolerance, reason, uncertain)
 
 
 def _plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -22,7 +22,7 @@ PYTHON_LAYERS = [
     {"lower"},
     {"passes"},
     {"options", "pipeline", "session"},
-    {"check", "compare", "double", "export", "peaks", "reference", "samples", "zoo"},
+    {"baseline", "check", "compare", "double", "export", "peaks", "reference", "samples", "zoo"},
     {"backend", "bench"},
     {"cli"},
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -145,6 +146,7 @@ OVERWRITING = [
     (["run", "echo.plan", "--input", "io.npz", "-o", "io.npz"], "io.npz is an input"),
     (["zoo", "run", "--path", ".", "--junit", "INDEX.json"], "INDEX.json is an input"),
     (["zoo", "run", "--path", ".", "--junit", "io.npz"], "io.npz is an input"),
+    (["zoo", "update", "--path", ".", "--baseline", "io.npz"], "io.npz is an input"),
 ]
 
 
@@ -577,8 +579,8 @@ def zoo(folder: Path) -> Path:
 @pytest.mark.parametrize("way", [[], ["--unpin"]], ids=["pinned", "unpinned"])
 def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml", "--json", *way) == 0
-    outcomes = json.loads(capsys.readouterr().out)
-    assert [each["ok"] for each in outcomes] == [True] * 4
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] and [each["ok"] for each in told["outcomes"]] == [True] * 4
     assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
 
 
@@ -605,23 +607,108 @@ def unsure(folder: Path) -> Path:
 
 
 def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml", "--json") == 0
-    outcomes = json.loads(capsys.readouterr().out)
-    assert {each["way"]: each["verdict"] for each in outcomes} == {
-        "optimised, 1 thread": "equal",
-        "optimised, 2 threads": "equal",
-        "plain, 1 thread": "uncertain",
-        "plain, 2 threads": "uncertain",
+    assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["ok"]
+    assert {each["way"]: (each["verdict"], each["ok"]) for each in told["outcomes"]} == {
+        "optimised, 1 thread": ("equal", True),
+        "optimised, 2 threads": ("equal", True),
+        "plain, 1 thread": ("uncertain", False),
+        "plain, 2 threads": ("uncertain", False),
     }
-    assert (unsure / "zoo.xml").read_text().count("<system-out>unsure: y: ") == 2
-    assert run("zoo", "run", "--path", ".") == 0
-    printed = capsys.readouterr().out
-    assert printed.count("≈") == 2 + 1
-    assert "from the nearer of onnxruntime's two answers" in printed
+    report = (unsure / "zoo.xml").read_text()
+    assert '<testsuite name="zoo" tests="4" failures="2">' in report
+    assert report.count('<failure message="it is uncertain, and nothing says that it may be&#10;unsure: y: ') == 2
+    assert run("zoo", "run", "--path", ".") == 1
+    printed = capsys.readouterr()
+    assert printed.out.count("≈") == 2 + 1
+    assert "from the nearer of onnxruntime's two answers" in printed.out
     summary = (
         "0 of 1 model equal onnxruntime's within the tolerance; 1 differs from it by less than it differs from itself"
     )
-    assert summary in printed
+    assert summary in printed.out
+    assert printed.err.count("error: unsure: it is uncertain, and nothing says that it may be") == 1
+    assert "help: `candlec zoo update --baseline FILE` writes down what is so" in printed.err
+
+
+def test_an_index_may_say_why_a_model_is_uncertain(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (entry,) = json.loads((unsure / "INDEX.json").read_text())
+    for reason, code in (("it cancels", 0), ("", 1), (True, 1)):
+        (unsure / "INDEX.json").write_text(json.dumps([entry | {"uncertain": reason}]))
+        assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml") == code
+    printed = capsys.readouterr()
+    assert printed.out.count("unsure: it cancels") == 1
+    assert "uncertain is a reason, not True" in printed.err
+
+
+MEASURED = """\
+[unsure]
+reason = "As measured: unsure: y: {} off, {} allowed; {} from the nearer of onnxruntime's two answers, {} apart"
+pinned = {{verdict = "uncertain", at_most = {}}}
+unpinned = {{verdict = "uncertain", at_most = {}}}
+"""
+
+
+def test_a_baseline_says_what_is_not_equal(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml") == 0
+    written = (unsure / "zoo.toml").read_text()
+    numbers = re.findall(r"(?<= )[0-9.]+(?:e[-+][0-9]+)?", written)
+    assert written == MEASURED.format(*numbers)
+    assert capsys.readouterr().out.startswith(f"unsure: new: pinned uncertain, at most {numbers[-1]} ×; unpinned")
+    for way in ([], ["--unpin"]):
+        assert run("zoo", "run", "--path", ".", "--baseline", "zoo.toml", *way, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["stale"] == []
+    (unsure / "zoo.toml").write_text("# why\n\n" + re.sub('".*"\n', '"It cancels"\n', written, count=1))
+    before = (unsure / "zoo.toml").read_text()
+    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml") == 0
+    assert (unsure / "zoo.toml").read_text() == before
+    assert capsys.readouterr().out == "zoo.toml: 1 of the models may differ\n"
+
+
+LINE = """
+[{}]
+reason = "It cancels"
+pinned = {{ verdict = "{}", at_most = {} }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (("unsure", "uncertain", 1e6), ""),
+        (("unsure", "uncertain", 1.5), "times the tolerance off, and the baseline allows 1.5 times"),
+        (("unsure", "different", 1e6), "it is uncertain in every way now, and different in the baseline"),
+        (("other", "uncertain", 1e6), "other: it is in the baseline, and the folder has no such model"),
+        (("echo", "uncertain", 2), "echo: it is equal in every way now, and uncertain in the baseline"),
+        (("unsure", "equal", 2), "a verdict is uncertain or different, not 'equal'"),
+        (("unsure", "uncertain", 0.5), "at_most is a number above 1, not 0.5"),
+    ],
+)
+def test_a_baseline_has_to_be_so(
+    unsure: Path, line: tuple[str, str, float], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = [{"name": "echo", "file": "echo.onnx", "cases": ["io.npz"]}]
+    (unsure / "INDEX.json").write_text(json.dumps(json.loads((unsure / "INDEX.json").read_text()) + others))
+    (unsure / "zoo.toml").write_text(LINE.format(*line))
+    arguments = ["zoo", "run", "--path", ".", "--baseline", "zoo.toml", "--junit", "zoo.xml"]
+    assert run(*arguments) == (1 if problem else 0)
+    printed = capsys.readouterr()
+    assert (problem in printed.err) if problem else printed.err == ""
+    assert ("unsure: It cancels" in printed.out) is (line[0] == "unsure" and bool(printed.out))
+    if line[0] == "unsure" and line[2] == 1e6:
+        assert run(*arguments, "--unpin") == 1, "the line is for pinned shapes"
+    if line[0] == "other":
+        assert run(*arguments, "--model", "echo") == 0, "nothing is said of models that are not looked at"
+
+
+def test_update_takes_out_what_is_not_so(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = LINE.format("echo", "uncertain", 2) + LINE.format("other", "different", 10)
+    (zoo / "zoo.toml").write_text(lines)
+    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml", "--model", "echo") == 0
+    assert (zoo / "zoo.toml").read_text().strip() == LINE.format("other", "different", 10).strip()
+    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml") == 0
+    assert (zoo / "zoo.toml").read_text().strip() == ""
+    assert capsys.readouterr().out.count("taken out") == 2
 
 
 @pytest.mark.parametrize(("tolerance", "code"), [(0.5, 0), (1e-9, 1)])
@@ -691,7 +778,7 @@ def test_zoo_goes_on_after_a_model_that_onnxruntime_refuses(zoo: Path, capsys: p
         json.dumps([{"name": name, "file": f"{name}.onnx", "cases": ["io.npz"]} for name in files])
     )
     assert run("zoo", "run", "--path", ".", "--json") == 1
-    outcomes = json.loads(capsys.readouterr().out)
+    outcomes = json.loads(capsys.readouterr().out)["outcomes"]
     assert [each["ok"] for each in outcomes] == [False] * 4 + [True] * 4
     assert "onnxruntime refuses the model" in outcomes[0]["remarks"][0]
 

@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 import click
 from rich.text import Text
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.output import Cell, console, json_option, print_json, table, working
+from compiler.cli.outcomes import WAYS, Outcome, Stale, check, judged, junit, stale_lines, together
+from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.verify import MARKS
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from compiler import Plan
-    from compiler.compare import Comparison, Verdict
-    from compiler.reference import Reference
+    from compiler.baseline import Known, Shapes
+    from compiler.compare import Verdict
     from compiler.zoo import Entry
 
-
-@dataclass(frozen=True)
-class Way:
-    """How a model is compiled and run."""
-
-    optimize: bool
-    threads: int
-
-    def __str__(self) -> str:
-        return f"{'optimised' if self.optimize else 'plain'}, {self.threads} thread{'s' if self.threads > 1 else ''}"
-
-
-STYLES = {"random": "", "uncertain": "yellow", "different": "red"}
-WAYS = tuple(Way(optimize, threads) for optimize in (True, False) for threads in (1, 2))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How one way of running one model ended: the verdict on the worst of its outputs (see `candlec verify`).
-
-    `remarks` say what is not equal, and by how much; `share` is the worst difference as a part of what is allowed.
-    """
-
-    model: str
-    way: str
-    verdict: Verdict
-    remarks: tuple[str, ...] = ()
-    share: float = float("inf")
-    seconds: float = 0.0
-
-    @property
-    def mark(self) -> Text:
-        """What the table shows."""
-        return MARKS[self.verdict]
+STYLES: dict[Verdict, str] = {"random": "", "uncertain": "yellow", "different": "red"}
 
 
 @click.group(short_help="Check a folder of models against onnxruntime.")
@@ -66,170 +30,198 @@ def command() -> None:
     """Check the models of a folder, which its INDEX.json describes, against onnxruntime.
 
     INDEX.json is a list of objects: each has the `name` of a model, its `file` and `cases`, .npz files of inputs, by
-    paths relative to the folder, and may have a `tolerance`, where that of the dtype does not do.
+    paths relative to the folder. It may have a `tolerance`, where that of the dtype does not do, with the `reason`, and
+    say why the model may be `uncertain` (≈, see `candlec verify`).
+
+    What is so in a folder of other people's models stands in a baseline, a file of your own: a table a model, with the
+    `reason`, and for `pinned` and `unpinned` shapes the `verdict` and `at_most`, the times of the tolerance allowed.
 
     \b
     candlec zoo run --path models
+    candlec zoo update --path ../zoo --baseline zoo.toml
+    candlec zoo run --path ../zoo --baseline zoo.toml
     """
 
 
+def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which models."""
+    function = click.option("--model", "names", multiple=True, metavar="NAME", help="Only this. May be repeated.")(
+        function
+    )
+    return click.option(
+        "--path",
+        "folder",
+        type=click.Path(path_type=Path),
+        default="models",
+        show_default=True,
+        metavar="FOLDER",
+        help="The folder with INDEX.json.",
+    )(function)
+
+
 @command.command(short_help="Compile and run every model, every way.")
-@click.option(
-    "--path",
-    "folder",
-    type=click.Path(path_type=Path),
-    default="models",
-    show_default=True,
-    metavar="FOLDER",
-    help="The folder with INDEX.json.",
-)
-@click.option("--model", "names", multiple=True, metavar="NAME", help="Only this model. May be repeated.")
+@folder_options
 @click.option("--unpin", is_flag=True, help="Leave symbolic dimensions so; where there are none, make the first one.")
-@click.option("--junit", type=arguments.OUTPUT, metavar="FILE", help="Write the outcome as JUnit XML.")
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE", help="What is known not to be equal.")
+@click.option("--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the outcome as JUnit XML.")
 @json_option
 @click.pass_context
 def run(
-    context: click.Context, folder: Path, names: tuple[str, ...], unpin: bool, junit: Path | None, as_json: bool
+    context: click.Context,
+    folder: Path,
+    names: tuple[str, ...],
+    unpin: bool,
+    baseline: Path | None,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     Each is compiled optimised and unoptimised, and run with one thread and with two. The shapes of the inputs are
-    pinned to those of the case, unless --unpin is given. Exit code 1 when one differs or is refused. What the marks
-    mean, `candlec verify --help` says; INDEX.json may state the `tolerance` of a model, and has to state the `reason`
-    of a wide one.
+    pinned to those of the case, unless --unpin is given. What the marks mean, `candlec verify --help` says.
+
+    Exit code 1 when a model is refused, or its results are not equal (✗) or uncertain (≈), and neither INDEX.json nor
+    the baseline says that they may be; or when the baseline says so of one that is equal now, or not in the folder.
 
     \b
     candlec zoo run
     candlec zoo run --path models --unpin --junit zoo.xml
+    candlec zoo run --path ../zoo --baseline zoo.toml
     """
+    entries, known = _entries(folder, names), _known(baseline, names)
+    shapes: Shapes = "unpinned" if unpin else "pinned"
+    arguments.check_outputs({"--junit": report}, [*_read(folder, entries), *([baseline] if baseline else [])])
+    outcomes: list[Outcome] = []
+    for entry in entries:
+        line = known[entry.name].lines.get(shapes) if entry.name in known else None
+        outcomes += [judged(each, entry, line) for each in _checked(entry, shapes)]
+    stale = list(stale_lines(outcomes, known, shapes))
+    if report is not None:
+        write_whole(report, junit(outcomes, stale))
+    is_right = not stale and not any(each.problem for each in outcomes)
+    if as_json:
+        told = {"outcomes": [each.data for each in outcomes], "stale": [vars(each) for each in stale]}
+        print_json({"ok": is_right, **told})
+    else:
+        _show(entries, outcomes)
+        _show_reasons(entries, known)
+        _show_problems(outcomes, stale)
+    context.exit(0 if is_right else 1)
+
+
+@command.command(short_help="Write down what is not equal.")
+@folder_options
+@click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="The file to write.")
+def update(folder: Path, names: tuple[str, ...], baseline: Path) -> None:
+    """Check the models as `candlec zoo run` does, with and without --unpin, and write what is not equal to a baseline.
+
+    The reasons that it gives stay, and so do the lines that hold; a new one has what was measured for a reason, which
+    you may better. Models that are equal, or not in the folder, are taken out. Review the difference.
+
+    \b
+    candlec zoo update --path ../zoo --baseline zoo.toml
+    """
+    from compiler.baseline import SHAPES, renewed, write_baseline
+
+    entries = _entries(folder, names)
+    arguments.check_outputs({"--baseline": baseline}, _read(folder, entries))
+    known = _known(baseline) if baseline.exists() else {}
+    after = dict(known) if names else {}
+    for entry in entries:
+        outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
+        found = {shapes: together(mine) for shapes, mine in outcomes.items()}
+        worst = max((each for mine in outcomes.values() for each in mine), key=lambda each: each.share)
+        after.pop(entry.name, None)
+        if new := renewed(known.get(entry.name), found, f"As measured: {'; '.join(worst.remarks[:1])}"):
+            after[entry.name] = new
+    write_baseline(baseline, after)
+    for name in sorted(known.keys() | after.keys()):
+        if known.get(name) != after.get(name):
+            console.print(f"{name}: {_change(known.get(name), after.get(name))}", soft_wrap=True)
+    console.print(f"{baseline}: {len(after)} of the models may differ", soft_wrap=True)
+
+
+def _entries(folder: Path, names: Sequence[str]) -> list[Entry]:
     from compiler.zoo import read_index
 
     try:
-        entries = read_index(folder, names)
+        return read_index(folder, names)
     except ValueError as error:
         raise Failed(str(error)) from error
-    read = [folder / "INDEX.json", *(each for entry in entries for each in (entry.path, *entry.cases))]
-    arguments.check_outputs({"--junit": junit}, read)
-    outcomes: list[Outcome] = []
-    for entry in entries:
-        with working(entry.name):
-            outcomes.extend(check(entry, unpin))
-    if junit is not None:
-        write_whole(junit, _junit(outcomes))
-    if as_json:
-        print_json([{**vars(each), "ok": each.verdict != "different"} for each in outcomes])
-    else:
-        _show(entries, outcomes)
-    context.exit(1 if any(each.verdict == "different" for each in outcomes) else 0)
 
 
-def check(entry: Entry, unpin: bool) -> list[Outcome]:
-    """The outcome of every way of running a model, on all of its cases."""
-    from compiler.reference import Reference, ReferenceFailed
+def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, Known]:
+    """What the baseline says of the models that are checked."""
+    from compiler.baseline import read_baseline
 
+    if baseline is None:
+        return {}
     try:
-        reference = Reference(entry.path)
-        return [_check_way(entry, reference, way, unpin) for way in WAYS]
-    except ReferenceFailed as error:
-        return [Outcome(entry.name, str(way), "different", (str(error),)) for way in WAYS]
+        return {name: each for name, each in read_baseline(baseline).items() if not names or name in names}
+    except ValueError as error:
+        raise Failed(str(error)) from error
 
 
-def _check_way(entry: Entry, reference: Reference, way: Way, unpin: bool) -> Outcome:
-    """What all cases have together."""
-    start = time.perf_counter()
-    found = [_check_case(entry, case, reference, way, unpin) for case in entry.cases]
-    return Outcome(
-        entry.name,
-        str(way),
-        verdict=worst_of([each.verdict for each in found]),
-        remarks=tuple(remark for each in found for remark in each.remarks),
-        share=max(each.share for each in found),
-        seconds=time.perf_counter() - start,
-    )
+def _read(folder: Path, entries: Sequence[Entry]) -> list[Path]:
+    """The files that are read."""
+    return [folder / "INDEX.json", *(path for entry in entries for path in (entry.path, *entry.cases))]
 
 
-def _check_case(entry: Entry, case: Path, reference: Reference, way: Way, unpin: bool) -> Outcome:
-    import compiler
-    from compiler.check import compare_with_reference, random_outputs
-
-    inputs = entry.inputs(case)
-    try:
-        plan = _compile(entry, inputs, way.optimize, unpin)
-        outputs = compiler.load(plan, threads=way.threads).run(inputs)
-    except (compiler.CompileError, compiler.InputError, compiler.PlanError, compiler.RunError) as error:
-        return Outcome(entry.name, str(way), "different", (f"{case.stem}: {error}",))
-    report = compare_with_reference(reference, inputs, outputs, entry.tolerance, random_outputs(plan))
-    name = case.stem.removeprefix(f"{entry.name}.")
-    remarks = tuple(f"{name}: {_remark(each)}" for each in report.outputs if each.verdict != "equal")
-    return Outcome(entry.name, str(way), worst_of([each.verdict for each in report.outputs]), remarks, report.worst)
+def _checked(entry: Entry, shapes: Shapes) -> list[Outcome]:
+    with working(entry.name):
+        return check(entry, shapes)
 
 
-def _remark(output: Comparison) -> str:
-    """What is to be said of an output that is not equal."""
-    if output.verdict == "random":
-        return f"{output.name}: random numbers, only dtype and shape were compared"
-    if output.problem or output.note:
-        return f"{output.name}: {output.problem or output.note}"
-    said = f"{output.name}: {output.max_abs:.1e} off, {output.allowed:.1e} allowed"
-    if output.doubt <= output.allowed:
-        return said
-    return f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.doubt:.1e} apart"
-
-
-def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, unpin: bool) -> Plan:
-    import compiler
-    from compiler.zoo import unpinned, with_shapes
-
-    shapes = {name: array.shape for name, array in inputs.items()}
-    model = unpinned(entry.path) if unpin else with_shapes(entry.path, shapes)
-    return compiler.compile(model, compiler.Options(optimize=optimize))
-
-
-def _show(entries: list[Entry], outcomes: list[Outcome]) -> None:
-    """One row a model: which ways are right, how near, how long."""
+def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
+    """One row a model: which ways are right, how near, how long; and what is not equal."""
     from compiler.compare import counted
 
     rows: list[list[Cell]] = []
     verdicts: list[Verdict] = []
     for entry in entries:
         mine = [each for each in outcomes if each.model == entry.name]
-        worst, seconds = max(each.share for each in mine), sum(each.seconds for each in mine)
-        rows.append(
-            [entry.name, str(len(entry.cases)), *(each.mark for each in mine), _times(worst), f"{seconds:.1f} s"]
-        )
-        verdicts.append(worst_of([each.verdict for each in mine]))
+        verdict, worst = together(mine)
+        marks, seconds = [each.mark for each in mine], sum(each.seconds for each in mine)
+        rows.append([entry.name, str(len(entry.cases)), *marks, _times(worst), f"{seconds:.1f} s"])
+        verdicts.append(verdict)
     table(("model", ">cases", *map(str, WAYS), ">of tolerance", ">time"), rows)
-    for verdict, style in STYLES.items():
-        found = [each for each in outcomes if each.verdict == verdict]
+    for shown, style in STYLES.items():
+        found = [each for each in outcomes if each.verdict == shown]
         for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):
-            console.print(Text.assemble(MARKS[verdict], " ", (line, style)), soft_wrap=True)
+            console.print(Text.assemble(MARKS[shown], " ", (line, style)), soft_wrap=True)
+    console.print(f"in every way, {counted(verdicts, 'model')}", soft_wrap=True)
+
+
+def _show_reasons(entries: Sequence[Entry], known: Mapping[str, Known]) -> None:
+    """Why models may be less than equal."""
     for entry in entries:
         if entry.reason:
             console.print(f"{entry.name}: a tolerance of {entry.tolerance:g}: {entry.reason}", soft_wrap=True)
-    console.print(f"in every way, {counted(verdicts, 'model')}", soft_wrap=True)
+        for reason in (entry.uncertain, known[entry.name].reason if entry.name in known else ""):
+            if reason:
+                console.print(f"{entry.name}: {reason}", soft_wrap=True)
+
+
+def _show_problems(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> None:
+    """What may not be so."""
+    found: list[Outcome | Stale] = [*outcomes, *stale]
+    for problem in dict.fromkeys(f"{each.model}: {each.problem}" for each in found if each.problem):
+        errors.print(Text.assemble(("error:", "bold red"), " ", problem), soft_wrap=True)
+    if any(each.problem and each.verdict == "uncertain" for each in outcomes) or stale:
+        help_text = (
+            "`candlec zoo update --baseline FILE` writes down what is so; INDEX.json may say why it is uncertain"
+        )
+        errors.print(f"  help: {help_text}", soft_wrap=True)
+
+
+def _change(before: Known | None, after: Known | None) -> str:
+    """What is new in the baseline."""
+    if after is None:
+        return "taken out"
+    lines = (f"{shapes} {line.verdict}, at most {line.at_most:g} ×" for shapes, line in after.lines.items())
+    return f"{'changed' if before else 'new'}: {'; '.join(lines)}"
 
 
 def _times(share: float) -> str:
     """A part of the tolerance, or how many times it."""
     return f"{share:.0%}" if share <= 1 else f"{share:.1f} ×" if share < float("inf") else ""
-
-
-def worst_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on all together."""
-    return max(verdicts, key=list(MARKS).index, default="equal")
-
-
-def _junit(outcomes: list[Outcome]) -> bytes:
-    """The outcomes in the form that CI servers read: one test a model and way."""
-    failures = sum(each.verdict == "different" for each in outcomes)
-    suite = ElementTree.Element("testsuite", name="zoo", tests=str(len(outcomes)), failures=str(failures))
-    for each in outcomes:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=each.model, name=each.way, time=f"{each.seconds:.3f}"
-        )
-        text = "\n".join(each.remarks)
-        if each.verdict == "different":
-            ElementTree.SubElement(case, "failure", message=text)
-        elif text:
-            ElementTree.SubElement(case, "system-out").text = text
-    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

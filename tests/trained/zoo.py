@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 import compiler
+from compiler.baseline import Shapes, read_baseline
 from compiler.reference import Reference
 from compiler.zoo import Entry, read_index, unpinned, with_shapes
 
@@ -19,6 +20,11 @@ ROOT = Path(__file__).parents[2]
 OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
 """The folder of other models: the variable ZOO of the environment, or one beside the checkout."""
 ABSENT = f"there are no other models in {OTHERS}: set ZOO to a folder of models with an INDEX.json"
+
+KNOWN = read_baseline(Path(__file__).with_name("zoo.toml"))
+"""The other models that do not equal onnxruntime's results within the tolerance."""
+TOLERANCE = 1e-5
+"""What an output may differ by from onnxruntime's, as a part of its largest element."""
 
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Any]
@@ -30,14 +36,20 @@ def entries() -> dict[str, Entry]:
     return {entry.name: entry for folder in folders for entry in read_index(folder)}
 
 
+def tolerance(name: str, shapes: Shapes) -> float:
+    """What an output of a model may differ by."""
+    line = KNOWN[name].lines.get(shapes) if name in KNOWN else None
+    return TOLERANCE if line is None else TOLERANCE * line.at_most
+
+
+def compiled_for(entry: Entry, case: Path, shapes: Shapes) -> onnx.ModelProto:
+    """The model with the shapes of the case, or with symbolic dimensions."""
+    return pinned(entry, case) if shapes == "pinned" else unpinned(entry.path)
+
+
 def pinned(entry: Entry, case: Path) -> onnx.ModelProto:
     """The model with the shapes of the case."""
     return with_shapes(entry.path, {name: array.shape for name, array in entry.inputs(case).items()})
-
-
-def symbolic(entry: Entry, _: Path) -> onnx.ModelProto:
-    """The model with symbolic dimensions."""
-    return unpinned(entry.path)
 
 
 @functools.cache

@@ -1,0 +1,175 @@
+"""What `candlec zoo` finds out: one model compiled and run in one way, beside onnxruntime, and whether that may be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from compiler.cli.verify import MARKS
+from compiler.compare import worst_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from compiler import Plan
+    from compiler.baseline import Known, Line, Shapes
+    from compiler.compare import Comparison, Verdict
+    from compiler.reference import Reference
+    from compiler.zoo import Entry
+
+__all__ = ["WAYS", "Outcome", "Stale", "check", "judged", "junit", "stale_lines", "together"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a model is compiled and run."""
+
+    optimize: bool
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{'optimised' if self.optimize else 'plain'}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+
+WAYS = tuple(Way(optimize, threads) for optimize in (True, False) for threads in (1, 2))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one way of running one model ended: the verdict on the worst of its outputs (see `candlec verify`).
+
+    `remarks` say what is not equal, and by how much, the worst first; `share` is the worst difference as a part of what
+    is allowed. `problem` says why it may not be so; it is empty where it may.
+    """
+
+    model: str
+    way: str
+    verdict: Verdict
+    remarks: tuple[str, ...] = ()
+    share: float = float("inf")
+    seconds: float = 0.0
+    problem: str = ""
+
+    @property
+    def mark(self) -> Text:
+        """What the table shows."""
+        return MARKS[self.verdict]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What JSON tells."""
+        return {**asdict(self), "ok": not self.problem}
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A line of the baseline that is not so any more."""
+
+    model: str
+    problem: str
+
+
+def check(entry: Entry, shapes: Shapes) -> list[Outcome]:
+    """The outcome of every way of running a model, on all of its cases."""
+    from compiler.reference import Reference, ReferenceFailed
+
+    try:
+        reference = Reference(entry.path)
+        return [_check_way(entry, reference, way, shapes) for way in WAYS]
+    except ReferenceFailed as error:
+        return [Outcome(entry.name, str(way), "different", (str(error),)) for way in WAYS]
+
+
+def judged(outcome: Outcome, entry: Entry, line: Line | None) -> Outcome:
+    """The outcome with what speaks against it, given what is expected of the model."""
+    if outcome.verdict in ("equal", "random"):
+        return outcome
+    if line is not None:
+        return replace(outcome, problem=line.exceeded(outcome.verdict, outcome.share))
+    if outcome.verdict == "different":
+        return replace(outcome, problem="it is not equal")
+    return outcome if entry.uncertain else replace(outcome, problem="it is uncertain, and nothing says that it may be")
+
+
+def stale_lines(outcomes: Sequence[Outcome], known: Mapping[str, Known], shapes: Shapes) -> Iterator[Stale]:
+    """The lines that expect less than what every way of a model gives now, and those of models that are not there."""
+    for model, each in known.items():
+        mine = [outcome.verdict for outcome in outcomes if outcome.model == model]
+        if not mine:
+            yield Stale(model, "it is in the baseline, and the folder has no such model")
+        elif shapes in each.lines and (problem := each.lines[shapes].outdated(worst_of(mine))):
+            yield Stale(model, problem)
+
+
+def together(outcomes: Sequence[Outcome]) -> tuple[Verdict, float]:
+    """The worst verdict of all ways, and the largest share."""
+    return worst_of([each.verdict for each in outcomes]), max(each.share for each in outcomes)
+
+
+def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
+    """The outcomes in the form that CI servers read: one test a model and way, and one a stale line."""
+    tests, failures = len(outcomes) + len(stale), len(stale) + sum(bool(each.problem) for each in outcomes)
+    suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
+    for each in outcomes:
+        time_taken = f"{each.seconds:.3f}"
+        case = ElementTree.SubElement(suite, "testcase", classname=each.model, name=each.way, time=time_taken)
+        if each.problem:
+            ElementTree.SubElement(case, "failure", message="\n".join([each.problem, *each.remarks]))
+        elif each.remarks:
+            ElementTree.SubElement(case, "system-out").text = "\n".join(each.remarks)
+    for line in stale:
+        case = ElementTree.SubElement(suite, "testcase", classname=line.model, name="baseline")
+        ElementTree.SubElement(case, "failure", message=line.problem)
+    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def _check_way(entry: Entry, reference: Reference, way: Way, shapes: Shapes) -> Outcome:
+    """What all cases have together."""
+    start = time.perf_counter()
+    cases = [_check_case(entry, case, reference, way, shapes) for case in entry.cases]
+    found = sorted(cases, key=lambda each: each.share, reverse=True)
+    verdict, share = together(found)
+    remarks = tuple(remark for each in found for remark in each.remarks)
+    return Outcome(entry.name, str(way), verdict, remarks, share, seconds=time.perf_counter() - start)
+
+
+def _check_case(entry: Entry, case: Path, reference: Reference, way: Way, shapes: Shapes) -> Outcome:
+    import compiler
+    from compiler.check import compare_with_reference, random_outputs
+
+    inputs = entry.inputs(case)
+    try:
+        plan = _compile(entry, inputs, way.optimize, shapes)
+        outputs = compiler.load(plan, threads=way.threads).run(inputs)
+    except (compiler.CompileError, compiler.InputError, compiler.PlanError, compiler.RunError) as error:
+        return Outcome(entry.name, str(way), "different", (f"{case.stem}: {error}",))
+    report = compare_with_reference(reference, inputs, outputs, entry.tolerance, random_outputs(plan))
+    name = case.stem.removeprefix(f"{entry.name}.")
+    outputs_in_order = sorted(report.outputs, key=lambda each: (each.verdict == "random", -each.share))
+    remarks = tuple(f"{name}: {_remark(each)}" for each in outputs_in_order if each.verdict != "equal")
+    return Outcome(entry.name, str(way), worst_of([each.verdict for each in report.outputs]), remarks, report.worst)
+
+
+def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, shapes: Shapes) -> Plan:
+    import compiler
+    from compiler.zoo import unpinned, with_shapes
+
+    sizes = {name: array.shape for name, array in inputs.items()}
+    model = unpinned(entry.path) if shapes == "unpinned" else with_shapes(entry.path, sizes)
+    return compiler.compile(model, compiler.Options(optimize=optimize))
+
+
+def _remark(output: Comparison) -> str:
+    """What is to be said of an output that is not equal."""
+    if output.verdict == "random":
+        return f"{output.name}: random numbers, only dtype and shape were compared"
+    if output.problem or output.note:
+        return f"{output.name}: {output.problem or output.note}"
+    said = f"{output.name}: {output.max_abs:.1e} off, {output.allowed:.1e} allowed"
+    if output.doubt <= output.allowed:
+        return said
+    return f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.doubt:.1e} apart"
