@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
+from compiler import onnx_schema
 from compiler.loader import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import onnx
 
@@ -24,13 +25,15 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT1
 def in_double(source: Source) -> onnx.ModelProto:
     """The model with `double` in place of the other floating-point types, where it has inputs, weights and casts.
 
+    What an operator takes as float32 alone stays (the scales of Resize).
+
     Raises:
         CompileError: it is not a model that can be read.
     """
     model = load(source).model
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for each in (graph, *graph.subgraphs()):
-            _widen_graph(each)
+            _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
     return ir.to_proto(model)
 
 
@@ -42,13 +45,28 @@ def widened(value: Any) -> Any:
     return array.astype(np.float64) if array.dtype.name in ("float32", "float16", "bfloat16") else value
 
 
-def _widen_graph(graph: ir.Graph) -> None:
+def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:
+    """Whether an operator wants the value, which is no input of a run, as float32."""
+    if value.is_graph_input():
+        return False
+    for node, index in value.uses():
+        taken = onnx_schema.inputs_of(node.domain, node.op_type, opsets.get(node.domain, 1), len(node.inputs))
+        if index < len(taken) and "float32" in taken[index].types and "float64" not in taken[index].types:
+            return True
+    return False
+
+
+def _widen_graph(graph: ir.Graph, staying: set[ir.Value]) -> None:
     for value in _values(graph):
+        if value in staying:
+            continue
         if value.const_value is not None:
             value.const_value = _widen_tensor(value.const_value)
         if value.type is not None:
             value.type = _widen_type(value.type)
     for node in graph:
+        if not staying.isdisjoint(node.outputs):
+            continue
         attributes = [_widen_attribute(attribute) for attribute in node.attributes.values()]
         node.attributes.clear()
         node.attributes.update({attribute.name: attribute for attribute in attributes})

@@ -14,6 +14,7 @@ import compiler
 from compiler import TensorInfo
 from compiler.check import compare_with_reference, random_outputs
 from compiler.compare import Verdict, compare, counted
+from compiler.double import in_double
 from compiler.reference import Reference
 from compiler.samples import random_inputs
 
@@ -138,6 +139,24 @@ def test_what_is_not_equal_is_measured_in_double_precision_too() -> None:
     theirs = Reference(model).run({"x": ALMOST_ONE})["y"]
     assert output.reference_error == pytest.approx(np.abs(exact - theirs).max(), rel=1e-6)
     assert output.error is not None and 0 < output.error < 2 * output.doubt
+
+
+ENLARGED = """
+<ir_version: 8, opset_import: ["" : 13]>
+model (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) <float[4] initial = {1, 1, 2, 2}> {
+    enlarged = Resize <mode = "nearest"> (x, , initial)
+    written = Constant <value = float[4] {1, 1, 1, 1}> ()
+    same = Resize <mode = "linear"> (enlarged, , written)
+    narrow = Cast <to = 1> (same)
+    y = Neg (narrow)
+}
+"""
+
+
+def test_a_model_in_double_precision_keeps_what_has_to_be_float32() -> None:
+    x = np.random.default_rng(0).standard_normal((1, 1, 4, 4))
+    (y,) = compiler.load(compiler.compile(in_double(onnx.parser.parse_model(ENLARGED)))).run({"x": x}).values()
+    np.testing.assert_array_equal(y, -x.repeat(2, axis=2).repeat(2, axis=3))
 
 
 def test_a_summary_says_equal_of_nothing_else() -> None:
