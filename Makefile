@@ -22,9 +22,9 @@ KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml)
 
 # A change in any of these means that the extension has to be built again; cargo then does only what is needed.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
-# nextest where it is installed, else the runner that cargo has: the same tests. Both reuse what maturin built, because
-# the whole workspace is named.
-CARGO_TEST := $(shell command -v cargo-nextest >/dev/null && echo nextest run --no-fail-fast || echo test --no-fail-fast)
+# The runner of the Rust tests: the one on PATH, else one of our own. It reuses what maturin built, because the whole
+# workspace is named.
+NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build test check format lint types test-rust test-python generate bless bench bench-models bench-kernels zoo fuzz wheel clean
@@ -90,12 +90,17 @@ zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be c
 
 test: test-rust test-python ## every test, Rust and Python
 	$(SAY) "Rust tests, once more"
-	@grep -E '^ *Summary|^test result' build/rust-tests.log
+	@grep -E '^ *Summary' build/rust-tests.log
 
-test-rust: $(VENV)/.dev
+$(CURDIR)/$(BIN)/cargo-nextest: $(BIN)/maturin
+	$(SAY) "Installing the runner of the Rust tests (once, some minutes)"
+	@mkdir -p build
+	@cargo install --locked --root $(VENV) cargo-nextest --version '~0.9.143' $(WATCHED)
+
+test-rust: $(VENV)/.dev $(NEXTEST)
 	$(SAY) "Rust tests"
 	@mkdir -p build
-	cd runtime && cargo $(CARGO_TEST) --release --workspace 2>&1 | tee ../build/rust-tests.log
+	cd runtime && $(NEXTEST) nextest run --no-fail-fast --release --workspace 2>&1 | tee ../build/rust-tests.log
 
 test-python: $(VENV)/.dev
 	$(SAY) "Python tests"

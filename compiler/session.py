@@ -17,26 +17,29 @@ from compiler.errors import DeviceError, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
-__all__ = ["Peaks", "Session", "StepTime", "load"]
+__all__ = ["HostStep", "Peaks", "Session", "StepTime", "load"]
 
 _CUDA = "compiler._runtime_cuda"
 """The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""
 
 
-def load(plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int | None = None) -> Session:
+def load(
+    plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int | None = None, strict_device: bool = False
+) -> Session:
     """Prepares a plan, or the plan file of this name, for running.
 
     `device` is "cpu", "cuda", or "auto": CUDA where it can be used. `threads` is the number of threads of a run,
-    from 1 to 1024, by default one for each processor.
+    from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the host for want of a
+    kernel on the device.
 
     Raises:
         PlanError: the file is not a sound plan.
-        DeviceError: the device cannot be used.
+        DeviceError: the device cannot be used, or lacks a kernel under `strict_device`.
         OSError: the file cannot be read.
         TypeError, ValueError: an argument is something else; there cannot be so many threads.
     """
     expect.instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
-    return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads)
+    return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads, strict_device)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,19 @@ class StepTime:
 
 
 @dataclass(frozen=True)
+class HostStep:
+    """A step that runs on the host, though the session's device is another.
+
+    `reason` is "nature" for what belongs there (control flow, texts, arithmetic of sizes), and "no_kernel" for what the
+    device cannot do.
+    """
+
+    op: str
+    origin: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Peaks:
     """The most operations and bytes of memory a second."""
 
@@ -67,9 +83,14 @@ class Peaks:
 
 
 class Session:
-    """A prepared plan. `run` may be called from many threads at once."""
+    """A prepared plan. `run` may be called from many threads at once.
 
-    def __init__(self, plan: Plan, device: str = "cpu", threads: int | None = None) -> None:
+    `host_steps` are the steps that run on the host, where that is not the session's device.
+    """
+
+    def __init__(
+        self, plan: Plan, device: str = "cpu", threads: int | None = None, strict_device: bool = False
+    ) -> None:
         if threads is not None:
             threads = expect.whole("threads", threads, 1, _runtime.MAX_THREADS)
         module, device = _runtime_of(device)
@@ -79,6 +100,14 @@ class Session:
         self.outputs = _infos(self._runtime.outputs)
         self.device: str = self._runtime.device
         self.threads: int = self._runtime.threads
+        self.host_steps = [HostStep(**item) for item in json.loads(self._runtime.host_steps)]
+        missing = [step for step in self.host_steps if step.reason == "no_kernel"]
+        if strict_device and missing:
+            raise DeviceError(
+                f"device {self.device!r}: it has no kernel for {missing[0].op} from {missing[0].origin}"
+                + (f", nor for {len(missing) - 1} other steps" if len(missing) > 1 else "")
+                + "; they would run on the host"
+            )
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))

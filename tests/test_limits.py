@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnx.parser
 import pytest
 
 import compiler
-from compiler import CompileError, DeviceError, Options, Plan, PlanError, RunError, _runtime
+from compiler import CompileError, Options, Plan, PlanError, RunError, _runtime
 from compiler.cli.arguments import MAX_THREADS
 from compiler.plan import write
 
@@ -152,22 +150,6 @@ def test_numbers_of_threads_are_bounded(threads: int) -> None:
     if 0 <= threads < 2**63:
         with pytest.raises(ValueError, match=f"{threads} threads: a session has from 1 to 1024"):
             _runtime.Session(plan_of(NEG).data, "cpu", threads)
-
-
-def test_devices() -> None:
-    plan = plan_of(NEG)
-    assert compiler.load(plan, device="auto").device == "cpu"
-    with pytest.raises(DeviceError, match=r"'cuda': this build of candle-compiler has no CUDA module .*; run on 'cpu'"):
-        compiler.load(plan, device="cuda")
-    with pytest.raises(DeviceError, match="'tpu': it is not known; devices are cpu, cuda and auto"):
-        compiler.load(plan, device="tpu")
-
-
-def test_a_cuda_module_that_does_not_load_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "_runtime_cuda.py").write_text("raise ImportError('libcuda.so.1: cannot open shared object file')")
-    monkeypatch.setattr(compiler, "__path__", [*compiler.__path__, str(tmp_path)])
-    with pytest.raises(DeviceError, match=r"_runtime_cuda cannot be loaded \(libcuda\.so\.1"):
-        compiler.load(plan_of(NEG), device="cuda")
 
 
 def test_a_symbol_has_one_size_in_every_kind_of_input() -> None:

@@ -137,6 +137,12 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--device", type=kinds, default="cpu", show_default=True, help="Where to run.")(function)
 
 
+def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--strict-device`."""
+    help_text = "Refuse a plan of which the device lacks a kernel; else the host runs such steps, and it is said."
+    return click.option("--strict-device", is_flag=True, help=help_text)(function)
+
+
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
     help_text = "Threads of a run.  [default: one a core]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ PROFILED_RUNS = 10
 @arguments.seed_option
 @click.option("-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs: .npz or .safetensors.")
 @arguments.device_option
+@arguments.strict_device_option
 @arguments.threads_option
 @click.option("--profile", is_flag=True, help="Time every step, over ten more runs.")
 @json_option
@@ -38,6 +40,7 @@ def command(
     seed: int,
     output: Path | None,
     device: str,
+    strict_device: bool,
     threads: int | None,
     profile: bool,
     as_json: bool,
@@ -59,7 +62,7 @@ def command(
     if output is not None and output.suffix not in arrays.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
-    session = compiler.load(plan, device=device, threads=threads)
+    session = compiler.load(plan, device=device, threads=threads, strict_device=strict_device)
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
     outputs = session.run(given)
@@ -69,13 +72,25 @@ def command(
     summary = [_summary(name, value) for name, value in outputs.items()]
     profiled = _profiled(session, given) if profile else None
     if as_json:
-        print_json({"ok": True, "seconds": seconds, "outputs": summary, **_profile_data(profiled)})
+        hosted = [asdict(step) for step in session.host_steps]
+        ran = {"device": session.device, "host_steps": hosted, "seconds": seconds}
+        print_json({"ok": True, **ran, "outputs": summary, **_profile_data(profiled)})
         return
     columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
     table(columns, ([*_cells(each)] for each in summary))
-    console.print(f"{1e3 * seconds:.2f} ms" + (f", written to {output}" if output else ""))
+    console.print(f"{1e3 * seconds:.2f} ms on {session.device}" + (f", written to {output}" if output else ""))
+    _show_hosted(session)
     if profiled:
         show_profile(*profiled, PROFILED_RUNS)
+
+
+def _show_hosted(session: Session) -> None:
+    """What the host did for want of a kernel of the device."""
+    missing = Counter(step.op for step in session.host_steps if step.reason == "no_kernel")
+    if missing:
+        ops = ", ".join(f"{count} {op}" for op, count in missing.most_common())
+        count = f"{missing.total()} step{'s' * (missing.total() > 1)}"
+        console.print(f"{session.device} has no kernel for {count}, which ran on the host: {ops}")
 
 
 def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks]:

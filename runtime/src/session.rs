@@ -21,7 +21,7 @@ pub struct Session {
 
 #[pymethods]
 impl Session {
-    /// `device` is "cpu"; `threads` is the number of threads a run uses, one for each processor by default.
+    /// `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default.
     #[new]
     #[pyo3(signature = (plan, device = "cpu", threads = None))]
     fn new(py: Python<'_>, plan: &[u8], device: &str, threads: Option<usize>) -> PyResult<Session> {
@@ -45,6 +45,12 @@ impl Session {
     #[getter]
     fn device(&self) -> &'static str {
         self.inner.device()
+    }
+
+    /// The steps that run on the host though the device is another, as a JSON list.
+    #[getter]
+    fn host_steps(&self) -> String {
+        json!(self.inner.host_steps()).to_string()
     }
 
     /// The number of threads a run uses.

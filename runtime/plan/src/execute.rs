@@ -9,7 +9,6 @@ use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
 use crate::memory::Bound;
-use crate::plan::OriginId;
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
 use crate::value::Value;
 
@@ -205,13 +204,12 @@ impl Run<'_> {
         if step.channels.iter().any(Option::is_some) {
             message += " (within this step, images are in blocks of 16 channels, [N, C / 16, …, 16])";
         }
-        let OriginId(origin) = step.origin;
         let place = Place {
             step: step.index,
             op: step.name,
             within: Vec::new(),
             inputs: inputs.iter().enumerate().map(describe).collect(),
-            origin: self.executable.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string),
+            origin: self.executable.origin(step),
         };
         Error::Run { place: Box::new(place), message }
     }

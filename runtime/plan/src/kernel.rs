@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 use candle_plan_kernels::threads::Threads;
 
+use crate::device::{Needs, OnDevice};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::layout::Blocked;
@@ -51,6 +52,16 @@ pub trait Kernel: Debug + Send + Sync {
     /// How the op runs on images in blocks of channels, if it can; `outputs` are the types that it gives.
     fn blocked(&self, _operands: &Constants, _outputs: &[Option<&Type>]) -> Option<Blocked> {
         None
+    }
+
+    /// How the op runs on a device that is not the host.
+    fn on_device(&self, _operands: &Constants) -> OnDevice {
+        OnDevice::NoKernel
+    }
+
+    /// What the op needs of an input: its elements, unless it says so.
+    fn needs(&self, _input: usize) -> Needs {
+        Needs::Elements
     }
 
     /// The nested graphs, in the order in which [`Call::run_block`] numbers them.

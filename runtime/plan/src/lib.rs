@@ -4,6 +4,7 @@
 
 pub mod axes;
 pub mod broadcast;
+pub mod device;
 pub mod dtype;
 mod epilogue;
 pub mod error;

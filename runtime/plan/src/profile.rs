@@ -12,7 +12,6 @@ use crate::execute::{KernelRun, Observer};
 use crate::interrupt::Stop;
 use crate::kernel::{Call, Types};
 use crate::memory::type_of;
-use crate::plan::OriginId;
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::types::Type;
 use crate::value::Value;
@@ -59,8 +58,7 @@ impl Executable {
         for step in &block.steps {
             let (calls, time) = found.times.get(&address(step)).copied().unwrap_or_default();
             let work = found.works.get(&address(step)).copied().flatten().map(|work| work * found.runs);
-            let OriginId(origin) = step.origin;
-            let origin = self.plan.origins.get(origin as usize).map_or_else(String::new, ToString::to_string);
+            let origin = self.origin(step);
             steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64(), work });
             for block in &step.blocks {
                 self.list(block, depth + 1, found, steps);

@@ -4,9 +4,10 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
 
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::interrupt::Stop;
-use crate::prepare::Executable;
+use crate::prepare::{Executable, HostStep};
 use crate::profile::StepTime;
 use crate::types::Type;
 use crate::value::Value;
@@ -17,6 +18,7 @@ pub const MAX_THREADS: usize = 1024;
 /// A plan prepared for one device and a number of threads. May be run from many threads at once.
 pub struct Session {
     executable: Executable,
+    device: Device,
     threads: Threads,
 }
 
@@ -28,11 +30,11 @@ impl Session {
     /// [`Error::Device`] when the device is not there, [`Error::Threads`] for none or more than [`MAX_THREADS`] and where
     /// they do not start, [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
     pub fn load(bytes: &[u8], device: &str, threads: Option<usize>) -> Result<Session> {
-        check_device(device)?;
+        let device = Device::open(device)?;
         let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = started(threads.unwrap_or_else(processors))?;
         let (plan, constants) = crate::read::read(bytes)?;
-        Ok(Session { executable: Executable::prepare(plan, constants)?, threads })
+        Ok(Session { executable: Executable::prepare(plan, constants, &device)?, device, threads })
     }
 
     /// The names and types of the inputs, in order.
@@ -52,7 +54,12 @@ impl Session {
 
     /// The device that was taken.
     pub fn device(&self) -> &'static str {
-        "cpu"
+        self.device.name()
+    }
+
+    /// The steps that run on the host, where that is not the device.
+    pub fn host_steps(&self) -> Vec<HostStep> {
+        self.executable.host_steps()
     }
 
     /// The number of threads a run uses.
@@ -96,13 +103,4 @@ fn started(count: usize) -> Result<Threads> {
         return Err(failed(format!("a session has from 1 to {MAX_THREADS}")));
     }
     Threads::new(count).map_err(|error| failed(error.to_string()))
-}
-
-fn check_device(device: &str) -> Result<()> {
-    let reason = match device {
-        "cpu" => return Ok(()),
-        "cuda" => "this runtime runs on the processor alone",
-        _ => "it is not known",
-    };
-    Err(Error::Device { device: device.to_string(), reason: reason.to_string() })
 }

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::OnDevice;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -24,6 +25,10 @@ impl Kernel for Identity {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::View
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
+use crate::device::OnDevice;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -26,6 +27,10 @@ impl Kernel for Raise {
 
     fn infer(&self, _: &Types) -> Result<Vec<Type>> {
         Ok(self.types.clone())
+    }
+
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::Host
     }
 
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{Needs, OnDevice};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
@@ -41,6 +42,14 @@ impl Kernel for Shape {
         }])
     }
 
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::Host
+    }
+
+    fn needs(&self, _: usize) -> Needs {
+        Needs::Dims
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dims = call.value(0)?.dims()?;
         let dims: Vec<i64> = dims[self.range(dims.len())].iter().map(|&dim| dim as i64).collect();
@@ -62,6 +71,14 @@ impl Kernel for Size {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         inputs.tensor(0)?;
         Ok(vec![Type::ranked(DType::Int64, 0)])
+    }
+
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::Host
+    }
+
+    fn needs(&self, _: usize) -> Needs {
+        Needs::Dims
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

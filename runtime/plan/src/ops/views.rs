@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
+use crate::device::{Needs, OnDevice};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::reshape;
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Value, MAX_RANK};
@@ -34,6 +35,14 @@ impl Kernel for Reshape {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::View
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        needs(input)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -77,6 +86,10 @@ impl Kernel for Flatten {
         input == 0
     }
 
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::View
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let (rows, columns) = value.dims()?.split_at(self.split(value.dims()?.len())?);
@@ -112,6 +125,14 @@ impl Kernel for Squeeze {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::View
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        needs(input)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -156,6 +177,14 @@ impl Kernel for Unsqueeze {
         input == 0
     }
 
+    fn on_device(&self, _: &Constants) -> OnDevice {
+        OnDevice::View
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        needs(input)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let dims = match &self.axes {
@@ -163,6 +192,15 @@ impl Kernel for Unsqueeze {
             None => unsqueezed(value.dims()?, &axes::numbers(call.tensor(1)?)?, 1)?,
         };
         Ok(vec![reshape(value, &dims)?])
+    }
+}
+
+/// The second input of a view holds its axes or its shape.
+fn needs(input: usize) -> Needs {
+    if input == 0 {
+        Needs::Elements
+    } else {
+        Needs::Numbers
     }
 }
 

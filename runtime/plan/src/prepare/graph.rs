@@ -1,5 +1,6 @@
 //! The steps of a block while they are prepared: what runs each may change, and steps may be added.
 
+use crate::device::Reason;
 use crate::kernel::{Constants, Kernel};
 use crate::plan::{Block, OriginId, Step};
 use crate::types::Type;
@@ -26,6 +27,8 @@ pub(super) struct Node {
     pub outputs: Vec<Option<u32>>,
     /// The channels of each input that is in blocks of them.
     pub channels: Vec<Option<usize>>,
+    /// Why it runs on the host, where that is not the device.
+    pub host: Option<Reason>,
     pub origin: OriginId,
 }
 
@@ -57,6 +60,11 @@ impl Graph {
         &self.kinds[value as usize]
     }
 
+    /// The step that writes a value.
+    pub fn writer(&self, value: u32) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.outputs.contains(&Some(value)))
+    }
+
     /// Calls `look` with what is known of a step's inputs.
     pub fn operands<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(&Constants) -> R) -> R {
         let constant = |id: u32| constants.get(self.constant_of[id as usize]? as usize);
@@ -75,7 +83,15 @@ impl Node {
             inputs: step.inputs.iter().map(|id| id.map(|id| id.0)).collect(),
             outputs: step.outputs.iter().map(|id| id.map(|id| id.0)).collect(),
             channels: Vec::new(),
+            host: None,
             origin: step.origin,
         }
+    }
+
+    /// A step that prepare adds for one of the plan: from a value to a value.
+    pub fn added(place: (usize, OriginId), name: &'static str, kernel: Box<dyn Kernel>, from: u32, to: u32) -> Node {
+        let (index, origin) = place;
+        let (inputs, outputs) = (vec![Some(from)], vec![Some(to)]);
+        Node { index, name, kernel, inputs, outputs, channels: Vec::new(), host: None, origin }
     }
 }

@@ -133,7 +133,7 @@ impl Rewrite<'_> {
         channels.ok_or_else(|| Error::op("an image whose channels are not known"))
     }
 
-    fn moved(&mut self, id: u32, reorder: Reorder, (index, origin): Place) -> Result<u32> {
+    fn moved(&mut self, id: u32, reorder: Reorder, place: Place) -> Result<u32> {
         if let Some(moved) = self.moved.get(&(id, reorder.rank)) {
             return Ok(*moved);
         }
@@ -147,9 +147,7 @@ impl Rewrite<'_> {
         self.layouts.push(reorder.to);
         self.moved.insert((id, reorder.rank), moved);
         if constant.is_none() {
-            let kernel = Box::new(reorder);
-            let (inputs, outputs, channels) = (vec![Some(id)], vec![Some(moved)], Vec::new());
-            self.graph.nodes.push(Node { index, name: "Reorder", kernel, inputs, outputs, channels, origin });
+            self.graph.nodes.push(Node::added(place, "Reorder", Box::new(reorder), id, moved));
         }
         Ok(moved)
     }
@@ -158,8 +156,7 @@ impl Rewrite<'_> {
     fn finish(mut self) -> Result<Graph> {
         for i in 0..self.graph.outputs.len() {
             let id = self.graph.outputs[i];
-            let writer = self.graph.nodes.iter().find(|node| node.outputs.contains(&Some(id)));
-            if let Some(place) = writer.map(|node| (node.index, node.origin)) {
+            if let Some(place) = self.graph.writer(id).map(|node| (node.index, node.origin)) {
                 self.graph.outputs[i] = self.rows(id, place)?;
             }
         }

@@ -1,13 +1,15 @@
 //! Plan → executable: everything that can be decided before a run is decided here, once.
 //!
-//! Layouts are chosen ([`layouts`]), constants are prepacked, values that die with a step are listed, and inputs whose
+//! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]), constants are prepacked, values that die with a step are listed, and inputs whose
 //! storage a step may take over are found ([`lifetime`]).
 
 mod cut;
 mod graph;
 mod layouts;
 mod lifetime;
+mod placement;
 
+use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Packed};
 use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
@@ -15,6 +17,7 @@ use crate::types::Type;
 use crate::value::Value;
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
+use serde::Serialize;
 
 /// A plan that is ready to run.
 pub struct Executable {
@@ -22,6 +25,17 @@ pub struct Executable {
     /// The plan's, then those that prepare made of them.
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
+}
+
+/// A step of a plan that runs on the host, though the session's device is another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostStep {
+    /// The op's name.
+    pub op: &'static str,
+    /// Where the step came from.
+    pub origin: String,
+    /// Why it runs there.
+    pub reason: Reason,
 }
 
 /// A block whose steps are ready to run.
@@ -51,6 +65,8 @@ pub(crate) struct PreparedStep {
     pub drops: Vec<u32>,
     pub packed: Option<Packed>,
     pub blocks: Vec<PreparedBlock>,
+    /// Why it runs on the host, where that is not the device.
+    pub host: Option<Reason>,
     pub origin: OriginId,
 }
 
@@ -68,16 +84,17 @@ pub(crate) enum Operand {
 }
 
 impl Executable {
-    /// Prepares a plan that was [read](crate::read::read) with its constants.
+    /// Prepares a plan that was [read](crate::read::read) with its constants for a device.
     ///
     /// # Errors
-    /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op.
-    pub fn prepare(plan: Plan, mut constants: Vec<Value>) -> Result<Executable> {
+    /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op; what the device
+    /// says where it has no room for the constants.
+    pub fn prepare(plan: Plan, mut constants: Vec<Value>, device: &Device) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        let main = prepare_block(&plan.main, &plan.origins, &mut constants)?;
+        let main = prepare_block(&plan.main, &plan.origins, &mut constants, device)?;
         Ok(Executable { plan, constants, main })
     }
 
@@ -96,18 +113,52 @@ impl Executable {
         &self.main.exclusive
     }
 
+    /// The steps that run on the host, where that is not the device, in order.
+    pub fn host_steps(&self) -> Vec<HostStep> {
+        let mut steps = Vec::new();
+        self.main.each_step(&mut |step| {
+            if let Some(reason) = step.host {
+                steps.push(HostStep { op: step.name, origin: self.origin(step), reason });
+            }
+        });
+        steps
+    }
+
+    /// Where a step came from.
+    pub(crate) fn origin(&self, step: &PreparedStep) -> String {
+        self.plan.origins.get(step.origin.0 as usize).map_or_else(String::new, ToString::to_string)
+    }
+
     fn describe(&self, id: ValueId) -> (&str, &Type) {
         let info = &self.plan.main.values[id.0 as usize];
         (&info.name, &info.kind)
     }
 }
 
-fn prepare_block(block: &Block, origins: &[Origin], constants: &mut Vec<Value>) -> Result<PreparedBlock> {
-    let graph = layouts::choose(Graph::of(block), constants)?;
+impl PreparedBlock {
+    /// Calls `look` with every step, each before those of its blocks.
+    fn each_step(&self, look: &mut impl FnMut(&PreparedStep)) {
+        for step in &self.steps {
+            look(step);
+            step.blocks.iter().for_each(|block| block.each_step(look));
+        }
+    }
+}
+
+fn prepare_block(
+    block: &Block,
+    origins: &[Origin],
+    constants: &mut Vec<Value>,
+    device: &Device,
+) -> Result<PreparedBlock> {
+    let graph = match device {
+        Device::Cpu => layouts::choose(Graph::of(block), constants)?,
+        _ => placement::choose(Graph::of(block), constants, device)?,
+    };
     let lifetimes = Lifetimes::of(&graph);
     let mut blocks = Vec::new();
     for node in &graph.nodes {
-        let nested = node.kernel.blocks().into_iter().map(|nested| prepare_block(nested, origins, constants));
+        let nested = node.kernel.blocks().into_iter().map(|nested| prepare_block(nested, origins, constants, device));
         blocks.push(nested.collect::<Result<Vec<_>>>()?);
     }
     let context = Context { graph: &graph, origins, constants, lifetimes: &lifetimes };
@@ -128,6 +179,7 @@ fn prepare_block(block: &Block, origins: &[Origin], constants: &mut Vec<Value>) 
         drops: lifetimes.dead_after(at).to_vec(),
         packed,
         blocks,
+        host: node.host,
         origin: node.origin,
     });
     Ok(PreparedBlock { steps: steps.collect(), slots, inputs: starts, takes, outputs, exclusive })

@@ -1,0 +1,163 @@
+//! Devices: where values lie and steps run.
+//!
+//! What is given to a run, and what it gives, lies on the host. With another device than the processor,
+//! [prepare](crate::prepare) places every step: an op says with [`Kernel::on_device`] how it runs there, and steps that
+//! move values stand where a value is needed on the other side.
+
+use candle_core::Error as Candle;
+
+use crate::error::{Error, Result};
+use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::types::Type;
+use crate::value::{Array, Value};
+
+/// A device that is there.
+#[derive(Debug, Clone)]
+pub enum Device {
+    /// The processor, which is the host itself.
+    Cpu,
+    /// One of NVIDIA's.
+    Cuda(candle_core::Device),
+    /// The processor again, as if its memory were another: what tests place steps on.
+    #[cfg(test)]
+    StandIn,
+}
+
+/// How an op runs on a device that is not the host.
+pub enum OnDevice {
+    /// Not at all, by its nature: what it does concerns the host.
+    Host,
+    /// Not yet: there is no kernel.
+    NoKernel,
+    /// By its own `run`, on whichever side input 0 lies: it gives a view.
+    View,
+    /// By this kernel.
+    Kernel(Box<dyn Kernel>),
+}
+
+/// What an op needs of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The elements, where the op runs.
+    Elements,
+    /// The elements, on the host wherever the op runs: axes, sizes and the like.
+    Numbers,
+    /// The dimensions alone.
+    Dims,
+}
+
+/// Why a step runs on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It belongs there: control flow, texts, sequences, arithmetic of sizes.
+    Nature,
+    /// The device has no kernel for it.
+    NoKernel,
+}
+
+impl Device {
+    /// The device of this name, "cpu" or "cuda" (the first of its kind).
+    ///
+    /// # Errors
+    /// [`Error::Device`]: there is none, or this build cannot use it.
+    pub fn open(name: &str) -> Result<Device> {
+        let refused = |reason: String| Error::Device { device: name.to_string(), reason };
+        match name {
+            "cpu" => Ok(Device::Cpu),
+            "cuda" => match candle_core::Device::new_cuda(0) {
+                Ok(device) => Ok(Device::Cuda(device)),
+                Err(Candle::NotCompiledWithCudaSupport) => {
+                    Err(refused("this runtime runs on the processor alone".to_string()))
+                }
+                Err(error) => Err(refused(Error::from(error).to_string())),
+            },
+            _ => Err(refused("it is not known".to_string())),
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::Cuda(_) => "cuda",
+            #[cfg(test)]
+            Device::StandIn => "stand-in",
+        }
+    }
+
+    /// Whether it is the processor.
+    pub fn is_host(&self) -> bool {
+        matches!(self, Device::Cpu)
+    }
+
+    /// A value of the host, on the device.
+    ///
+    /// # Errors
+    /// The device has no room for it.
+    pub fn upload(&self, value: &Value) -> Result<Value> {
+        match self {
+            Device::Cpu => Ok(value.clone()),
+            Device::Cuda(device) => moved(value, |tensor| tensor.to_device(device)),
+            #[cfg(test)]
+            Device::StandIn => moved(value, candle_core::Tensor::copy),
+        }
+    }
+
+    /// A value of the device, on the host.
+    ///
+    /// # Errors
+    /// What the device says; also of steps before, which it may still have been computing.
+    pub fn download(&self, value: &Value) -> Result<Value> {
+        match self {
+            Device::Cpu => Ok(value.clone()),
+            Device::Cuda(_) => moved(value, |tensor| tensor.to_device(&candle_core::Device::Cpu)),
+            #[cfg(test)]
+            Device::StandIn => moved(value, candle_core::Tensor::copy),
+        }
+    }
+}
+
+fn moved(
+    value: &Value,
+    go: impl FnOnce(&candle_core::Tensor) -> candle_core::Result<candle_core::Tensor>,
+) -> Result<Value> {
+    let array = value.tensor()?;
+    Ok(Array::from_candle(&go(array.candle())?, array.dtype())?.into())
+}
+
+/// Moves a tensor to the other side.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    pub device: Device,
+    /// Whether it goes to the host.
+    pub home: bool,
+}
+
+impl Kernel for Transfer {
+    fn arity(&self) -> Arity {
+        Arity::exact(1, 1)
+    }
+
+    fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        Ok(vec![inputs.get(0)?.clone()])
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let value = call.value(0)?;
+        Ok(vec![if self.home { self.device.download(value)? } else { self.device.upload(value)? }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused() {
+        for (name, reason) in [("cuda", "processor alone"), ("tpu", "not known"), ("", "not known")] {
+            let error = Device::open(name).expect_err("no such device").to_string();
+            assert!(error.contains(&format!("{name:?}")) && error.contains(reason), "{error}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Places the steps of a block on a device or the host, and adds the steps that move values from one to the other.
+//!
+//! The inputs and outputs of every block lie on the host.
+
+use std::collections::HashMap;
+
+use super::graph::{Graph, Node};
+use crate::device::{Device, Needs, OnDevice, Reason, Transfer};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::plan::OriginId;
+use crate::types::Type;
+use crate::value::Value;
+
+/// The most dimensions of a value that holds sizes.
+const SIZES_RANK: usize = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Host,
+    Device,
+}
+
+/// The block with every step placed.
+///
+/// # Errors
+/// The device has no room for a constant.
+pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>, device: &Device) -> Result<Graph> {
+    let nodes = std::mem::take(&mut graph.nodes);
+    let count = graph.kinds.len();
+    let (sides, sizes) = (vec![Side::Host; count], vec![false; count]);
+    let mut placement = Placement { graph, constants, device, sides, sizes, moved: HashMap::new() };
+    for node in nodes {
+        placement.node(node)?;
+    }
+    placement.finish()
+}
+
+struct Placement<'a> {
+    graph: Graph,
+    constants: &'a mut Vec<Value>,
+    device: &'a Device,
+    /// By value, where it lies.
+    sides: Vec<Side>,
+    /// By value, whether it follows from dimensions: then what is computed of it stays on the host.
+    sizes: Vec<bool>,
+    /// By value, the one on the other side.
+    moved: HashMap<u32, u32>,
+}
+
+impl Placement<'_> {
+    /// Appends a step where it is to run, with what moves its inputs before it.
+    fn node(&mut self, mut node: Node) -> Result<()> {
+        let is_sizes = self.is_sizes(&node);
+        let (side, host, kernel) = self.decide(&node, is_sizes);
+        let place = (node.index, node.origin);
+        for (i, input) in node.inputs.iter_mut().enumerate() {
+            let Some(id) = *input else { continue };
+            *input = Some(match node.kernel.needs(i) {
+                Needs::Elements => self.on(side, id, place)?,
+                Needs::Numbers => self.on(Side::Host, id, place)?,
+                Needs::Dims => id,
+            });
+        }
+        for id in node.outputs.iter().flatten() {
+            self.sides[*id as usize] = side;
+            self.sizes[*id as usize] = is_sizes;
+        }
+        node.host = host;
+        node.kernel = kernel.unwrap_or(node.kernel);
+        self.graph.nodes.push(node);
+        Ok(())
+    }
+
+    /// The side of a step; why, where that is the host; and what runs there in the place of its kernel.
+    fn decide(&self, node: &Node, is_sizes: bool) -> (Side, Option<Reason>, Option<Box<dyn Kernel>>) {
+        let nature = (Side::Host, Some(Reason::Nature), None);
+        let values = node.inputs.iter().chain(&node.outputs).flatten();
+        let is_numeric = values.into_iter().all(|&id| is_numeric(self.graph.kind(id)));
+        if is_sizes || !is_numeric || !node.kernel.blocks().is_empty() {
+            return nature;
+        }
+        let how = self.graph.operands(node, self.constants, |operands| node.kernel.on_device(operands));
+        match (how, self.device) {
+            (OnDevice::Host, _) => nature,
+            (OnDevice::Kernel(kernel), _) => (Side::Device, None, Some(kernel)),
+            (OnDevice::View, _) => match node.inputs.first().copied().flatten().map(|id| self.sides[id as usize]) {
+                Some(Side::Device) => (Side::Device, None, None),
+                _ => nature,
+            },
+            #[cfg(test)]
+            (OnDevice::NoKernel, Device::StandIn) => (Side::Device, None, None),
+            (OnDevice::NoKernel, _) => (Side::Host, Some(Reason::NoKernel), None),
+        }
+    }
+
+    /// Whether a step computes sizes from sizes: all that is no constant among its inputs follows from dimensions.
+    fn is_sizes(&self, node: &Node) -> bool {
+        let is_constant = |id: u32| self.graph.constant_of[id as usize].is_some();
+        let inputs: Vec<u32> = node.inputs.iter().flatten().copied().filter(|&id| !is_constant(id)).collect();
+        let reads_dims = (0..node.inputs.len()).all(|i| node.kernel.needs(i) == Needs::Dims);
+        let from_sizes = reads_dims || inputs.iter().all(|&id| self.sizes[id as usize]);
+        let is_small =
+            |id: u32| matches!(self.graph.kind(id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
+        !inputs.is_empty() && from_sizes && node.outputs.iter().flatten().all(|&id| is_small(id))
+    }
+
+    /// The value on a side.
+    fn on(&mut self, side: Side, id: u32, place: (usize, OriginId)) -> Result<u32> {
+        if self.sides[id as usize] == side {
+            return Ok(id);
+        }
+        if let Some(&moved) = self.moved.get(&id) {
+            return Ok(moved);
+        }
+        let constant = self.graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
+        let constant = constant.map(|value| self.device.upload(value)).transpose()?;
+        let constant = constant.map(|value| {
+            self.constants.push(value);
+            self.constants.len() as u32 - 1
+        });
+        let moved = self.graph.add(self.graph.kind(id).clone(), constant);
+        self.sides.push(side);
+        self.sizes.push(self.sizes[id as usize]);
+        self.moved.insert(id, moved);
+        if constant.is_none() {
+            let kernel = Box::new(Transfer { device: self.device.clone(), home: side == Side::Host });
+            self.graph.nodes.push(Node::added(place, "Transfer", kernel, id, moved));
+        }
+        Ok(moved)
+    }
+
+    /// The block, whose outputs lie on the host.
+    fn finish(mut self) -> Result<Graph> {
+        for i in 0..self.graph.outputs.len() {
+            let id = self.graph.outputs[i];
+            if let Some(place) = self.graph.writer(id).map(|node| (node.index, node.origin)) {
+                self.graph.outputs[i] = self.on(Side::Host, id, place)?;
+            }
+        }
+        Ok(self.graph)
+    }
+}
+
+fn is_numeric(kind: &Type) -> bool {
+    matches!(kind, Type::Tensor(tensor) if tensor.dtype != DType::String)
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_plan_kernels::threads::Threads;
+    use serde_json::{json, Value as Json};
+
+    use crate::device::{Device, Reason};
+    use crate::prepare::Executable;
+    use crate::testing::tensor;
+    use crate::value::Value;
+
+    /// A plan of values by rank (of `float32`, or of `int64` where that is below 2), of which 0 is the input and 1 a constant.
+    fn prepare(ranks: &[usize], steps: &[Json], outputs: &[u32], constant: Value, device: &Device) -> Executable {
+        let dtype = |rank| if rank < 2 { "int64" } else { "float32" };
+        let kind = |&rank: &usize| json!({"Tensor": {"dtype": dtype(rank), "shape": vec![Json::Null; rank]}});
+        let values: Vec<Json> =
+            ranks.iter().enumerate().map(|(i, rank)| json!({"name": format!("v{i}"), "type": kind(rank)})).collect();
+        let step = |step: &Json| json!({"op": step[0], "inputs": step[1], "outputs": step[2], "origin": 0});
+        let main = json!({
+            "values": values,
+            "inputs": [0],
+            "constants": [{"value": 1, "constant": 0}],
+            "steps": steps.iter().map(step).collect::<Vec<_>>(),
+            "outputs": outputs,
+        });
+        let constants = [kind(&ranks[1])];
+        let plan = json!({
+            "main": main, "constants": constants, "origins": [{"nodes": ["n"], "module": "", "source": ""}], "passes": [],
+            "source_sha256": "", "max_memory": null, "metadata": {},
+        });
+        let plan = serde_json::from_value(plan).expect("a plan");
+        Executable::prepare(plan, vec![constant], device).expect("it prepares")
+    }
+
+    /// The steps, as `Add`, `Shape@host` or `Unary@missing`.
+    fn placed(executable: &Executable) -> Vec<String> {
+        let mark = |host| match host {
+            None => "",
+            Some(Reason::Nature) => "@host",
+            Some(Reason::NoKernel) => "@missing",
+        };
+        executable.main.steps.iter().map(|step| format!("{}{}", step.name, mark(step.host))).collect()
+    }
+
+    #[test]
+    fn steps_stand_where_their_values_are() {
+        let relu = json!({"Unary": {"function": "Relu"}});
+        let add = json!({"Binary": {"function": "Add"}});
+        let shape = json!({"Shape": {"start": 0, "end": null}});
+        let reshape = json!({"Reshape": {"allow_zero": false}});
+        // The ranks of the values, the steps as [op, inputs, outputs], and where they run.
+        let cases = [
+            // One upload of an input that two steps read, one download of what is given back; the constant is there already.
+            (
+                vec![2, 2, 2, 2],
+                vec![json!([add, [0, 1], [2]]), json!([add, [0, 2], [3]])],
+                vec!["Transfer", "Binary", "Binary", "Transfer"],
+            ),
+            // Dimensions are known on the host, and so is what follows from them; a view stays where its value is.
+            (
+                vec![2, 1, 2, 1, 1, 2],
+                vec![
+                    json!([relu, [0], [2]]),
+                    json!([shape, [2], [3]]),
+                    json!([add, [3, 1], [4]]),
+                    json!([reshape, [2, 4], [5]]),
+                ],
+                vec!["Transfer", "Unary", "Shape@host", "Binary@host", "Reshape", "Transfer"],
+            ),
+            // A view of an input of the plan needs no device.
+            (vec![2, 1, 2], vec![json!([reshape, [0, 1], [2]])], vec!["Reshape@host"]),
+        ];
+        for (ranks, steps, expected) in cases {
+            let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
+            let outputs = [ranks.len() as u32 - 1];
+            let there = prepare(&ranks, &steps, &outputs, constant(), &Device::StandIn);
+            assert_eq!(placed(&there), expected, "{steps:?}");
+            let here = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
+            assert!(here.host_steps().is_empty(), "{steps:?}");
+            let run = |executable: &Executable| {
+                let outputs = executable.run(vec![tensor(&[1f32, -2.0, 3.0, 4.0], &[2, 2])], &Threads::serial());
+                let output = outputs.expect("it runs").remove(0);
+                output
+                    .tensor()
+                    .and_then(|array| Ok((array.dims().to_vec(), array.read::<f32>()?.to_vec())))
+                    .expect("floats")
+            };
+            assert_eq!(run(&there), run(&here), "{steps:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+"""Devices: the choice of one, what is said where it is not there, and of steps that it cannot run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import compiler
+from compiler import DeviceError, Plan, _runtime
+from compiler.cli import main
+from compiler.session import HostStep
+
+NEG = '<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return compiler.compile(onnx.parser.parse_model(NEG))
+
+
+def test_devices(plan: Plan) -> None:
+    assert compiler.load(plan, device="auto").device == "cpu"
+    with pytest.raises(DeviceError, match=r"'cuda': this build of candle-compiler has no CUDA module .*; run on 'cpu'"):
+        compiler.load(plan, device="cuda")
+    with pytest.raises(DeviceError, match="'tpu': it is not known; devices are cpu, cuda and auto"):
+        compiler.load(plan, device="tpu")
+
+
+def test_a_cuda_module_that_does_not_load_says_why(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "_runtime_cuda.py").write_text("raise ImportError('libcuda.so.1: cannot open shared object file')")
+    monkeypatch.setattr(compiler, "__path__", [*compiler.__path__, str(tmp_path)])
+    with pytest.raises(DeviceError, match=r"_runtime_cuda cannot be loaded \(libcuda\.so\.1"):
+        compiler.load(plan, device="cuda")
+
+
+HOSTED = [HostStep("Shape", "Shape(a)", "nature"), HostStep("Unary", "Neg(b)", "no_kernel")]
+
+
+class StandIn:
+    """The runtime's session on the processor, as a device would report it that lacks a kernel."""
+
+    device = "cuda"
+    host_steps = json.dumps([vars(step) for step in HOSTED])
+
+    def __init__(self, plan: bytes, device: str, threads: int | None) -> None:
+        assert device == "cuda"
+        self._inner = _runtime.Session(plan, "cpu", threads)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "compiler._runtime_cuda", SimpleNamespace(Session=StandIn))  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("device", ["cuda", "auto"])
+def test_a_session_says_what_its_device_lacks(plan: Plan, device: str) -> None:
+    session = compiler.load(plan, device=device)
+    assert session.device == "cuda"
+    assert session.host_steps == HOSTED
+    assert session.run({"x": np.ones(2, np.float32)})["y"].tolist() == [-1, -1]
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_strict_device_refuses_what_it_lacks(plan: Plan) -> None:
+    with pytest.raises(
+        DeviceError, match=r"'cuda': it has no kernel for Unary from Neg\(b\); they would run on the host"
+    ):
+        compiler.load(plan, device="cuda", strict_device=True)
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(
+    ("strict", "code", "said"),
+    [([], 0, "cuda has no kernel for 1 step, which ran on the host: 1 Unary"), (["--strict-device"], 1, "Unary")],
+)
+def test_the_command_names_the_steps_of_the_host(
+    plan: Plan, strict: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.save(tmp_path / "neg.plan")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(tmp_path / "neg.plan"), "--device", "cuda", *strict])
+    assert ended.value.code == code
+    shown = capsys.readouterr()
+    assert said in shown.out + shown.err
+
+
+def test_the_processor_has_every_kernel(plan: Plan) -> None:
+    assert compiler.load(plan, strict_device=True).host_steps == []
