@@ -12,6 +12,7 @@ from compiler.options import Options
 from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
 from compiler.passes.cancel_transposes import cancel_transposes
+from compiler.passes.check_nodes import check_nodes
 from compiler.passes.check_outputs import check_outputs
 from compiler.passes.check_types import check_types
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
@@ -65,8 +66,12 @@ __all__ = ["compile", "optimize", "passes"]
 
 
 def passes(options: Options) -> list[Pass]:
-    """Every pass, in order. Those that are `needed` run always, the others as the options say."""
-    return [*_needed(options), *_simplifying(), *_recognising(), *_fusing()]
+    """Every pass, in order.
+
+    Those that are `needed` run always, the others as the options say, and `check_nodes` before any of these, because
+    they may hide what is wrong with a node; where none runs, the lowering finds it.
+    """
+    return [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognising(), *_fusing()]
 
 
 def _needed(options: Options) -> list[Pass]:
@@ -188,13 +193,10 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
             lowering from saying what it refuses besides.
     """
     chosen = _chosen(options)
-    first_optional = next((index for index, step in enumerate(chosen) if not step.needed), len(chosen))
     refused: list[Diagnostic] = []
     for index, step in enumerate(chosen):
-        if index == first_optional:
-            if refused:
-                break
-            _check_lowering(model)
+        if refused and not step.needed:
+            break
         try:
             report = step.run(model)
         except CompileError as error:
@@ -210,19 +212,6 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
     if refused:
         raise _refused(model, refused)
     return list(dict.fromkeys(step.name for step in chosen))
-
-
-_LASTING = frozenset(["CC0202", "CC0203", "CC0210"])
-"""What is wrong with a node whatever is found out about its inputs."""
-
-
-def _check_lowering(model: ir.Model) -> None:
-    """Refuses what optional passes would not mend, but hide: a node that they drop, or replace by one that is right."""
-    try:
-        lower.lower(model)
-    except CompileError as error:
-        if any(each.code in _LASTING for each in error.diagnostics):
-            raise
 
 
 def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
@@ -250,7 +239,7 @@ def _chosen(options: Options) -> list[Pass]:
         raise CompileError(
             [Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, optional)) for name in unknown]
         )
-    wanted = names if options.passes is None else set(options.passes)
+    wanted = names if options.passes is None else {*options.passes, "check_nodes"}
     return [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
 
 

@@ -44,6 +44,14 @@ def test_needed_passes_run_always():
     assert "drop_identities" in chosen and "merge_duplicates" not in chosen
 
 
+def test_nodes_are_checked_before_any_pass_hides_them():
+    wrong = '<ir_version: 9, opset_import: ["": 20]> m (float[2] x) => (float[2] y) { y = Neg(x) z = Celu<foo = 1>(x) }'
+    for options in (Options(), Options(passes=["drop_dead_nodes"]), Options(optimize=False)):
+        with pytest.raises(CompileError) as error:
+            compiler.compile(onnx.parser.parse_model(wrong), options)
+        assert [item.code for item in error.value.diagnostics] == ["CC0203"]
+
+
 def test_unknown_passes_are_refused():
     with pytest.raises(CompileError) as error:
         compiler.compile(model(), Options(passes=["make_tea", "sort_nodes"]))

@@ -50,7 +50,7 @@ from compiler.lower import (  # noqa: F401  (a family registers its lowerings wh
     views,
 )
 from compiler.lower.evaluate import evaluate
-from compiler.lower.lower import can_lower, lower, unknown_operators
+from compiler.lower.lower import can_lower, lower, refusals, unknown_operators
 from compiler.lower.program import is_elementwise, takes_epilogue
 
-__all__ = ["can_lower", "evaluate", "is_elementwise", "lower", "takes_epilogue", "unknown_operators"]
+__all__ = ["can_lower", "evaluate", "is_elementwise", "lower", "refusals", "takes_epilogue", "unknown_operators"]

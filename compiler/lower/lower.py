@@ -14,7 +14,7 @@ from compiler.origin import Origin
 from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
 
-__all__ = ["can_lower", "lower", "lower_nodes", "unknown_operators"]
+__all__ = ["can_lower", "lower", "lower_nodes", "refusals", "unknown_operators"]
 
 _REMOVED = frozenset(
     [
@@ -47,6 +47,13 @@ def lower(model: ir.Model, refused: Collection[Origin] = ()) -> tuple[ops.Block,
         CompileError: nodes that cannot be lowered, all of them, but for those refused before.
     """
     return _Lowering(model.opset_imports, refused).run(model.graph)
+
+
+def refusals(model: ir.Model) -> list[Diagnostic]:
+    """What `lower` refuses, found without making a plan."""
+    lowering = _Lowering(model.opset_imports)
+    lowering.steps(model.graph)
+    return lowering.diagnostics
 
 
 def unknown_operators(model: ir.Model) -> list[Diagnostic]:
@@ -93,19 +100,21 @@ class _Lowering:
         self.entered: set[ir.Graph] = set()
 
     def run(self, graph: ir.Graph) -> tuple[ops.Block, Pool]:
+        builder, outputs = self.steps(graph)
+        if self.diagnostics or self.refused or outputs is None:
+            raise CompileError(self.diagnostics, self.unchecked)
+        return builder.finish(_named(builder, outputs, [value.name or "" for value in graph.outputs])), builder.pool
+
+    def steps(self, graph: ir.Graph) -> tuple[PlanBuilder, list[Value] | None]:
+        """A builder with the steps of the main graph, and the values that it returns, if it can."""
         builder = PlanBuilder(self.lower_graph)
         for value in graph.inputs:
             builder.values[value] = builder.input(value.name or "", self.input_type(value))
-        outputs: list[Value] = []
-        is_whole = not self.refused
         try:
-            outputs = self.lower_graph(graph, builder)
+            return builder, self.lower_graph(graph, builder)
         except CompileError as error:
             self.diagnostics.extend(error.diagnostics)
-            is_whole = False
-        if self.diagnostics or not is_whole:
-            raise CompileError(self.diagnostics, self.unchecked)
-        return builder.finish(_named(builder, outputs, [value.name or "" for value in graph.outputs])), builder.pool
+            return builder, None
 
     def input_type(self, value: ir.Value) -> ops.AnyType:
         try:
@@ -192,7 +201,7 @@ class _Lowering:
     def stand_in(self, values: Sequence[ir.Value], builder: PlanBuilder) -> None:
         """Values that no step computes, of the types that were inferred, so that what reads them can be looked at."""
         for value in values:
-            kind = type_of(value) if _is_known(value) else None
+            kind = _known_type(value)
             if kind is not None:
                 builder.values[value] = Value(kind, builder)
             if kind is None or builder.values[value].shape is None:
@@ -235,7 +244,7 @@ class _Lowering:
             self.check_type(node, value, results[index], builder)
 
     def check_type(self, node: ir.Node, value: ir.Value, result: Value, builder: PlanBuilder) -> None:
-        declared = None if value.type is None or not _is_known(value) else type_of(value)
+        declared = _known_type(value)
         if isinstance(declared, ops.Type.Tensor) and result.dtype != declared.value.dtype:
             message = f"{node.op_type} gives {result.dtype} for {value.name!r}, which is {declared.value.dtype}"
             raise CompileError([Diagnostic("CC0207", message, origin.of(node))])
@@ -244,11 +253,12 @@ class _Lowering:
             result.name = result.name or value.name or ""
 
 
-def _is_known(value: ir.Value) -> bool:
+def _known_type(value: ir.Value) -> ops.AnyType | None:
+    """The type that the graph gives a value, if that is one that a plan has."""
     try:
-        return type_of(value) is not None
+        return type_of(value)
     except TypeError:
-        return False
+        return None
 
 
 def _unknown(node: ir.Node) -> Diagnostic:

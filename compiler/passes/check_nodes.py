@@ -1,0 +1,26 @@
+"""Refuses nodes that nothing would mend, before passes drop them or put others in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from compiler.errors import Diagnostic
+from compiler.passes.report import Pass, Report
+
+__all__ = ["check_nodes"]
+
+_LASTING = frozenset(["CC0202", "CC0203", "CC0210"])
+"""What is wrong with a node whatever passes find out about its inputs, or make of its neighbours. Of other codes (an
+unknown operator, an unknown type) the node may be dropped rightly, or become one that can be lowered."""
+
+
+def check_nodes(refusals: Callable[[ir.Model], Sequence[Diagnostic]]) -> Pass:
+    """The pass that asks `refusals` what is wrong with a model's nodes."""
+
+    def check(model: ir.Model, report: Report) -> None:
+        """Refuses nodes with attributes, sizes and shapes that their operators do not take."""
+        report.refused += [each for each in refusals(model) if each.code in _LASTING]
+
+    return Pass("check_nodes", check, result="nodes refused", requires=frozenset({"sorted", "shapes"}))
