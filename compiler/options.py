@@ -28,7 +28,7 @@ class Options:
     """Sizes for symbolic dimensions of the inputs: `{"batch": 1}`."""
     max_memory: int | None = None
     """The most bytes that the values of a run may hold at once, beside the constants: a step that needs more is a
-    `RunError`. For models that are not trusted."""
+    `RunError`. For models that are not trusted; `docs/plan-format.md` says what counts."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's own metadata that the plan keeps, such as the names of classes. By default it keeps none:
     exporters write dates, paths and names of people there."""

@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from compiler import dtypes
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 __all__ = ["CHAINS", "function_of"]
@@ -92,6 +92,7 @@ for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) i
 for _name in CHAINS:
     lowers(_name, newest=13)(_chain)
 lowers("Mean", newest=13)(_mean)
+remark("Mod", "Floats are taken with `fmod = 0` too, which the standard leaves out: the result has the divisor's sign.")
 
 
 @lowers("SwiGLU", newest=28)

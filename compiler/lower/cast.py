@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 _ROUNDS = {"up": "Up", "down": "Down", "nearest": "Nearest"}
@@ -14,6 +14,12 @@ _ROUNDS = {"up": "Up", "down": "Down", "nearest": "Nearest"}
 def cast_(node: Node, build: PlanBuilder) -> Value:
     """To the type that the attribute `to` names."""
     return _cast(node, build, node.dtype_attr("to"))
+
+
+remark(
+    "Cast",
+    "To uint32 and uint64, what does not fit is what the bits of a 64-bit integer are; the standard leaves it open.",
+)
 
 
 @lowers("CastLike", newest=28)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compiler import dtypes
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 _GREATEST = float(np.finfo(np.float32).max)
@@ -27,6 +27,12 @@ def clip(node: Node, build: PlanBuilder) -> Value:
     with np.errstate(over="ignore"):
         bounds = [np.array(node.float(name, default)).astype(dtype) for name, default in _LEGACY_BOUNDS]
     return build(ops.Clip(), x, *map(build.constant, bounds))
+
+
+remark(
+    "Clip",
+    "NaN stays NaN. A bound that is absent bounds nothing; in onnxruntime it makes infinity the largest number.",
+)
 
 
 _LEGACY_BOUNDS = (("min", -_GREATEST), ("max", _GREATEST))

@@ -18,7 +18,7 @@ from compiler.errors import CompileError, Diagnostic
 from compiler.graph import array_of
 from compiler.plan import PlanBuilder, Value
 
-__all__ = ["LOWERINGS", "Lowering", "Node", "lowers"]
+__all__ = ["LOWERINGS", "REMARKS", "Lowering", "Node", "lowers", "remark"]
 
 Result = Value | tuple[Value, ...]
 Function = Callable[["Node", PlanBuilder], Result]
@@ -54,6 +54,15 @@ def lowers(op_type: str, *, newest: int, domain: str = "") -> Callable[[Function
         return function
 
     return register
+
+
+REMARKS: dict[str, str] = {}
+"""Operator of the standard → what its results are where the standard leaves them open, or onnxruntime's are others."""
+
+
+def remark(op_type: str, text: str) -> None:
+    """Notes what `docs/operators.md` says of an operator that has a lowering."""
+    REMARKS[op_type] = text
 
 
 class Node:

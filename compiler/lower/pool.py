@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.lower.padding import padding, window_ints
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -24,6 +24,9 @@ def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
     """`MaxPool`, with or without indices."""
     op = ops.MaxPool(window=_window(node), column_major=node.flag("storage_order", False))
     return build(op, node.input(0), outputs=2) if node.uses_output(1) else build(op, node.input(0))
+
+
+remark("MaxPool", "NaN is no maximum of a window; in onnxruntime it depends on where it stands.")
 
 
 @lowers("AveragePool", newest=22)
@@ -49,6 +52,9 @@ def global_average_pool(node: Node, build: PlanBuilder) -> Value:
 def global_max_pool(node: Node, build: PlanBuilder) -> Value:
     """The maximum over all spatial axes."""
     return _reduce(node, build, "Max")
+
+
+remark("GlobalMaxPool", "NaN is the largest, as in NumPy; in onnxruntime it depends on where it stands.")
 
 
 @lowers("GlobalLpPool", newest=22)

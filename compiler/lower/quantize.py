@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 
@@ -21,6 +21,12 @@ def quantize_linear(node: Node, build: PlanBuilder) -> Value:
         to=cast(ops.DType, to), axis=axis, block=block, saturate=saturate, precision=_precision(node, x, scale)
     )
     return build(op, x, scale, zero)
+
+
+remark(
+    "QuantizeLinear",
+    "Infinity is the largest code, as the standard says; of float16, onnxruntime gives the smallest.",
+)
 
 
 def _precision(node: Node, x: Value, scale: Value) -> ops.DType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 _SIBLINGS = {"L1": 18, "L2": 18, "LogSum": 28, "LogSumExp": 28, "Max": 20, "Mean": 18, "Min": 20, "Prod": 18}
@@ -30,3 +30,5 @@ def reduce(node: Node, build: PlanBuilder) -> Value:
 
 for _sibling, _newest in _SIBLINGS.items():
     lowers(f"Reduce{_sibling}", newest=_newest)(reduce)
+remark("ReduceMax", "NaN is the largest, as in NumPy; in onnxruntime it depends on where it stands.")
+remark("ReduceMin", "NaN is the smallest, as in NumPy; in onnxruntime it depends on where it stands.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 
@@ -29,3 +29,6 @@ def unique(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """`Unique`."""
     op = ops.Unique(axis=node.int("axis", None), sorted=node.flag("sorted", True))
     return build(op, node.input(0), outputs=node.outputs)
+
+
+remark("Unique", "NaNs are one value, the largest, as in NumPy; onnxruntime counts them beside the numbers.")

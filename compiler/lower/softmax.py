@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 
@@ -18,10 +18,20 @@ def log_softmax(node: Node, build: PlanBuilder) -> Value:
     return _normalized(node, build, "LogSoftmax")
 
 
+remark("LogSoftmax", "A row with NaN or infinity is NaN; in float64, onnxruntime gives numbers.")
+
+
 @lowers("Hardmax", newest=13)
 def hardmax(node: Node, build: PlanBuilder) -> Value:
     """`Hardmax`."""
     return _normalized(node, build, "Hardmax")
+
+
+remark(
+    "Hardmax",
+    "The first of the largest numbers is marked, and the first NaN where there are no numbers; onnxruntime marks none "
+    "in a row with NaN.",
+)
 
 
 def _normalized(node: Node, build: PlanBuilder, function: ops.SoftmaxFunction) -> Value:

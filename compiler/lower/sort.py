@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 
@@ -18,6 +18,9 @@ def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     node.flag("sorted", True)
     op = ops.TopK(axis=node.int("axis", -1), largest=node.flag("largest", True))
     return build(op, node.input(0), k, outputs=2)
+
+
+remark("TopK", "NaN sorts behind all numbers, as in NumPy and PyTorch; in onnxruntime it depends on where it stands.")
 
 
 @lowers("ArgMax", newest=13)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 __all__ = ["function_of"]
@@ -123,6 +123,8 @@ def _unary(node: Node, build: PlanBuilder) -> Value:
 
 for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) in _WITH_ATTRIBUTES.items())]:
     lowers(str(_name), newest=_newest)(_unary)
+remark("Shrink", "NaN stays NaN, as in the other activations; onnxruntime gives zero.")
+remark("Sign", "NaN stays NaN, in float16 too, where onnxruntime gives zero.")
 
 
 @lowers("Gelu", newest=1, domain="com.microsoft")

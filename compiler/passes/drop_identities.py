@@ -79,5 +79,8 @@ class CastLikeToCast(Rule):
 
 
 drop_identities = rules_pass(
-    "drop_identities", [DropIdentity(), DropCast(), DropCastLike(), CastLikeToCast()], result="nodes dropped"
+    "drop_identities",
+    [DropIdentity(), DropCast(), DropCastLike(), CastLikeToCast()],
+    result="nodes dropped",
+    ensures=frozenset({"stored weights"}),
 )

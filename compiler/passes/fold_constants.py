@@ -36,7 +36,14 @@ def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
         _Folding(evaluate, model.opset_imports, report, only_indices).graph(model.graph)
 
     name = "fold_indices" if only_indices else "fold_constants"
-    return Pass(name, fold, result="nodes computed", requires=frozenset({"sorted", "shapes"}), needed=only_indices)
+    return Pass(
+        name,
+        fold,
+        result="nodes computed",
+        requires=frozenset({"sorted", "shapes"}),
+        ends=frozenset() if only_indices else frozenset({"stored weights"}),
+        needed=only_indices,
+    )
 
 
 def constant_nodes(

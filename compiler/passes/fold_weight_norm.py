@@ -43,7 +43,9 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
                 report.fired.append(Fired("weight_norm", origin.of(root)))
                 _replace(graph, root, weight)
 
-    return Pass("fold_weight_norm", fold, result="weights computed", requires=frozenset({"sorted", "shapes"}))
+    return Pass(
+        "fold_weight_norm", fold, result="weights computed", requires=frozenset({"sorted", "shapes", "stored weights"})
+    )
 
 
 def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:

@@ -54,7 +54,9 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
                 new = Rewriter(node.graph)
                 _put(node, [], _TO_NUMBERS[node.op_type](node, None, new), new, report)
 
-    return Pass("fuse_quantization", fuse, result="steps fused", requires=frozenset({"sorted", "shapes"}))
+    return Pass(
+        "fuse_quantization", fuse, result="steps fused", requires=frozenset({"sorted", "shapes", "stored weights"})
+    )
 
 
 def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:

@@ -66,14 +66,15 @@ class Report:
 class Pass:
     """One step from a model to a better one, in place; running it twice changes nothing.
 
-    `requires` and `ensures` are facts about the model by name, such as `sorted`: what earlier passes must have
-    established, and what holds afterwards.
+    `requires`, `ensures` and `ends` are facts about the model by name, such as `sorted`: what earlier passes must have
+    established, what holds afterwards, and what holds no more.
     """
 
     name: str
     apply: Callable[[ir.Model, Report], None]
     requires: frozenset[str] = frozenset()
     ensures: frozenset[str] = frozenset()
+    ends: frozenset[str] = frozenset()
     result: str = "rewrites"
     """What it counts as done, in the words of a user: `shapes inferred`."""
     needed: bool = False

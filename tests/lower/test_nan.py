@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compiler import lower  # noqa: F401  (whose modules fill the tables)
+from compiler.lower.node import LOWERINGS, REMARKS
+
 NAN, INF = np.nan, np.inf
 ROWS = np.array(
     [
@@ -167,3 +170,8 @@ def test_different_from_onnxruntime(check_node, node_model, reference, reason, o
     check_node(operator, inputs, opset=20, attributes=attributes, outputs=outputs, expected=wanted, rtol=0, atol=0)
     same = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(wanted, theirs, strict=True))
     assert not same, f"onnxruntime gives it too now: {reason}"
+
+
+def test_what_differs_is_documented():
+    different = {operator for cases in DIFFERENT.values() for operator, *_ in cases}
+    assert different <= REMARKS.keys() <= {name for domain, name in LOWERINGS if not domain}
