@@ -1,7 +1,8 @@
 """Resizing written with the places that are taken, as the operator `Interpolate` of a plan.
 
 PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant places. They are compared
-with those of Interpolate's own formula, in its precision, for the factor that fits them best.
+with those of Interpolate's own formula, in its precision, for the factor that fits them best. What is written as
+`low + (high - low) · part` makes NaN of infinities; Interpolate weights both places, and makes NaN of fewer.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class RecognizeLinear(Rule):
     pattern = Op("Add", _LOW, Op("Mul", Op("Sub", _HIGH, _LOW), Const("part")))
 
     def check(self, match: Match) -> str | None:
-        """Places and parts are those of the formula, the parts up to rounding."""
+        """Places and parts are those of the formula, the parts up to what float32 rounds in it for these sizes."""
         return None if self._resized(match) else "places and parts are not those of any factor"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
@@ -113,9 +114,8 @@ class RecognizeLinear(Rule):
             return None
         coordinates = low + np.where(high > low, part, 0).astype(np.float64)
         for how, scale in _linear_forms(coordinates, size):
-            expected = np.clip(_coordinates(how, size, len(low), scale), 0, size - 1)
-            # Each side has rounded, in float32, a few times what is as large as the coordinate.
-            if (np.abs(coordinates - expected) <= 2.0**-21 * np.maximum(expected, 1)).all():
+            exact, rounding = _exact_coordinates(how, size, len(low), scale)
+            if (np.abs(coordinates - np.clip(exact, 0, size - 1)) <= rounding).all():
                 return _Resized(how, axis, len(low), scale)
         return None
 
@@ -137,16 +137,34 @@ def _along(array: np.ndarray, axis: int, dims: int) -> np.ndarray | None:
     return array.ravel() if axis >= 0 and array.size == array.shape[axis] else None
 
 
-def _coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
+def _coordinates(
+    how: dict[str, Any], size: int, new: int, scale: float | None, *, kind: type[np.floating] = np.float32
+) -> np.ndarray:
     """Where each new place lies, computed as Interpolate does: in float32, in this order."""
-    at, half = np.arange(new, dtype=np.float32), np.float32(0.5)
-    factor = np.float32(new) / np.float32(size) if scale is None else np.float32(scale)
+    at, half = np.arange(new, dtype=kind), kind(0.5)
+    factor = kind(new) / kind(size) if scale is None else kind(np.float32(scale))
     by = {
-        "align_corners": lambda: at * np.float32(size - 1) / np.float32(max(new - 1, 1)),
+        "align_corners": lambda: at * kind(size - 1) / kind(max(new - 1, 1)),
         "asymmetric": lambda: at / factor,
         "half_pixel": lambda: (at + half) / factor - half,
     }
     return np.asarray(by[how["coordinate_transformation_mode"]](), np.float64)
+
+
+def _multiplied_coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
+    """The same as PyTorch computes it: times the inverse of the factor, which is rounded."""
+    at, half = np.arange(new, dtype=np.float32), np.float32(0.5)
+    if how is _LINEAR_CORNERS:
+        return np.asarray(at * np.float32((size - 1) / max(new - 1, 1)), np.float64)
+    inverse = np.float32(size) / np.float32(new) if scale is None else np.float32(1 / scale)
+    return np.asarray((at + half) * inverse - half, np.float64)
+
+
+def _exact_coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> tuple[np.ndarray, float]:
+    """The places in double precision, and how far rounding takes them from there, in either way of computing them."""
+    exact = _coordinates(how, size, new, scale, kind=np.float64)
+    rounded = (_coordinates(how, size, new, scale), _multiplied_coordinates(how, size, new, scale))
+    return exact, max(float(np.abs(each - exact).max()) for each in rounded)
 
 
 def _nearest_places(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:

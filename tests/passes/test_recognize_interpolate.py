@@ -83,7 +83,7 @@ def test_other_places_stay(check_pass, places):
     assert [miss.reason for miss in report.missed] == ["the places are not the nearest of any factor"]
 
 
-@pytest.mark.parametrize(("index", "amount"), [(3, 1e-4), (0, 1e-3), (-1, -1e-3)])
+@pytest.mark.parametrize(("index", "amount"), [(3, 1e-4), (0, 1e-3), (-1, -1e-3), (3, 2.0**-23)])
 def test_other_parts_stay(check_pass, index, amount):
     where = np.maximum((np.arange(16, dtype=np.float32) + HALF) / 2 - HALF, 0)
     low = where.astype(np.int64)
@@ -93,6 +93,22 @@ def test_other_parts_stay(check_pass, index, amount):
     head, nodes = linear(low, np.minimum(low + 1, 7), part)
     report = check_pass(recognize_interpolate, graph(8, nodes, head), same_results=None)
     assert "places and parts are not those of any factor" in [miss.reason for miss in report.missed]
+
+
+def test_infinities_are_weighted_and_not_subtracted(parse):
+    where = np.clip((np.arange(8, dtype=np.float32) + HALF) / 2 - HALF, 0, 3)
+    low = where.astype(np.int64)
+    head, nodes = linear(low, np.minimum(low + 1, 3), (where - low).astype(np.float32))
+    proto = ir.serde.serialize_model(parse(graph(4, nodes, head)))
+    x = np.array([[[1, 2, 3, np.inf]] * 2], np.float32)
+    with np.errstate(invalid="ignore"):
+        written = x[..., low] + (x[..., np.minimum(low + 1, 3)] - x[..., low]) * (where - low)
+    weighted = [1, 1.25, 1.75, 2.25, 2.75, np.inf, np.inf, np.inf]
+    for optimize, expected in ((True, [weighted] * 2), (False, written[0])):
+        plan = compiler.compile(proto, compiler.Options(optimize=optimize))
+        (found,) = compiler.load(plan, threads=1).run({"x": x}).values()
+        np.testing.assert_array_equal(found[0], expected)
+    assert np.isnan(written[..., -1]).all()
 
 
 def test_nearest_places_of_two_axes_are_one_node(check_pass, parse):
