@@ -6,14 +6,16 @@ What a name needs is imported when it is first asked for; to load and run a plan
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
-from compiler.export import ExportError, export  # now, because the module of this name would take its place later
-
+# Importing that of `typing` would take longer than all the rest, and an interrupt would end it with a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from compiler import backend
     from compiler.check import verify
     from compiler.errors import CompileError, DeviceError, Diagnostic, Error, InputError, PlanError, RunError
+    from compiler.exporter import ExportError, export
     from compiler.options import Options
     from compiler.pipeline import compile
     from compiler.plan import Plan, TensorInfo
@@ -43,6 +45,7 @@ if not TYPE_CHECKING:  # else any misspelt name would have a type
     _MODULES = {
         **dict.fromkeys(("CompileError", "DeviceError", "Diagnostic", "Error"), "errors"),
         **dict.fromkeys(("InputError", "PlanError", "RunError"), "errors"),
+        **dict.fromkeys(("ExportError", "export"), "exporter"),
         **dict.fromkeys(("Plan", "TensorInfo"), "plan"),
         **dict.fromkeys(("Session", "load"), "session"),
         "Options": "options",

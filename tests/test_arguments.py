@@ -120,7 +120,7 @@ def test_numbers_of_numpy_are_whole_numbers_too() -> None:
 
 
 def test_every_error_has_the_same_base() -> None:
-    from compiler.export import ExportError
+    from compiler.exporter import ExportError
     from compiler.reference import ReferenceFailed, ReferenceMissing
 
     errors = (CompileError, PlanError, InputError, compiler.RunError, DeviceError)
