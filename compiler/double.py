@@ -47,7 +47,7 @@ def widened(value: Any) -> Any:
 
 def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:
     """Whether an operator wants the value, which is no input of a run, as float32."""
-    if value.is_graph_input():
+    if value.is_graph_input() and not value.is_initializer():
         return False
     for node, index in value.uses():
         taken = onnx_schema.inputs_of(node.domain, node.op_type, opsets.get(node.domain, 1), len(node.inputs))

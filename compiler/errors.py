@@ -152,6 +152,12 @@ PAGES = {
         "output. Converters to float16 leave such declarations behind: use their option that keeps input and output "
         "types, or convert again.",
     ),
+    "CC0405": Page(
+        "Inputs of the model have default values: they are initializers too. A plan has no such inputs, so these are "
+        "constants of it, as most exporters mean it, and this is only a warning.",
+        "To give them at run time, take them out of `model.graph.initializer`. To be rid of the warning, take them out "
+        "of `model.graph.input`.",
+    ),
     "CC0501": Page("A pass left the graph broken.", f"{_REPORT} `--passes` without the pass that is named avoids it."),
     "CC0502": Page("The plan that was written is not valid.", f"{_REPORT} `--no-optimize` may avoid it."),
     "CC0503": Page(

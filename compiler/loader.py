@@ -63,7 +63,6 @@ def load(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
         raise CompileError(wrong)
     if found is not None:
         found += wrong
-    _fix_initializers(model)
     _fix_symbols(model)
     origin.record(model)
     return Loaded(model, hashlib.sha256(data).hexdigest())
@@ -94,13 +93,16 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
         raise _refuse("CC0102", f"{os.fspath(source)!r}: {error}") from None
 
 
+_TOO_DEEP = "its graphs (of If, Loop and Scan) are nested deeper than protobuf reads: a plan's nest 20 deep at most"
+
+
 def _parse(data: bytes, source: Source) -> onnx.ModelProto:
     proto, name = onnx.ModelProto(), source if isinstance(source, str | os.PathLike) else "this"
     try:
         proto.ParseFromString(data)
         wrong = "" if proto.HasField("graph") and proto.opset_import else "it has no graph or no opset"
-    except Exception:  # protobuf's DecodeError, which has no type stubs
-        wrong = "it is truncated, or of another format"
+    except Exception as error:  # protobuf's DecodeError, which has no type stubs
+        wrong = _TOO_DEEP if "MaxDepth" in str(error) else "it is truncated, or of another format"
     if not data:
         wrong = "it is empty"
     if _PLAN in data[:_PLAN_WITHIN]:
@@ -180,14 +182,6 @@ def _check_opsets(model: ir.Model) -> list[Diagnostic]:
         message = f"opset {opset} is not between {onnx_schema.OLDEST} and {onnx_schema.NEWEST}"
         return [Diagnostic("CC0104", message)]
     return []
-
-
-def _fix_initializers(model: ir.Model) -> None:
-    """Initializers are constants, also where the file lists them as inputs too, as IR version 3 demands."""
-    for graph in (model.graph, *model.graph.subgraphs()):
-        kept = [value for value in graph.inputs if not value.is_initializer()]
-        if len(kept) != len(graph.inputs):
-            graph.inputs[:] = kept
 
 
 def _fix_symbols(model: ir.Model) -> None:

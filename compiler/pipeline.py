@@ -37,6 +37,7 @@ from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.merge_slices import merge_slices
+from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
@@ -77,6 +78,7 @@ def passes(options: Options) -> list[Pass]:
 def _needed(options: Options) -> list[Pass]:
     """From any opset, with functions and branches, to operators that a plan has."""
     return [
+        pin_defaults,
         pin_dims(options.dims),
         inline_functions,
         sort_nodes,

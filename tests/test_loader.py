@@ -86,6 +86,64 @@ def test_initializers_that_are_listed_as_inputs():
     assert [info.name for info in plan.inputs] == ["x"]
 
 
+@pytest.mark.parametrize("optimize", [True, False])
+def test_inputs_with_a_default_value_become_constants_and_that_is_said(optimize):
+    w, reports = np.float32([[1, 2, 3]]), []
+    node = helper.make_node("Concat", ["x", "w"], ["y"], axis=0)
+    model = model_of([node], inputs=(("x", [2, 3]), ("w", ["rows", 3])), initializers=[("w", w)])
+    plan = compiler.compile(model, compiler.Options(optimize=optimize, on_pass=reports.append))
+    assert [info.name for info in plan.inputs] == ["x"]
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(compiler.load(plan).run({"x": x})["y"], np.concatenate([x, w]))
+    (warning,) = [each for report in reports for each in report.warnings]
+    assert (warning.code, warning.severity) == ("CC0405", "warning")
+    assert "the default values of 'w' as constants" in warning.message
+
+
+def graphs_within_graphs(depth):
+    """The bytes of a model with an If in an If, and so on: protobuf writes what it does not read."""
+    leaf = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [], [out("y")]).SerializeToString()
+    data = leaf
+    for _ in range(depth - 1):
+        pairs = (("then_branch", data), ("else_branch", leaf))
+        branches = [field(5, text(1, name) + field(6, branch) + number(20, 5)) for name, branch in pairs]
+        node = text(1, "c") + text(2, "y") + text(4, "If") + b"".join(branches)
+        data = field(1, node) + text(2, "g") + field(12, out("y").SerializeToString())
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]), helper.make_tensor_value_info("c", 9, [])]
+    data += b"".join(field(11, each.SerializeToString()) for each in inputs)
+    return number(1, 10) + field(7, data) + field(8, number(2, 20))
+
+
+def out(name):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
+
+
+def number(tag, value):
+    return bytes([*varint(tag << 3), *varint(value)])
+
+
+def field(tag, data):
+    return bytes([*varint(tag << 3 | 2), *varint(len(data))]) + data
+
+
+def text(tag, value):
+    return field(tag, value.encode())
+
+
+def varint(value):
+    while value > 127:
+        yield value & 127 | 128
+        value >>= 7
+    yield value
+
+
+def test_graphs_that_are_nested_too_deep_are_named():
+    compiler.compile(graphs_within_graphs(20))
+    for depth, said in ((32, "If: blocks nest deeper than 20"), (34, "are nested deeper than protobuf reads")):
+        with pytest.raises(CompileError, match=said):
+            compiler.compile(graphs_within_graphs(depth))
+
+
 def test_a_nested_graph_may_use_a_name_again():
     branch = helper.make_graph(
         [helper.make_node("Identity", ["x"], ["t"])],

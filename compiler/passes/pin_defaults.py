@@ -1,0 +1,32 @@
+"""Inputs that have a default value, which a plan has not: they become constants."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler.errors import Diagnostic
+from compiler.graph import graphs_of
+from compiler.origin import Origin
+from compiler.passes.report import Fired, Pass, Report
+
+__all__ = ["pin_defaults"]
+
+_OPTIONAL_SINCE = 4
+"""The IR version since which an initializer that is listed as an input is its default. Before, all had to be listed."""
+
+
+def _pin_defaults(model: ir.Model, report: Report) -> None:
+    """Takes initializers out of the inputs, with a word on those of the model that a caller could have given."""
+    for graph in graphs_of(model.graph):
+        pinned = [value for value in graph.inputs if value.is_initializer()]
+        if not pinned:
+            continue
+        graph.inputs[:] = [value for value in graph.inputs if not value.is_initializer()]
+        report.fired += [Fired("PinDefault", Origin(nodes=(f"input {value.name}",))) for value in pinned]
+        if graph is model.graph and model.ir_version >= _OPTIONAL_SINCE:
+            names = ", ".join(repr(value.name) for value in pinned)
+            message = f"the plan has the default values of {names} as constants, and does not take them as inputs"
+            report.warnings.append(Diagnostic("CC0405", message, severity="warning"))
+
+
+pin_defaults = Pass("pin_defaults", _pin_defaults, result="inputs made constants", needed=True)
