@@ -22,7 +22,7 @@ PYTHON_LAYERS = [
     {"lower"},
     {"passes"},
     {"options", "pipeline", "session"},
-    {"baseline", "check", "compare", "double", "exporter", "peaks", "reference", "samples", "zoo"},
+    {"baseline", "check", "compare", "double", "exporter", "layerwise", "peaks", "reference", "samples", "zoo"},
     {"backend", "bench"},
     {"cli"},
 ]

@@ -25,12 +25,17 @@ from compiler.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compiler.compare import Comparison, Report
+    from compiler.layerwise import Layer
 
 MARKS = {"equal": RIGHT, "random": UNKNOWN, "uncertain": NEAR, "different": WRONG}
 
 MOST_ULP = 10_000
 """More tells nothing: any difference from an element near zero is millions of units of its last place."""
+
+_COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
 
 ADVICE = """\
   help: verify the plan of `candlec compile --no-optimize` to see whether a pass makes the difference
@@ -50,6 +55,9 @@ ADVICE = """\
     metavar="X",
     help="The difference allowed, as a part of the output's scale.  [default: by dtype, 1e-5 for float32]",
 )
+@click.option(
+    "--layerwise", is_flag=True, help="Compare the values on the way there too, and show the first that differs."
+)
 @arguments.device_option
 @arguments.threads_option
 @json_option
@@ -62,6 +70,7 @@ def command(
     sizes: dict[str, int],
     seed: int,
     tolerance: float | None,
+    layerwise: bool,
     device: str,
     threads: int | None,
     as_json: bool,
@@ -81,12 +90,18 @@ def command(
     What is not equal is compared with the compiler's own result in double precision too, where the model can be
     computed so: that tells which of the two rounds more, and proves nothing. Exit code 1 where an output has a ✗.
 
+    With --layerwise, every value that a step of the plan computes under its name in the model is compared too, in the
+    plan's order, with what onnxruntime computes node by node: the first that differs shows where to look. Fused steps
+    leave few such values: the plan of `candlec compile --no-optimize` has nearly all.
+
     \b
     candlec verify model.onnx
     candlec verify model.onnx model.plan --input io.npz
     candlec verify model.onnx --dim batch=4 --tolerance 1e-4
+    candlec verify model.onnx --layerwise
     """
     import compiler
+    from compiler.layerwise import compare_layers
 
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
@@ -96,17 +111,23 @@ def command(
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
     with working("comparing with onnxruntime"):
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
-    show(report, as_json)
+    layers = None
+    if layerwise:
+        with working("comparing the values on the way"):
+            layers = compare_layers(model, compared, given, device, threads=threads, tolerance=tolerance)
+    show(report, layers, as_json)
     context.exit(0 if report.ok else 1)
 
 
-def show(report: Report, as_json: bool) -> None:
-    """Print a comparison."""
+def show(report: Report, layers: Sequence[Layer] | None, as_json: bool) -> None:
+    """Print a comparison of outputs, and of the values before them if there is one."""
     if as_json:
-        print_json({"ok": report.ok, "equal": report.equal, "outputs": [_data(each) for each in report.outputs]})
+        told = {"ok": report.ok, "equal": report.equal, "outputs": [_data(each) for each in report.outputs]}
+        print_json(told if layers is None else {**told, "layers": [_layer_data(each) for each in layers]})
         return
-    columns = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
-    table(columns, (_cells(each) for each in report.outputs))
+    if layers is not None:
+        _show_layers(layers)
+    table(_COLUMNS, (_cells(each) for each in report.outputs))
     for each in report.outputs:
         for line in _remarks(each):
             console.print(f"{each.name}: {line}", style="" if each.ok else "red", soft_wrap=True)
@@ -114,6 +135,23 @@ def show(report: Report, as_json: bool) -> None:
     console.print(report.summary, style=style, soft_wrap=True)
     if not report.ok:
         console.print(ADVICE, soft_wrap=True)
+
+
+def _show_layers(layers: Sequence[Layer]) -> None:
+    """How many values are equal, and the first that is not."""
+    from compiler.compare import counted
+
+    first = next((each for each in layers if each.output.verdict not in ("equal", "random")), None)
+    if first is not None:
+        table(("", "first to differ", *_COLUMNS[2:]), [_cells(first.output)])
+        console.print(f"step {first.step}, {first.op}   {first.origin}", soft_wrap=True)
+        if said := first.output.problem or first.output.note:
+            console.print(said, style="red", soft_wrap=True)
+    console.print(f"on the way, {counted([each.output.verdict for each in layers], 'value')}\n", soft_wrap=True)
+
+
+def _layer_data(layer: Layer) -> dict[str, Any]:
+    return {"step": layer.step, "op": layer.op, "origin": layer.origin, **_data(layer.output)}
 
 
 def _data(output: Comparison) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from compiler.plan.builder import Pool
 from compiler.plan.encode import canonical
 from compiler.plan.types import tensor
 
-__all__ = ["FORMAT", "VERSION", "write"]
+__all__ = ["FORMAT", "VERSION", "with_outputs", "write"]
 
 FORMAT = "candle-plan"
 VERSION = 1
@@ -52,6 +52,19 @@ def write(
     return _file(canonical(plan), pool.constants)
 
 
+def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
+    """The file of a plan that gives these values of its main block too, each once."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    metadata = header["__metadata__"]
+    plan = json.loads(metadata["plan"])
+    outputs = plan["main"]["outputs"]
+    outputs += [value for value in values if value not in outputs]
+    text = json.dumps(plan, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    header["__metadata__"] = {**metadata, "plan": text, "sha256": _digest(text, [memoryview(data)[end:]])}
+    return _headed(header) + data[end:]
+
+
 def _constant(array: np.ndarray) -> ops.AnyConstant:
     """A constant's description; strings are in it, numbers are a tensor of the file."""
     if array.dtype == object:
@@ -77,12 +90,17 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
         header[str(index)] = {"dtype": stored, "shape": list(array.shape), "data_offsets": [begin, position]}
         chunks.append(bits.reshape(-1).view(np.uint8).data)
     metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
-    head = json.dumps({"__metadata__": metadata, **header}, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"".join([_headed({"__metadata__": metadata, **header}), *chunks])
+
+
+def _headed(header: Mapping[str, object]) -> bytes:
+    """The header of a safetensors file, with its length before it."""
+    head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     if len(head) > _LONGEST_HEADER:
         message = f"the plan's description has {len(head)} bytes, more than {_LONGEST_HEADER}"
         raise CompileError([Diagnostic("CC0504", message)])
     head += b" " * (-(len(head) + 8) % _ALIGNMENT)
-    return b"".join([len(head).to_bytes(8, "little"), head, *chunks])
+    return len(head).to_bytes(8, "little") + head
 
 
 def _digest(text: str, chunks: Sequence[memoryview | bytes]) -> str:
