@@ -1,7 +1,7 @@
-"""The logical element types of a plan, and how NumPy, ONNX and the runtime hold each.
+"""The logical element types of a plan, and how NumPy, ONNX and files hold each.
 
-A logical type has its NumPy or `ml_dtypes` name. The runtime gives and takes arrays of a *carrier* type of the same
-width (`runtime/src/arrays.rs`); 4-bit and 2-bit integers take a byte each, sign-extended.
+A logical type has its NumPy or `ml_dtypes` name. Files hold the bits as a *carrier* type of the same width, which every
+reader knows; 4-bit and 2-bit integers take a byte each, sign-extended.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def name_of(array: np.ndarray) -> str:
 
 
 def to_carrier(array: np.ndarray) -> np.ndarray:
-    """The bits of a numeric array, as the runtime takes them; shares memory where it can."""
+    """The bits of a numeric array, as files hold them; shares memory where it can."""
     name = name_of(array)
     if name in _SIGNED_SMALL:
         return np.asarray(array).astype(np.int8, order="C").view(np.uint8)
@@ -79,7 +79,7 @@ def to_carrier(array: np.ndarray) -> np.ndarray:
 
 
 def from_carrier(name: str, array: np.ndarray) -> np.ndarray:
-    """The array of a logical type whose bits the runtime gave."""
+    """The array of a logical type with these bits."""
     if name == "string":
         return array
     if name in _SIGNED_SMALL:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from compiler import _runtime, dtypes, expect
-from compiler.errors import DeviceError, InputError, PlanError, RunError
+from compiler import _runtime, expect
+from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
@@ -94,10 +91,13 @@ class Session:
         if threads is not None:
             threads = expect.whole("threads", threads, 1, _runtime.MAX_THREADS)
         module, device = _runtime_of(device)
-        with _own_errors():
+        try:
             self._runtime = module.Session(plan.data, device, threads)
+        except _FAILURES as error:
+            raise _own(error) from None
         self.inputs = _infos(self._runtime.inputs)
         self.outputs = _infos(self._runtime.outputs)
+        self._names = frozenset(info.name for info in self.inputs)
         self.device: str = self._runtime.device
         self.threads: int = self._runtime.threads
         self.host_steps = [HostStep(**item) for item in json.loads(self._runtime.host_steps)]
@@ -126,9 +126,11 @@ class Session:
             TypeError: the inputs are not a dict.
         """
         given = self._given(inputs)
-        with _own_errors():
-            results = self._runtime.run(given)
-        return {info.name: _from_runtime(value) for info, value in zip(self.outputs, results, strict=True)}
+        try:
+            outputs: dict[str, Any] = self._runtime.run(given)
+        except _FAILURES as error:
+            raise _own(error) from None
+        return outputs
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
         """What every step takes, in the plan's order, over `runs` runs after a first one.
@@ -137,19 +139,28 @@ class Session:
         """
         runs = expect.whole("runs", runs, 1, 2**32)
         given = self._given(inputs)
-        with _own_errors():
-            return [StepTime(**item) for item in json.loads(self._runtime.profile(given, runs))]
+        try:
+            steps = json.loads(self._runtime.profile(given, runs))
+        except _FAILURES as error:
+            raise _own(error) from None
+        return [StepTime(**item) for item in steps]
 
     def peaks(self) -> Peaks:
         """What the processor can do at most with this session's threads: measured now, which takes a moment."""
         return Peaks(*self._runtime.peaks())
 
-    def _given(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def _given(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs, none of them unknown or missing."""
+        if type(inputs) is dict and inputs.keys() == self._names:
+            return inputs
         expect.mapping("inputs", inputs, "a dict of arrays by name")
         for name in inputs:
-            if all(info.name != name for info in self.inputs):
+            if name not in self._names:
                 raise InputError(name, "one of " + ", ".join(info.name for info in self.inputs), "an unknown name")
-        return [_to_runtime(info, inputs) for info in self.inputs]
+        for info in self.inputs:
+            if info.name not in inputs and info.kind != "optional":
+                raise InputError(info.name, str(info), "nothing")
+        return dict(inputs)
 
 
 def _runtime_of(device: str) -> tuple[Any, str]:
@@ -172,55 +183,21 @@ def _reason(error: ImportError) -> str:
     return f"the CUDA module {_CUDA} cannot be loaded ({error})"
 
 
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    try:
-        yield
-    except _runtime.PlanError as error:
-        raise PlanError(error.args[0]) from None
-    except _runtime.DeviceError as error:
-        raise DeviceError(*error.args) from None
-    except _runtime.InputError as error:
-        raise InputError(*map(shown, error.args)) from None
-    except _runtime.RunError as error:
-        raise RunError(*error.args) from None
+_FAILURES = (_runtime.PlanError, _runtime.DeviceError, _runtime.InputError, _runtime.RunError)
+
+
+def _own(error: Exception) -> Error:
+    """An error of the runtime, as this package names it."""
+    match error:
+        case _runtime.PlanError():
+            return PlanError(error.args[0])
+        case _runtime.InputError():
+            return InputError(*map(shown, error.args))
+        case _runtime.RunError():
+            return RunError(*error.args)
+        case _:
+            return DeviceError(*error.args)
 
 
 def _infos(text: str) -> list[TensorInfo]:
     return [TensorInfo.from_json(item["name"], item["type"]) for item in json.loads(text)]
-
-
-def _to_runtime(info: TensorInfo, inputs: Mapping[str, Any]) -> Any:
-    if info.name not in inputs:
-        if info.kind == "optional":
-            return None
-        raise InputError(info.name, str(info), "nothing")
-    try:
-        return _encode(inputs[info.name])
-    except TypeError as error:
-        raise InputError(info.name, str(info), f"what a plan does not have: {error}") from None
-
-
-def _encode(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, list | tuple):
-        return [_encode(item) for item in value]
-    array = np.asarray(value)
-    name = dtypes.name_of(array)
-    return (name, _texts(array) if name == "string" else dtypes.to_carrier(array))
-
-
-def _texts(array: np.ndarray) -> np.ndarray:
-    texts = array.astype(object)
-    if wrong := next((type(each).__name__ for each in texts.flat if not isinstance(each, str)), ""):
-        raise TypeError(f"an array of objects that are not all texts, one is {wrong}")
-    return texts
-
-
-def _from_runtime(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return [_from_runtime(item) for item in value]
-    return dtypes.from_carrier(*value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler import _runtime, dtypes
+from compiler import _runtime
 from compiler.errors import CompileError, Diagnostic, RunError
 from compiler.lower.lower import lower_nodes
 from compiler.plan.write import write
@@ -23,9 +23,9 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
     """
     block, pool = lower_nodes(nodes, results, opsets)
     try:
-        outputs = _runtime.Session(write(block, pool), "cpu", 1).run([])
+        outputs = _runtime.Session(write(block, pool), "cpu", 1).run({})
     except _runtime.PlanError as error:
         raise CompileError([Diagnostic("CC0401", message) for message in error.args[0]]) from None
     except _runtime.RunError as error:
         raise CompileError([Diagnostic("CC0401", RunError(*error.args).message)]) from None
-    return [dtypes.from_carrier(*output) for output in outputs]
+    return list(outputs.values())

@@ -1,80 +1,141 @@
 //! NumPy arrays ↔ values. An input is copied once; an output that owns its storage is handed over without a copy.
 //!
-//! A tensor is a pair of its logical dtype's name and an array of the carrier's type (16-bit floats as `uint16`); strings
-//! are `("string", object array)`, sequences lists, an empty optional `None`.
+//! A tensor is an array of its logical dtype (those that NumPy lacks are `ml_dtypes`'), strings are an object array,
+//! sequences lists, an empty optional `None`.
 
 use std::sync::Arc;
 
 use bytemuck::allocation::cast_vec;
-use candle_core::DType as Carrier;
 use candle_plan::dtype::{DType, Element};
-use candle_plan::error::{Error, Result};
+use candle_plan::error::Error;
+use candle_plan::read::check_bits;
 use candle_plan::value::{Array, Strings, Value};
 use half::{bf16, f16};
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
+use numpy::ndarray::{ArrayD, IxDyn};
+use numpy::npyffi::NPY_TYPES;
+use numpy::{IntoPyArray, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::to_python;
 
-/// A Python value as a value.
+/// A Python value as a value: an array, a list, `None`, or what NumPy makes an array of.
+///
+/// # Errors
+/// `TypeError`: an array of what no plan has.
 pub fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(array) = object.cast::<PyUntypedArray>() {
+        return from_array(array);
+    }
     if object.is_none() {
         return Ok(Value::None);
     }
-    if let Ok(items) = object.cast::<PyList>() {
-        return items.iter().map(|item| from_python(&item)).collect::<PyResult<_>>().map(Value::Sequence);
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return object.try_iter()?.map(|item| from_python(&item?)).collect::<PyResult<_>>().map(Value::Sequence);
     }
-    let (name, array): (String, Bound<'_, PyAny>) = object.extract()?;
-    let dtype: DType = serde_json::from_value(serde_json::Value::String(name.clone()))
-        .map_err(|_| to_python(Error::op(format!("there is no dtype {name:?}"))))?;
+    let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
+    from_array(array.cast()?)
+}
+
+fn from_array(array: &Bound<'_, PyUntypedArray>) -> PyResult<Value> {
+    let number = array.dtype();
+    if b"OUST".contains(&number.kind()) {
+        return strings_from(array);
+    }
+    let dtype = dtype_of(array)?;
+    if array.is_aligned() && number.is_native_byteorder() != Some(false) {
+        return tensor_from(array, dtype);
+    }
+    let native = number.call_method1("newbyteorder", ("=",))?;
+    tensor_from(array.call_method1("astype", (native,))?.cast()?, dtype)
+}
+
+/// The logical type of an array's elements.
+fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<DType> {
+    let number = array.dtype();
+    let is_numpy = number.num() < NPY_TYPES::NPY_USERDEF as i32;
+    Ok(match (number.kind(), number.itemsize()) {
+        (b'b', 1) if is_numpy => DType::Bool,
+        (b'i', 1) if is_numpy => DType::Int8,
+        (b'i', 2) if is_numpy => DType::Int16,
+        (b'i', 4) if is_numpy => DType::Int32,
+        (b'i', 8) if is_numpy => DType::Int64,
+        (b'u', 1) if is_numpy => DType::Uint8,
+        (b'u', 2) if is_numpy => DType::Uint16,
+        (b'u', 4) if is_numpy => DType::Uint32,
+        (b'u', 8) if is_numpy => DType::Uint64,
+        (b'f', 2) if is_numpy => DType::Float16,
+        (b'f', 4) if is_numpy => DType::Float32,
+        (b'f', 8) if is_numpy => DType::Float64,
+        _ => {
+            let name: String = number.getattr("name")?.extract()?;
+            match serde_json::from_value(serde_json::Value::String(name.clone())) {
+                Ok(dtype) if dtype != DType::String => dtype,
+                _ => return Err(PyTypeError::new_err(format!("{name} is not a supported element type"))),
+            }
+        }
+    })
+}
+
+fn strings_from(array: &Bound<'_, PyUntypedArray>) -> PyResult<Value> {
+    let texts = array.call_method1("astype", ("object",))?.call_method0("ravel")?.call_method0("tolist")?;
+    let text = |object: PyResult<Bound<'_, PyAny>>| match object?.cast_into::<PyString>() {
+        Ok(text) => text.extract::<String>(),
+        Err(error) => {
+            let found = error.into_inner().get_type().name()?;
+            Err(PyTypeError::new_err(format!("an array of objects that are not all texts, one is {found}")))
+        }
+    };
+    let data = texts.try_iter()?.map(text).collect::<PyResult<_>>()?;
+    Ok(Value::Strings(Strings { dims: array.shape().to_vec(), data }))
+}
+
+fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Value> {
     match dtype {
-        DType::String => strings_from_python(&array),
-        _ => tensor_from_python(dtype, &array),
-    }
-}
-
-fn strings_from_python(array: &Bound<'_, PyAny>) -> PyResult<Value> {
-    let dims: Vec<usize> = array.getattr("shape")?.extract()?;
-    let data: Vec<String> = array.call_method0("ravel")?.call_method0("tolist")?.extract()?;
-    Ok(Value::Strings(Strings { dims, data: data.into() }))
-}
-
-fn tensor_from_python(dtype: DType, array: &Bound<'_, PyAny>) -> PyResult<Value> {
-    fn copy<'py, N, T>(array: &Bound<'py, PyAny>, dtype: DType) -> PyResult<Value>
-    where
-        N: numpy::Element + bytemuck::Pod,
-        T: Element,
-    {
-        let array: PyReadonlyArrayDyn<'py, N> = array.extract()?;
-        let view = array.as_array();
-        let dims = view.shape().to_vec();
-        let data: Vec<N> = view.as_slice().map_or_else(|| view.iter().copied().collect(), <[N]>::to_vec);
-        let carried = Array::new::<T>(cast_vec(data), &dims).and_then(|array| array.reinterpret(dtype));
-        carried.map(Value::Tensor).map_err(to_python)
-    }
-    match dtype.carrier().map_err(to_python)? {
-        Carrier::U8 => {
+        DType::Float32 => copy::<f32, f32>(array, dtype),
+        DType::Float64 => copy::<f64, f64>(array, dtype),
+        DType::Float16 => copy::<u16, f16>(array, dtype),
+        DType::Bfloat16 => copy::<u16, bf16>(array, dtype),
+        DType::Int64 => copy::<i64, i64>(array, dtype),
+        DType::Int32 => copy::<i32, i32>(array, dtype),
+        DType::Int16 => copy::<i16, i16>(array, dtype),
+        DType::Int8 => copy::<i8, i8>(array, dtype),
+        DType::Uint64 => copy::<u64, u64>(array, dtype),
+        DType::Uint32 => copy::<u32, u32>(array, dtype),
+        DType::Uint16 => copy::<u16, u16>(array, dtype),
+        DType::Int4 | DType::Int2 => {
+            let bytes = array.call_method1("astype", (numpy::dtype::<i8>(array.py()),))?;
+            copy::<i8, i8>(bytes.cast()?, dtype)
+        }
+        _ => {
             let value = copy::<u8, u8>(array, dtype)?;
-            check_bytes(dtype, &value).map_err(to_python)?;
+            let bits = value.tensor().and_then(|array| check_bits(dtype, &array.bits::<u8>()?));
+            bits.map_err(|error| PyTypeError::new_err(error.to_string()))?;
             Ok(value)
         }
-        Carrier::I16 => copy::<i16, i16>(array, dtype),
-        Carrier::I32 => copy::<i32, i32>(array, dtype),
-        Carrier::U32 => copy::<u32, u32>(array, dtype),
-        Carrier::I64 => copy::<i64, i64>(array, dtype),
-        Carrier::F16 => copy::<u16, f16>(array, dtype),
-        Carrier::BF16 => copy::<u16, bf16>(array, dtype),
-        Carrier::F64 => copy::<f64, f64>(array, dtype),
-        _ => copy::<f32, f32>(array, dtype),
     }
 }
 
-fn check_bytes(dtype: DType, value: &Value) -> Result<()> {
-    match value {
-        Value::Tensor(array) => candle_plan::read::check_bits(dtype, &array.bits::<u8>()?),
-        _ => Ok(()),
-    }
+/// A copy of an array whose elements have the bits of `N` and, in a tensor, are carried as `T`s are.
+fn copy<N, T>(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Value>
+where
+    N: numpy::Element + bytemuck::Pod,
+    T: Element,
+{
+    let array: Bound<'_, PyArrayDyn<N>> = match array.cast() {
+        Ok(array) => array.clone(),
+        Err(_) => array.call_method1("view", (numpy::dtype::<N>(array.py()),))?.cast_into()?,
+    };
+    let array = array.readonly();
+    let view = array.as_array();
+    let data = match view.as_slice() {
+        Some(data) => data.to_vec(),
+        None => view.as_standard_layout().into_owned().into_raw_vec_and_offset().0,
+    };
+    let copied = Array::new::<T>(cast_vec(data), view.shape());
+    let carried = copied.and_then(|copied| if dtype == T::DTYPE { Ok(copied) } else { copied.reinterpret(dtype) });
+    carried.map(Value::Tensor).map_err(to_python)
 }
 
 /// A value as a Python value; `exclusive` says that nobody else reads its storage.
@@ -97,35 +158,46 @@ fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bound<
     for (index, text) in Arc::clone(&strings.data).iter().enumerate() {
         array.set_item(index, text)?;
     }
-    let array = array.call_method1("reshape", (PyTuple::new(py, &strings.dims)?,))?;
-    Ok(("string", array).into_pyobject(py)?.into_any())
+    array.call_method1("reshape", (PyTuple::new(py, &strings.dims)?,))
 }
 
 fn tensor_to_python<'py>(py: Python<'py>, array: Array, exclusive: bool) -> PyResult<Bound<'py, PyAny>> {
-    let name = array.dtype().to_string();
-    let dims = array.dims().to_vec();
-    let carrier = array.dtype().carrier().map_err(to_python)?;
-    fn give<'py, T, N>(py: Python<'py>, array: Array, exclusive: bool) -> PyResult<Bound<'py, PyArrayDyn<N>>>
-    where
-        T: Element,
-        N: numpy::Element + bytemuck::Pod,
-    {
-        let dims = array.dims().to_vec();
-        let data: Vec<T> = if exclusive { array.into_elements() } else { array.bits::<T>().map(|data| data.to_vec()) }
-            .map_err(to_python)?;
-        cast_vec::<T, N>(data).into_pyarray(py).reshape(dims)
+    let dtype = array.dtype();
+    match dtype {
+        DType::Float32 => give::<f32, f32>(py, array, exclusive),
+        DType::Float64 => give::<f64, f64>(py, array, exclusive),
+        DType::Int64 => give::<i64, i64>(py, array, exclusive),
+        DType::Int32 => give::<i32, i32>(py, array, exclusive),
+        DType::Int16 => give::<i16, i16>(py, array, exclusive),
+        DType::Int8 => give::<i8, i8>(py, array, exclusive),
+        DType::Uint64 => give::<u64, u64>(py, array, exclusive),
+        DType::Uint32 => give::<u32, u32>(py, array, exclusive),
+        DType::Uint16 => give::<u16, u16>(py, array, exclusive),
+        DType::Uint8 => give::<u8, u8>(py, array, exclusive),
+        DType::Bool => give::<u8, u8>(py, array, exclusive)?.call_method1("view", (numpy::dtype::<bool>(py),)),
+        DType::Float16 => {
+            give::<f16, u16>(py, array, exclusive)?.call_method1("view", (py.import("numpy")?.getattr("float16")?,))
+        }
+        DType::Bfloat16 => give::<bf16, u16>(py, array, exclusive)?.call_method1("view", (small(py, dtype)?,)),
+        DType::Int4 | DType::Int2 => give::<i8, i8>(py, array, exclusive)?.call_method1("astype", (small(py, dtype)?,)),
+        _ => give::<u8, u8>(py, array, exclusive)?.call_method1("view", (small(py, dtype)?,)),
     }
-    let array = match carrier {
-        Carrier::I16 => give::<i16, i16>(py, array, exclusive)?.into_any(),
-        Carrier::I32 => give::<i32, i32>(py, array, exclusive)?.into_any(),
-        Carrier::U32 => give::<u32, u32>(py, array, exclusive)?.into_any(),
-        Carrier::I64 => give::<i64, i64>(py, array, exclusive)?.into_any(),
-        Carrier::F16 => give::<f16, u16>(py, array, exclusive)?.into_any(),
-        Carrier::BF16 => give::<bf16, u16>(py, array, exclusive)?.into_any(),
-        Carrier::F32 => give::<f32, f32>(py, array, exclusive)?.into_any(),
-        Carrier::F64 => give::<f64, f64>(py, array, exclusive)?.into_any(),
-        _ => give::<u8, u8>(py, array, exclusive)?.into_any(),
-    };
-    debug_assert_eq!(array.getattr("shape")?.extract::<Vec<usize>>()?, dims);
-    Ok((name, array).into_pyobject(py)?.into_any())
+}
+
+/// The type of elements that NumPy lacks.
+fn small<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    py.import("ml_dtypes")?.getattr(dtype.to_string())
+}
+
+/// An array of `N`s with the bits of a tensor that is carried as `T`s are.
+fn give<'py, T, N>(py: Python<'py>, array: Array, exclusive: bool) -> PyResult<Bound<'py, PyAny>>
+where
+    T: Element,
+    N: numpy::Element + bytemuck::Pod,
+{
+    let dims = IxDyn(array.dims());
+    let data: Vec<T> = if exclusive { array.into_elements() } else { array.bits::<T>().map(|data| data.to_vec()) }
+        .map_err(to_python)?;
+    let array = ArrayD::from_shape_vec(dims, cast_vec::<T, N>(data));
+    Ok(array.map_err(|error| to_python(Error::op(error.to_string())))?.into_pyarray(py).into_any())
 }

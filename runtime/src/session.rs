@@ -2,12 +2,14 @@
 
 use std::cell::RefCell;
 
-use candle_plan::error::Result;
+use candle_plan::error::{Error, Result};
 use candle_plan::interrupt::Stop;
 use candle_plan::session::Session as Inner;
 use candle_plan::types::Type;
+use candle_plan::value::Value;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyString};
 use serde_json::json;
 
 use crate::arrays::{from_python, to_python_value};
@@ -17,6 +19,10 @@ use crate::errors::to_python;
 #[pyclass(frozen)]
 pub struct Session {
     inner: Inner,
+    /// The names of the inputs, in order.
+    given: Vec<Py<PyString>>,
+    /// The names of the outputs, in order.
+    results: Vec<Py<PyString>>,
 }
 
 #[pymethods]
@@ -26,7 +32,9 @@ impl Session {
     #[pyo3(signature = (plan, device = "cpu", threads = None))]
     fn new(py: Python<'_>, plan: &[u8], device: &str, threads: Option<usize>) -> PyResult<Session> {
         let inner = py.detach(|| Inner::load(plan, device, threads)).map_err(to_python)?;
-        Ok(Session { inner })
+        let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
+        let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
+        Ok(Session { inner, given, results })
     }
 
     /// The inputs, as a JSON list of names and types.
@@ -59,13 +67,16 @@ impl Session {
         self.inner.threads()
     }
 
-    /// The outputs for the inputs, both in the plan's order (see `arrays` for their form).
-    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
-        let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<_>>()?;
+    /// The outputs by name, in the plan's order, for the inputs by name (see `arrays` for their form). An input that is
+    /// not there is an empty optional.
+    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        let inputs = self.values(inputs)?;
         let outputs = interruptible(py, |stop| self.inner.run_until(inputs, stop))?;
-        let exclusive = self.inner.exclusive_outputs();
-        let outputs = outputs.into_iter().zip(exclusive).map(|(value, own)| to_python_value(py, value, *own));
-        PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
+        let named = PyDict::new(py);
+        for ((value, exclusive), name) in outputs.into_iter().zip(self.inner.exclusive_outputs()).zip(&self.results) {
+            named.set_item(name, to_python_value(py, value, *exclusive)?)?;
+        }
+        Ok(named)
     }
 
     /// The most operations, and bytes of memory, a second, with this session's threads: measured now.
@@ -75,11 +86,31 @@ impl Session {
     }
 
     /// What every step takes over `runs` runs, as a JSON list.
-    fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyList>, runs: usize) -> PyResult<String> {
-        let inputs = inputs.iter().map(|value| from_python(&value)).collect::<PyResult<Vec<_>>>()?;
+    fn profile(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
+        let inputs = self.values(inputs)?;
         let steps = interruptible(py, |stop| self.inner.profile(&inputs, runs, stop))?;
         Ok(json!(steps).to_string())
     }
+}
+
+impl Session {
+    /// The inputs in the plan's order.
+    fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
+        let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
+            Some(given) => from_python(&given).map_err(|error| unfit(inputs.py(), name, kind, error)),
+            None => Ok(Value::None),
+        };
+        self.given.iter().zip(self.inner.inputs()).map(value).collect()
+    }
+}
+
+/// The error for an input of which no value can be made.
+fn unfit(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let found = format!("what a plan does not have: {}", error.value(py));
+    to_python(Error::Input { name: name.to_string(), expected: kind.to_string(), found })
 }
 
 /// Does `work` without the interpreter's lock. Ctrl-C in the main thread ends it: what Python's handler raises is raised.

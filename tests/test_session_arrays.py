@@ -1,0 +1,143 @@
+"""Arrays that go into a session and come out of it: of every dtype, in every layout, none of them changed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import helper
+
+import compiler
+from compiler import InputError, Session, dtypes
+
+Array = np.ndarray[Any, Any]
+
+
+def echo(dtype: str, rank: int) -> Session:
+    """A session that gives back what it is given."""
+    element = onnx.TensorProto.STRING if dtype == "string" else helper.np_dtype_to_tensor_dtype(of(dtype))
+    x, y = (helper.make_tensor_value_info(name, element, [None] * rank) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "echo", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)], ir_version=13)
+    return compiler.load(compiler.compile(model), threads=1)
+
+
+def of(dtype: str) -> np.dtype[Any]:
+    return dtypes.numpy_dtype(dtype)
+
+
+def ramp(dtype: str, shape: tuple[int, ...]) -> Array:
+    return np.asarray((np.arange(int(np.prod(shape))) % 2).reshape(shape), of(dtype))
+
+
+def assert_same(found: Any, expected: Array) -> None:
+    assert type(found) is np.ndarray
+    assert found.dtype == expected.dtype.newbyteorder("=")
+    assert found.shape == expected.shape
+    assert found.tolist() == expected.tolist() or found.tobytes() == expected.tobytes()
+    assert found.flags.c_contiguous
+    assert found.flags.writeable
+    assert found.base is not expected
+
+
+@pytest.mark.parametrize("dtype", [*sorted(dtypes.NAMES), "string"])
+def test_every_dtype_goes_through(dtype: str) -> None:
+    session = echo(dtype, 2)
+    for shape in [(2, 3), (1, 1), (0, 3)]:
+        given = ramp("bool", shape).astype(str).astype(object) if dtype == "string" else ramp(dtype, shape)
+        assert_same(session.run({"x": given})["y"], given)
+        assert_same(session.run({"x": given.T})["y"], given.T)
+
+
+def unaligned(array: Array) -> Array:
+    bytes_ = np.zeros(array.nbytes + 1, np.uint8)
+    bytes_[1:] = np.frombuffer(array.tobytes(), np.uint8)
+    return np.frombuffer(bytes_.data, array.dtype, offset=1).reshape(array.shape)
+
+
+def read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "rows": lambda x: x,
+    "columns": np.asfortranarray,
+    "every other row": lambda x: x[::2],
+    "every other column": lambda x: x[:, ::2],
+    "backwards": lambda x: x[::-1, ::-1],
+    "one row again and again": lambda x: np.broadcast_to(x[0], x.shape),
+    "the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "not aligned": unaligned,
+    "read-only": read_only,
+    "a masked array": np.ma.masked_array,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "bool"])
+def test_every_layout_is_read(dtype: str, layout: str) -> None:
+    given = LAYOUTS[layout](np.arange(24).reshape(4, 6).astype(of(dtype)))
+    assert_same(echo(dtype, 2).run({"x": given})["y"], np.asarray(given))
+
+
+@pytest.mark.parametrize("value", [np.float32(3), np.array(3, np.float32), np.ma.masked_array(np.float32(3))], ids=repr)
+def test_numbers_are_arrays_too(value: Any) -> None:
+    assert_same(echo("float32", 0).run({"x": value})["y"], np.array(3, np.float32))
+
+
+def test_an_array_that_was_given_is_not_kept() -> None:
+    given = np.ones((2, 2), np.float32)
+    found = echo("float32", 2).run({"x": given})["y"]
+    given[:] = 5
+    assert found.tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, MappingProxyType])
+def test_every_kind_of_mapping_is_read(kind: Callable[[dict[str, Any]], Any]) -> None:
+    assert echo("float32", 1).run(kind({"x": np.ones(1, np.float32)}))["y"].tolist() == [1]
+
+
+def test_sequences_and_optionals() -> None:
+    one = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n"])
+    many, maybe = helper.make_sequence_type_proto(one), helper.make_optional_type_proto(one)
+    values = [
+        helper.make_value_info(name, kind) for name, kind in [("s", many), ("o", maybe), ("t", many), ("p", maybe)]
+    ]
+    nodes = [helper.make_node("Identity", [a], [b]) for a, b in ("st", "op")]
+    graph = helper.make_graph(nodes, "echo", values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    session = compiler.load(compiler.compile(model), threads=1)
+    items = [np.float32([1, 2]), np.float32([])]
+    for given in (items, tuple(items)):
+        found = session.run({"s": given, "o": items[0]})
+        assert [item.tolist() for item in found["t"]] == [[1, 2], []]
+        assert found["p"].tolist() == [1, 2]
+    assert session.run({"s": [], "o": None}) == {"t": [], "p": None}
+    assert session.run({"s": []}) == {"t": [], "p": None}
+    with pytest.raises(InputError, match=r"'s': expected sequence of float32 \[n\], found .* float64 \[1\]|sequence"):
+        session.run({"s": [np.zeros(1)]})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "given", "said"),
+    [
+        ("bool", np.uint8([0, 2]).view(bool), "byte 1 is 2, which no bool has"),
+        ("float32", np.array(["2020-01-01"], "datetime64[D]"), "datetime64"),
+        ("float32", np.array([None]), "an array of objects that are not all texts, one is NoneType"),
+        ("float32", {"a": 1}, "an array of objects that are not all texts, one is dict"),
+        ("float32", np.zeros(1, np.longdouble), "is not a supported element type"),
+        ("float32", None, r"found none"),
+        ("float32", ["a"], r"found sequence of 1"),
+    ],
+)
+def test_what_no_plan_has_is_refused(dtype: str, given: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        echo(dtype, 1).run({"x": given})
+    assert "'x': expected " + dtype in str(error.value)
