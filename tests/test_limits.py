@@ -105,9 +105,30 @@ def test_an_error_in_a_block_names_the_blocks_around_it() -> None:
     assert [block.split()[-1] for block in error.value.within] == ["Loop", "If"]
 
 
-def test_constants_that_do_not_fit_are_an_error_of_the_plan() -> None:
-    graph = "(float[1, 4, n] x) => (float[a, b, c] y) <float[3, 1, 1] w = {1, 2, 3}> { y = Conv<group = 2>(x, w) }"
-    with pytest.raises((PlanError, CompileError), match=r"Conv.*weights of shape .3, 1, 1. in 2 groups do not fit"):
+MISFITS = {
+    "weights": (
+        "(float[1, 4, n] x) => (float[a, b, c] y) <float[3, 1, 1] w = {1, 2, 3}> { y = Conv<group = 2>(x, w) }",
+        r"Conv.*weights of shape .3, 1, 1. in 2 groups do not fit",
+    ),
+    "a row": (
+        "(float[3] x) => (float[1] y) <int64[1] i = {3}> { y = Gather(x, i) }",
+        r"step 0 Gather from .*index 3 is out of range for axis 0 of size 3",
+    ),
+    "an element": (
+        "(float[2, 3] x) => (float[1, 1] y) <int64[1, 1] i = {-4}> { y = GatherElements<axis = 1>(x, i) }",
+        r"step 0 GatherElements from .*index -4 is out of range for axis 1 of size 3",
+    ),
+    "a place": (
+        "(float[2, 3] x, float[1] u) => (float[2, 3] y) <int64[1, 2] i = {0, 3}> { y = ScatterND(x, i, u) }",
+        r"step 0 ScatterNd from .*index 3 is out of range for axis 1 of size 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_constants_that_do_not_fit_are_an_error_of_the_plan(name: str) -> None:
+    graph, said = MISFITS[name]
+    with pytest.raises((PlanError, CompileError), match=said):
         compiler.load(plan_of(graph))
 
 

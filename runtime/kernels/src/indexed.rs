@@ -6,40 +6,46 @@
 use crate::strided::{copy_run, Word};
 use crate::threads::Threads;
 
-/// Rows of the middle dimension of `data`, `[outer, size, run]`, to `out`, `[outer, rows, run]`:
-/// `out[o, i] = data[o, rows[i]]`.
+/// Runs of `run` elements of each block of `block` elements, those that begin at `starts` in it: `out` is
+/// `[blocks, starts, run]`, and `out[b, i, j] = data[b·block + starts[i] + j]`.
 ///
 /// # Panics
-/// A row is not below `size`, or the lengths do not fit.
-pub fn gather_rows<T: Word>(data: &[T], size: usize, run: usize, rows: &[usize], out: &mut [T], threads: &Threads) {
+/// A run leaves its block, or `out` does not hold one run a block and start.
+pub fn gather_runs<T: Word>(data: &[T], block: usize, starts: &[usize], run: usize, out: &mut [T], threads: &Threads) {
     if out.is_empty() {
         return;
     }
+    assert_eq!(data.len() / block * starts.len() * run, out.len(), "one run a block and start");
     let task = task_of::<T>(run, out.len(), threads);
-    threads.for_each_chunk(out, task * run, |chunk, out| {
-        for (i, out) in out.chunks_exact_mut(run).enumerate() {
-            let i = chunk * task + i;
-            let row = rows[i % rows.len()];
-            assert!(row < size, "row {row} of {size}");
-            copy_run(&data[(i / rows.len() * size + row) * run..][..run], out);
+    threads.for_each_chunk(out, task * run, |chunk, mut out| {
+        let (mut at, mut first) = (chunk * task / starts.len(), chunk * task % starts.len());
+        while !out.is_empty() {
+            let count = (starts.len() - first).min(out.len() / run);
+            let (head, tail) = out.split_at_mut(count * run);
+            gather_block(&data[at * block..][..block], &starts[first..][..count], run, head);
+            (at, first, out) = (at + 1, 0, tail);
         }
     });
 }
 
-/// Runs of `run` elements that begin at `starts`: `out[i] = data[starts[i] .. starts[i] + run]`.
+fn gather_block<T: Word>(block: &[T], starts: &[usize], run: usize, out: &mut [T]) {
+    if run == 1 {
+        return out.iter_mut().zip(starts).for_each(|(out, &start)| *out = block[start]);
+    }
+    out.chunks_exact_mut(run).zip(starts).for_each(|(out, &start)| copy_run(&block[start..][..run], out));
+}
+
+/// Writes runs of updates, in order, over the runs of `data` that begin at `starts`: `data[starts[i] + j] = updates[i, j]`.
 ///
 /// # Panics
-/// A run leaves `data`, or `out` does not hold one run a start.
-pub fn gather_runs<T: Word>(data: &[T], starts: &[usize], run: usize, out: &mut [T], threads: &Threads) {
-    assert_eq!(starts.len() * run, out.len(), "one run a start");
-    if out.is_empty() {
-        return;
+/// A run leaves `data`, or there is not one run of updates a start.
+pub fn scatter_runs<T: Word>(data: &mut [T], starts: &[usize], run: usize, updates: &[T]) {
+    assert_eq!(starts.len() * run, updates.len(), "one run a start");
+    if run == 1 {
+        return starts.iter().zip(updates).for_each(|(&start, &update)| data[start] = update);
     }
-    let task = task_of::<T>(run, out.len(), threads);
-    threads.for_each_chunk(out, task * run, |chunk, out| {
-        let starts = &starts[chunk * task..];
-        out.chunks_exact_mut(run).zip(starts).for_each(|(out, &start)| copy_run(&data[start..start + run], out));
-    });
+    let runs = updates.chunks_exact(run.max(1));
+    starts.iter().zip(runs).for_each(|(&start, updates)| copy_run(updates, &mut data[start..][..run]));
 }
 
 /// Combines runs of updates, in order, with the runs of `data` that begin at `starts`:
@@ -47,7 +53,7 @@ pub fn gather_runs<T: Word>(data: &[T], starts: &[usize], run: usize, out: &mut 
 ///
 /// # Panics
 /// A run leaves `data`, or there is not one run of updates a start.
-pub fn scatter_runs<T: Copy>(data: &mut [T], starts: &[usize], run: usize, updates: &[T], combine: impl Fn(T, T) -> T) {
+pub fn combine_runs<T: Copy>(data: &mut [T], starts: &[usize], run: usize, updates: &[T], combine: impl Fn(T, T) -> T) {
     assert_eq!(starts.len() * run, updates.len(), "one run a start");
     for (&start, updates) in starts.iter().zip(updates.chunks_exact(run.max(1))) {
         data[start..start + run].iter_mut().zip(updates).for_each(|(data, &update)| *data = combine(*data, update));
@@ -70,31 +76,35 @@ mod tests {
     use crate::buffer::for_overwrite;
 
     #[test]
-    fn rows_and_runs_are_gathered() {
-        for (outer, size, run, count) in [(1, 4, 1, 9), (3, 5, 2, 4), (2, 40, 700, 90), (1, 3, 60_000, 5), (2, 3, 4, 0)]
-        {
-            let data: Vec<u16> = (0..outer * size * run).map(|i| i as u16).collect();
-            let rows: Vec<usize> = (0..count).map(|i| i * 7 % size).collect();
-            let starts: Vec<usize> =
-                (0..outer).flat_map(|o| rows.iter().map(move |row| (o * size + row) * run)).collect();
-            let expected: Vec<u16> = starts.iter().flat_map(|&start| data[start..start + run].to_vec()).collect();
+    fn runs_of_every_block_are_gathered() {
+        for (blocks, block, run, count) in [
+            (1, 4, 1, 9),
+            (3, 10, 2, 4),
+            (2, 28_000, 700, 90),
+            (1, 180_000, 60_000, 5),
+            (5, 9, 1, 40_000),
+            (2, 12, 4, 0),
+        ] {
+            let data: Vec<u16> = (0..blocks * block).map(|i| i as u16).collect();
+            let starts: Vec<usize> = (0..count).map(|i| i * 7 % (block - run + 1)).collect();
+            let runs = (0..blocks).flat_map(|b| starts.iter().map(move |start| b * block + start));
+            let expected: Vec<u16> = runs.flat_map(|start| data[start..start + run].to_vec()).collect();
             for threads in [Threads::serial(), Threads::new(2).expect("two threads")] {
                 let mut out = for_overwrite(expected.len());
-                gather_rows(&data, size, run, &rows, &mut out, &threads);
-                assert_eq!(out, expected);
-                let mut out = for_overwrite(expected.len());
-                gather_runs(&data, &starts, run, &mut out, &threads);
+                gather_runs(&data, block, &starts, run, &mut out, &threads);
                 assert_eq!(out, expected);
             }
         }
     }
 
     #[test]
-    fn updates_combine_in_order() {
+    fn updates_are_written_in_order() {
         let mut data = [1u32, 2, 3, 4, 5];
-        scatter_runs(&mut data, &[3, 0, 3], 2, &[10, 20, 30, 40, 50, 60], |_, update| update);
+        scatter_runs(&mut data, &[3, 0, 3], 2, &[10, 20, 30, 40, 50, 60]);
         assert_eq!(data, [30, 40, 3, 50, 60]);
-        scatter_runs(&mut data, &[1, 1], 1, &[5, 6], |a, b| a + b);
-        assert_eq!(data, [30, 51, 3, 50, 60]);
+        scatter_runs(&mut data, &[2, 2], 1, &[7, 8]);
+        assert_eq!(data, [30, 40, 8, 50, 60]);
+        combine_runs(&mut data, &[1, 1], 1, &[5, 6], |a, b| a + b);
+        assert_eq!(data, [30, 51, 8, 50, 60]);
     }
 }

@@ -1,15 +1,16 @@
 //! Elements and rows picked by index.
 
-use candle_plan_kernels::indexed::{gather_rows, gather_runs};
+use candle_plan_kernels::indexed::gather_runs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::places::{self, element_places, row_places, vector_places, Places};
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::error::Result;
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
@@ -49,23 +50,36 @@ impl Kernel for Gather {
         Work::picking(outputs)
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        places::prepack(constants, |dims, indices| row_places(dims, indices, self.axis))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, indices) = (&data.arrays[0], call.tensor(1)?);
         let axis = axes::resolve(self.axis, x.rank())?;
-        let rows = resolved(&indices.to_i64()?, x.dims()[axis], axis)?;
+        let rows = places::places(call, x.dims(), |dims, indices| row_places(dims, indices, self.axis))?;
         let dims = [&x.dims()[..axis], indices.dims(), &x.dims()[axis + 1..]].concat();
-        if let (&[row], true) = (&rows[..], x.dims()[..axis].iter().all(|&dim| dim == 1)) {
-            return Ok(vec![data.restore(x.narrow_outer(axis, row, 1)?.reshape(&dims)?)?]);
-        }
-        let gathered = by_width!(x.dtype(), W => {
-            let mut out = words::room::<W>(&dims)?;
-            let run = x.dims()[axis + 1..].iter().product();
-            gather_rows(&words::read::<W>(x)?, x.dims()[axis], run, &rows, &mut out, call.threads);
-            words::array(out, &dims, x.dtype())
-        });
-        Ok(vec![data.restore(gathered?)?])
+        let gathered = match view(x, axis, &rows)? {
+            Some(view) => view.reshape(&dims)?,
+            None => runs(x, x.dims()[axis..].iter().product(), &rows, &dims, call)?,
+        };
+        Ok(vec![data.restore(gathered)?])
     }
+}
+
+/// The rows that one run holds, without a copy where they stand together.
+fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
+    let (outer, inner) = x.dims().split_at(axis);
+    let row: usize = inner[1..].iter().product();
+    let &[start] = &rows.starts[..] else { return Ok(None) };
+    if rows.run == row * inner[0] {
+        return Ok(Some(x.clone()));
+    }
+    if row == 0 || outer.iter().any(|&dim| dim != 1) {
+        return Ok(None);
+    }
+    x.narrow_outer(axis, start / row, rows.run / row).map(Some)
 }
 
 /// For each element of `indices`, the element of `X` at the same place but for `axis`, where the index says:
@@ -101,11 +115,15 @@ impl Kernel for GatherElements {
         Work::picking(outputs)
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        places::prepack(constants, |dims, indices| element_places(dims, indices, self.axis))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let indices = call.tensor(1)?;
-        let places = element_places(data.arrays[0].dims(), indices, self.axis)?;
-        Ok(vec![data.restore(runs(&data.arrays[0], &places, 1, indices.dims(), call)?)?])
+        let (x, indices) = (&data.arrays[0], call.tensor(1)?);
+        let places = places::places(call, x.dims(), |dims, indices| element_places(dims, indices, self.axis))?;
+        Ok(vec![data.restore(runs(x, x.len(), &places, indices.dims(), call)?)?])
     }
 }
 
@@ -142,21 +160,25 @@ impl Kernel for GatherNd {
         Work::picking(outputs)
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        places::prepack(constants, |dims, indices| vector_places(dims, indices, self.batch_dims))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, indices) = (&data.arrays[0], call.tensor(1)?);
-        let (places, depth) = vector_places(x.dims(), indices, self.batch_dims)?;
-        let rest = &x.dims()[self.batch_dims + depth..];
-        let dims = [&indices.dims()[..indices.rank() - 1], rest].concat();
-        Ok(vec![data.restore(runs(x, &places, rest.iter().product(), &dims, call)?)?])
+        let places = places::places(call, x.dims(), |dims, indices| vector_places(dims, indices, self.batch_dims))?;
+        let Some((depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
+        let dims = [outer, &x.dims()[self.batch_dims + depth..]].concat();
+        Ok(vec![data.restore(runs(x, x.len(), &places, &dims, call)?)?])
     }
 }
 
-/// The runs of `run` elements that begin at `places`, as a tensor of shape `dims`.
-pub(super) fn runs(x: &Array, places: &[usize], run: usize, dims: &[usize], call: &Call) -> Result<Array> {
+/// The elements at the places in each block of `block` elements, as a tensor of shape `dims`.
+pub(super) fn runs(x: &Array, block: usize, places: &Places, dims: &[usize], call: &Call) -> Result<Array> {
     by_width!(x.dtype(), W => {
         let mut out = words::room::<W>(dims)?;
-        gather_runs(&words::read::<W>(x)?, places, run, &mut out, call.threads);
+        gather_runs(&words::read::<W>(x)?, block, &places.starts, places.run, &mut out, call.threads);
         words::array(out, dims, x.dtype())
     })
 }
@@ -168,85 +190,6 @@ pub(super) fn index_type<'a>(inputs: &'a Types, i: usize) -> Result<&'a TensorTy
         bail!("indices are integers, not {}", indices.dtype);
     }
     Ok(indices)
-}
-
-/// Indices into an axis of size `size`, counted from the start.
-fn resolved(indices: &[i64], size: usize, axis: usize) -> Result<Vec<usize>> {
-    indices.iter().map(|&index| resolve(index, size, axis)).collect()
-}
-
-fn resolve(index: i64, size: usize, axis: usize) -> Result<usize> {
-    let from_start = if index < 0 { index.checked_add(size as i64) } else { Some(index) };
-    from_start
-        .and_then(|index| usize::try_from(index).ok())
-        .filter(|&index| index < size)
-        .ok_or_else(|| Error::op(format!("index {index} is out of range for axis {axis} of size {size}")))
-}
-
-/// Where the elements stand in a tensor of shape `dims` that `indices` picks along an axis.
-pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Vec<usize>> {
-    let axis = axes::resolve(axis, dims.len())?;
-    let fits = |(i, (&own, &size)): (usize, (&usize, &usize))| i == axis || own <= size;
-    if indices.rank() != dims.len() || !indices.dims().iter().zip(dims).enumerate().all(fits) {
-        bail!("indices of shape {:?} do not fit a tensor of shape {dims:?}", indices.dims());
-    }
-    let inner: usize = dims[axis + 1..].iter().product();
-    let mut counter = Counter::new(indices.dims(), dims, axis);
-    let place = |&index: &i64| Ok(counter.next() + resolve(index, dims[axis], axis)? * inner);
-    indices.to_i64()?.iter().map(place).collect()
-}
-
-/// Walks through a tensor of indices in order, and says where each place stands in a tensor of shape `within`, with index 0
-/// on `axis`.
-struct Counter<'a> {
-    dims: &'a [usize],
-    strides: Vec<usize>,
-    at: Vec<usize>,
-    place: usize,
-}
-
-impl<'a> Counter<'a> {
-    fn new(dims: &'a [usize], within: &[usize], axis: usize) -> Counter<'a> {
-        let stride = |i: usize| if i == axis { 0 } else { within[i + 1..].iter().product() };
-        Counter { dims, strides: (0..dims.len()).map(stride).collect(), at: vec![0; dims.len()], place: 0 }
-    }
-
-    /// The place of the current element; moves on to the next.
-    fn next(&mut self) -> usize {
-        let place = self.place;
-        for axis in (0..self.dims.len()).rev() {
-            self.at[axis] += 1;
-            self.place += self.strides[axis];
-            if self.at[axis] < self.dims[axis] {
-                break;
-            }
-            self.place -= self.strides[axis] * self.dims[axis];
-            self.at[axis] = 0;
-        }
-        place
-    }
-}
-
-/// Where the parts begin in a tensor of shape `dims` that the vectors of `indices` lead to, and how long the vectors are.
-pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) -> Result<(Vec<usize>, usize)> {
-    let Some((&depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
-    let shared = dims.get(..batch_dims).zip(outer.get(..batch_dims)).filter(|(mine, theirs)| mine == theirs);
-    let (Some((batch, _)), Some(inner)) = (shared, batch_dims.checked_add(depth).and_then(|skip| dims.get(skip..))) else {
-        bail!("indices of shape {:?} do not fit a tensor of shape {dims:?} with {batch_dims} batch dimensions", indices.dims());
-    };
-    let picked = &dims[batch_dims..batch_dims + depth];
-    let (batches, count) = (batch.iter().product::<usize>(), outer.iter().product::<usize>());
-    let (part, per_batch) = (inner.iter().product::<usize>(), picked.iter().product::<usize>());
-    let indices = indices.to_i64()?;
-    let place = |i: usize| {
-        let vector = indices[i * depth..][..depth].iter().zip(picked).enumerate();
-        let batch = i / (count / batches);
-        let row = vector.into_iter().try_fold(0, |row, (axis, (&index, &size))| {
-            Ok::<_, Error>(row * size + resolve(index, size, batch_dims + axis)?)
-        })?;
-        Ok((batch * per_batch + row) * part)
-    };
-    Ok(((0..count).map(place).collect::<Result<_>>()?, depth))
 }
 
 #[cfg(test)]
@@ -271,6 +214,9 @@ mod tests {
         check(&Gather { axis: -1 }, &[2, 3], (&[0, 2], &[1, 2]), Some((&[2, 1, 2], &[0, 2, 3, 5])));
         check(&Gather { axis: 0 }, &[3, 2], (&[1], &[]), Some((&[2], &[2, 3])));
         check(&Gather { axis: 1 }, &[1, 3, 2], (&[-1], &[1]), Some((&[1, 1, 2], &[4, 5])));
+        check(&Gather { axis: 1 }, &[2, 3], (&[0, 1, 1, 2], &[2, 2]), Some((&[2, 2, 2], &[0, 1, 1, 2, 3, 4, 4, 5])));
+        check(&Gather { axis: 1 }, &[2, 3], (&[0, 1, 2], &[3, 1]), Some((&[2, 3, 1], &[0, 1, 2, 3, 4, 5])));
+        check(&Gather { axis: 0 }, &[3, 2], (&[1, 2], &[2]), Some((&[2, 2], &[2, 3, 4, 5])));
         check(&Gather { axis: 0 }, &[3], (&[], &[0, 4]), Some((&[0, 4], &[])));
         check(&Gather { axis: 1 }, &[3, 0], (&[0], &[1]), None);
         check(&Gather { axis: 0 }, &[3], (&[3], &[1]), None);
@@ -284,6 +230,7 @@ mod tests {
         check(&op(1), &[2, 3], (&[2, 0, -1, 1], &[2, 2]), Some((&[2, 2], &[2, 0, 5, 4])));
         check(&op(0), &[3, 3], (&[1, 2, 0, 2, 0, 0], &[2, 3]), Some((&[2, 3], &[3, 7, 2, 6, 1, 2])));
         check(&op(-2), &[2, 2, 2], (&[1, 0, 0, 1], &[2, 1, 2]), Some((&[2, 1, 2], &[2, 1, 4, 7])));
+        check(&op(1), &[2, 3], (&[1, 2, 0, 1], &[2, 2]), Some((&[2, 2], &[1, 2, 3, 4])));
         check(&op(0), &[3, 3], (&[3], &[1, 1]), None);
         check(&op(0), &[2, 2], (&[0, 0, 0], &[1, 3]), None);
         check(&op(0), &[2, 2], (&[0], &[1]), None);

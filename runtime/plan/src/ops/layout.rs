@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gather::runs;
+use super::places::Places;
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
@@ -198,8 +199,8 @@ impl Kernel for ReverseSequence {
             let (a, b) = if self.time_first { (reversed(a, lengths[b]), b) } else { (a, reversed(b, lengths[a])) };
             (a * second + b) * run
         };
-        let starts: Vec<usize> = (0..first * second).map(start).collect();
-        Ok(vec![data.restore(runs(x, &starts, run, x.dims(), call)?)?])
+        let starts = (0..first * second).map(start).collect();
+        Ok(vec![data.restore(runs(x, x.len(), &Places { starts, run }, x.dims(), call)?)?])
     }
 }
 

@@ -12,6 +12,7 @@ use crate::types::Type;
 
 mod conv_blocks;
 pub mod padding;
+mod places;
 mod pool_blocks;
 mod power;
 pub mod resample;

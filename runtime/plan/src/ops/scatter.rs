@@ -1,18 +1,19 @@
 //! Elements and rows written by index.
 
-use candle_plan_kernels::indexed::scatter_runs;
+use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::gather::{element_places, index_type, vector_places};
+use super::gather::index_type;
+use super::places::{self, element_places, vector_places, Places};
 use crate::axes;
 use crate::bail;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, Element};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
 use crate::types::Type;
 use crate::value::{element_count, with_room, Array, Value};
@@ -68,14 +69,18 @@ impl Kernel for ScatterElements {
         &[0]
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        places::prepack(constants, |dims, indices| element_places(dims, indices, self.axis))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let target = Target::new(call, 2)?;
-        let indices = call.tensor(1)?;
-        let places = element_places(target.array().dims(), indices, self.axis)?;
+        let (dims, indices) = (target.array().dims(), call.tensor(1)?);
+        let places = places::places(call, dims, |dims, indices| element_places(dims, indices, self.axis))?;
         if target.updates().dims() != indices.dims() {
             bail!("updates of shape {:?} do not fit indices of shape {:?}", target.updates().dims(), indices.dims());
         }
-        target.write(&places, 1, self.reduction)
+        target.write(&places, self.reduction)
     }
 }
 
@@ -105,16 +110,20 @@ impl Kernel for ScatterNd {
         &[0]
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        places::prepack(constants, |dims, indices| vector_places(dims, indices, 0))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let target = Target::new(call, 2)?;
         let (dims, indices) = (target.array().dims(), call.tensor(1)?);
-        let (places, depth) = vector_places(dims, indices, 0)?;
-        let expected = [&indices.dims()[..indices.rank() - 1], &dims[depth..]].concat();
-        if target.updates().dims() != expected {
-            bail!("updates have shape {:?} where {expected:?} is needed", target.updates().dims());
+        let places = places::places(call, dims, |dims, indices| vector_places(dims, indices, 0))?;
+        let Some((&depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
+        let found = target.updates().dims();
+        if !found.iter().eq(outer.iter().chain(&dims[depth..])) {
+            bail!("updates have shape {found:?} where {:?} is needed", [outer, &dims[depth..]].concat());
         }
-        let run = dims[depth..].iter().product();
-        target.write(&places, run, self.reduction)
+        target.write(&places, self.reduction)
     }
 }
 
@@ -166,8 +175,7 @@ impl Kernel for TensorScatter {
             bail!("{} places to write at for a batch of {}", first.len(), dims[0]);
         }
         let places = self.places(dims, axis, new[axis], &first)?;
-        let run = dims[axis + 1..].iter().product();
-        target.write(&places, run, Combination::None)
+        target.write(&places, Combination::None)
     }
 }
 
@@ -180,19 +188,19 @@ impl TensorScatter {
     }
 
     /// Where each new row begins.
-    fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Vec<usize>> {
+    fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Places> {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
-        let mut places = with_room(element_count(&[dims[0], per_batch, rows])?)?;
+        let mut starts = with_room(element_count(&[dims[0], per_batch, rows])?)?;
         for (batch, &first) in first.iter().enumerate() {
             if rows > 0 && !self.circular && first > size - rows {
                 bail!("{rows} rows from {first} on go beyond the cache of {size}");
             }
             for prefix in batch * per_batch..(batch + 1) * per_batch {
-                places.extend((0..rows).map(|row| (prefix * size + (first % size + row) % size) * run));
+                starts.extend((0..rows).map(|row| (prefix * size + (first % size + row) % size) * run));
             }
         }
-        Ok(places)
+        Ok(Places { starts, run })
     }
 }
 
@@ -230,24 +238,24 @@ impl Target {
         &self.data.arrays[1]
     }
 
-    /// Writes one run of updates at each place; every run lies inside the tensor.
-    fn write(self, places: &[usize], run: usize, reduction: Combination) -> Result<Vec<Value>> {
-        let dtype = self.array().dtype();
+    /// Writes a run of updates at each place, all of which lie inside the tensor.
+    fn write(self, places: &Places, reduction: Combination) -> Result<Vec<Value>> {
+        let (dtype, starts, run) = (self.array().dtype(), &places.starts, places.run);
         let result = if self.mine { self.array().clone() } else { words::copy(self.array())? };
         if reduction == Combination::None {
             by_width!(dtype, W => {
                 let updates = words::read::<W>(self.updates())?;
-                words::update::<W>(&result, |data| scatter_runs(data, places, run, &updates, |_, update| update))
+                words::update::<W>(&result, |data| scatter_runs(data, starts, run, &updates))
             })?;
         } else {
             dispatch!("a reduction", dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, Bool], T => {
                 let updates = self.updates().read::<T>()?;
                 result.update::<T>(|data| {
                     match reduction {
-                        Combination::Add => scatter_runs(data, places, run, &updates, Reduce::add),
-                        Combination::Mul => scatter_runs(data, places, run, &updates, Reduce::mul),
-                        Combination::Min => scatter_runs(data, places, run, &updates, Reduce::min),
-                        _ => scatter_runs(data, places, run, &updates, Reduce::max),
+                        Combination::Add => combine_runs(data, starts, run, &updates, Reduce::add),
+                        Combination::Mul => combine_runs(data, starts, run, &updates, Reduce::mul),
+                        Combination::Min => combine_runs(data, starts, run, &updates, Reduce::min),
+                        _ => combine_runs(data, starts, run, &updates, Reduce::max),
                     }
                     Ok(())
                 })
@@ -346,6 +354,9 @@ mod tests {
         assert_eq!(found::<f32>(&op(Combination::Add), &rows), Some(vec![1.0, 2.0, 15.0, 18.0]));
         let points = [x.clone(), tensor(&[0i64, 1, 1, 0], &[2, 2]), tensor(&[f32::NAN, 9.0], &[2])];
         assert_eq!(found::<f32>(&op(Combination::Max), &points).map(|y| (y[1].is_nan(), y[2])), Some((true, 9.0)));
+        let slice = [tensor(&[0u8; 6], &[2, 3]), tensor(&[0i64, 1, 0, 2, 1, 1, 1, 2], &[2, 2, 2]), tensor(&[1u8, 2, 3, 4], &[2, 2])];
+        assert_eq!(found::<u8>(&op(Combination::None), &slice), Some(vec![0, 1, 2, 0, 3, 4]));
+        assert_eq!(found::<u8>(&op(Combination::Max), &slice), Some(vec![0, 1, 2, 0, 3, 4]));
         let bad = [x.clone(), tensor(&[0i64, 2], &[1, 2]), tensor(&[0f32], &[1])];
         assert_eq!(found::<f32>(&op(Combination::None), &bad), None);
         let misfit = [x, tensor(&[0i64], &[1, 1]), tensor(&[0f32], &[1])];

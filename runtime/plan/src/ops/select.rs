@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-use candle_plan_kernels::indexed::gather_rows;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::gather::runs;
+use super::places::Places;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
@@ -16,7 +17,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{scratch, with_room, Array, Value};
+use crate::value::{list, scratch, with_room, Array, Value};
 use crate::words;
 
 /// The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j - i ≥ k`
@@ -280,12 +281,9 @@ fn flat_or(x: &Array, axis: Option<i64>) -> Result<(Array, usize)> {
 fn rows_of(x: &Array, axis: usize, rows: &[usize], call: &Call) -> Result<Array> {
     let mut dims = x.dims().to_vec();
     dims[axis] = rows.len();
-    by_width!(x.dtype(), W => {
-        let mut out = words::room::<W>(&dims)?;
-        let run = dims[axis + 1..].iter().product();
-        gather_rows(&words::read::<W>(x)?, x.dims()[axis], run, rows, &mut out, call.threads);
-        words::array(out, &dims, x.dtype())
-    })
+    let run = dims[axis + 1..].iter().product();
+    let places = Places { starts: list(rows.iter().map(|row| row * run))?, run };
+    runs(x, x.dims()[axis..].iter().product(), &places, &dims, call)
 }
 
 #[cfg(test)]
