@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema
+from compiler import onnx_schema, origin
+from compiler.errors import CompileError, Diagnostic
+from compiler.graph import nodes_of
 from compiler.loader import load
+from compiler.passes.inline_functions import inline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,12 +28,15 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT1
 def in_double(source: Source) -> onnx.ModelProto:
     """The model with `double` in place of the other floating-point types, where it has inputs, weights and casts.
 
-    What an operator takes as float32 alone stays (the scales of Resize).
+    What an operator takes as float32 alone stays (the scales of Resize). Functions whose attributes a call gives are
+    inlined, so that these are known.
 
     Raises:
-        CompileError: it is not a model that can be read.
+        CompileError: it is not a model that can be read, or such a function is written in another opset than the model.
     """
     model = load(source).model
+    if any(_has_references(function) for function in model.functions.values()):
+        _inline(model)
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for each in (graph, *graph.subgraphs()):
             _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
@@ -43,6 +49,21 @@ def widened(value: Any) -> Any:
         return [widened(item) for item in value]
     array = np.asarray(value)
     return array.astype(np.float64) if array.dtype.name in ("float32", "float16", "bfloat16") else value
+
+
+def _has_references(function: ir.Function) -> bool:
+    nodes = ir.traversal.RecursiveGraphIterator(function.graph)
+    return any(attribute.is_ref() for node in nodes for attribute in node.attributes.values())
+
+
+def _inline(model: ir.Model) -> None:
+    """Inlines the functions of a model that is written to a file again, which has one opset for all nodes."""
+    inline(model)
+    model.functions.clear()
+    for node in nodes_of(model):
+        if node.version not in (None, model.opset_imports.get(node.domain)):
+            message = f"a function that takes attributes has opset {node.version}, its model another"
+            raise CompileError([Diagnostic("CC0106", message, origin.of(node))])
 
 
 def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:

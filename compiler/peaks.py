@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,15 +27,19 @@ def peaks_of(session: Session) -> Peaks:
     if key in kept:
         return kept[key]
     peaks = session.peaks()
-    with suppress(OSError):  # they are measured again the next time
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps({name: asdict(each) for name, each in (kept | {key: peaks}).items()}).encode())
+    if file is not None:
+        with suppress(OSError):  # they are measured again the next time
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, json.dumps({name: asdict(each) for name, each in (kept | {key: peaks}).items()}).encode())
     return peaks
 
 
-def cache_file() -> Path:
-    """Where the peaks are kept; they are measured anew when it is removed."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def cache_file() -> Path | None:
+    """Where the peaks are kept, if the user has a place for it; they are measured anew when it is removed."""
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # there is no home
+        return None
     return Path(cache) / "candle-compiler" / "peaks.json"
 
 
@@ -43,12 +48,11 @@ def _key(session: Session) -> str:
     return " · ".join([processor.name(), os.environ.get("CANDLE_PLAN_ISA", ""), f"{session.threads} threads"])
 
 
-def _read(file: Path) -> dict[str, Peaks]:
-    """The peaks by key; none where the file is not there or is not one of ours."""
+def _read(file: Path | None) -> dict[str, Peaks]:
+    """The peaks by key, those that can be; none where the file is not there or is not one of ours."""
     try:
-        return {
-            key: Peaks(float(each["operations"]), float(each["bytes"]))
-            for key, each in json.loads(file.read_bytes()).items()
-        }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        entries = {} if file is None else json.loads(file.read_bytes())
+        found = {key: Peaks(float(each["operations"]), float(each["bytes"])) for key, each in entries.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return {}
+    return {key: peaks for key, peaks in found.items() if all(0 < peak < math.inf for peak in astuple(peaks))}

@@ -159,6 +159,38 @@ def test_a_model_in_double_precision_keeps_what_has_to_be_float32() -> None:
     np.testing.assert_array_equal(y, -x.repeat(2, axis=2).repeat(2, axis=3))
 
 
+CALLING = """
+<ir_version: 9, opset_import: ["" : 20, "own" : 1]>
+model (float[2] x) => (float[2] y) {{ y = own.F {call} (x) }}
+<domain: "own", opset_import: ["" : {opset}]>
+F <{takes}> (x) => (y) {{ c = Constant <{constant}> ()  k = CastLike (c, x)  y = Mul (x, k) }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("takes", "constant", "call"),
+    [
+        ("a", "value_float: float = @a", "<a = 2.5>"),
+        ("a: float = 2.5", "value_float: float = @a", ""),
+        ("a", "value_floats: floats = @a", "<a = [2.5, 2.5]>"),
+        ("a", "value: tensor = @a", "<a = float[2] {2.5, 2.5}>"),
+        ("value_float", "value_float: float = @value_float", "<value_float = 2.5>"),
+        ("a", "value_float = 2.5", "<a = 1.0>"),
+    ],
+)
+def test_a_function_in_double_precision_takes_the_attributes_of_its_call(takes: str, constant: str, call: str) -> None:
+    model = onnx.parser.parse_model(CALLING.format(takes=takes, constant=constant, call=call, opset=20))
+    x = np.array([1, 1 + 2.0**-40])
+    (y,) = compiler.load(compiler.compile(in_double(model))).run({"x": x}).values()
+    np.testing.assert_array_equal(y, 2.5 * x)
+
+
+def test_a_function_that_takes_attributes_is_of_the_models_opset() -> None:
+    text = CALLING.format(takes="a", constant="value_float: float = @a", call="<a = 2.5>", opset=19)
+    with pytest.raises(compiler.CompileError, match="opset 19"):
+        in_double(onnx.parser.parse_model(text))
+
+
 def test_a_summary_says_equal_of_nothing_else() -> None:
     verdicts: list[Verdict] = ["equal", "uncertain", "equal", "different", "uncertain", "random"]
     assert counted(verdicts, "output") == (

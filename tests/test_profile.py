@@ -119,24 +119,50 @@ def test_a_step_is_compared_with_what_bounds_it(step: StepTime, shown: list[str]
     assert profile_table.speed([step], 2.0, PEAKS, 10) == shown
 
 
+class Measured:
+    """A session whose peaks tell how often they were measured."""
+
+    def __init__(self) -> None:
+        self.count, self.threads = 0, 1
+
+    def peaks(self) -> Peaks:
+        self.count += 1
+        return Peaks(1e9 * self.count, 2e9)
+
+
 def test_peaks_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Session:
-        def __init__(self, threads: int) -> None:
-            self.threads = threads
-
-        def peaks(self) -> Peaks:
-            measured.append(self.threads)
-            return Peaks(1e9 * len(measured), 2e9)
-
-    measured: list[int] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = [peaks.peaks_of(Session(threads)).operations for threads in (1, 2, 1, 2)]
-    assert (measured, found) == ([1, 2], [1e9, 2e9, 1e9, 2e9])
-    peaks.cache_file().write_text("[not, ours")
-    assert peaks.peaks_of(Session(1)).operations == 3e9
+    session, found = Measured(), []
+    for session.threads in (1, 2, 1, 2):
+        found.append(peaks.peaks_of(session).operations)
+    assert found == [1e9, 2e9, 1e9, 2e9]
     monkeypatch.setenv("CANDLE_PLAN_ISA", "scalar")
-    assert peaks.peaks_of(Session(1)).operations == 4e9
-    assert peaks.cache_file().is_relative_to(tmp_path)
+    assert peaks.peaks_of(session).operations == 3e9
+    file = peaks.cache_file()
+    assert file is not None and file.is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "number", ["0", "-1e9", "NaN", "Infinity", "1e400", "1" + "0" * 400, "null", '"fast"', "[" * 9999]
+)
+def test_peaks_that_cannot_be_are_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    session = Measured()
+    peaks.peaks_of(session)
+    file = peaks.cache_file()
+    assert file is not None
+    file.write_text(file.read_text().replace("2000000000.0", number))
+    assert [peaks.peaks_of(session).operations for _ in range(2)] == [2e9, 2e9]
+
+
+def test_peaks_are_kept_nowhere_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    session = Measured()
+    assert [peaks.peaks_of(session).operations for _ in range(2)] == [1e9, 2e9]
 
 
 def test_a_session_measures_peaks() -> None:

@@ -10,18 +10,34 @@ import onnx_ir as ir
 
 from compiler.graph import constant_of, rank, sole_user
 
-__all__ = ["CODES", "Codes", "Target", "bounded", "codes_from", "codes_of", "float_codes", "target_from", "target_of"]
+__all__ = [
+    "CODES",
+    "Codes",
+    "Target",
+    "are_normal",
+    "bounded",
+    "codes_from",
+    "codes_of",
+    "float_codes",
+    "target_from",
+    "target_of",
+]
 
 Array = np.ndarray[Any, Any]
 
 CODES = (ir.DataType.INT8, ir.DataType.UINT8)
 _PLAIN = frozenset(["axis", "saturate"])
-"""The attributes that change nothing here: one scale has no axis, and integers always saturate."""
+"""The attributes that are understood: the axis of the scales, if there are several; integers always saturate."""
+_NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**118)
+"""The scales with which all codes stand for float32 numbers of full precision."""
 
 
 @dataclass(frozen=True)
 class Codes:
-    """`(value − zero) · scale`: what a DequantizeLinear gives, whose scales and zero points are constants."""
+    """`(value − zero) · scale`: what a DequantizeLinear gives, whose scales and zero points are constants.
+
+    `scale` and `zero` are scalars, or `[size]` of the value's `axis`.
+    """
 
     node: ir.Node
     value: ir.Value
@@ -54,25 +70,22 @@ class Target:
 
 
 def codes_of(value: ir.Value | None) -> Codes | None:
-    """The codes of which a DequantizeLinear made the value; `None` if none did, or not of 8 or 32 bits to float32."""
+    """The codes of which a DequantizeLinear made the value.
+
+    `None` if none did, if they are not of 8 or 32 bits, or their scales no `float32` constants, one or one each along
+    an axis.
+    """
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "DequantizeLinear", "") or node.inputs[0] is None:
         return None
     found = _parameters(node, node.inputs[0].dtype)
     if found is None or node.inputs[0].dtype not in (*CODES, ir.DataType.INT32):
         return None
-    scale, zero = found
-    if scale.size == 1:
-        return Codes(node, node.inputs[0], scale.reshape(()), zero.reshape(()), None)
-    size = rank(node.inputs[0])
-    if scale.ndim != 1 or size is None:
-        return None
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
-    return Codes(node, node.inputs[0], scale, zero, axis % size)
+    return _codes(node, node.inputs[0], *found, node.attributes["axis"].as_int() if "axis" in node.attributes else 1)
 
 
 def float_codes(value: ir.Value | None) -> Codes | None:
-    """The 8-bit codes, of one scale, of which a DequantizeLinear made the value."""
+    """As `codes_of`; `None` also if the codes are not of 8 bits, or have several scales."""
     codes = codes_of(value)
     return None if codes is None or codes.axis is not None or codes.value.dtype not in CODES else codes
 
@@ -84,21 +97,32 @@ def target_of(node: ir.Node) -> Target | None:
 
 
 def codes_from(node: ir.Node, index: int, axis: int | None) -> Codes | None:
-    """The codes of 8 bits that are input `index`, their scale and their zero point being the inputs after it."""
+    """The codes that are input `index`, their scale and their zero point being the inputs after it.
+
+    `None` if they are not of 8 bits, or their scales no `float32` constants, one or one each along `axis`.
+    """
     value = node.inputs[index]
     found = None if value is None else _numbers(node.inputs[index + 1], node.inputs[index + 2], value.dtype)
     if value is None or found is None or value.dtype not in CODES:
         return None
-    scale, zero = found
-    if scale.size == 1:
-        return Codes(node, value, scale.reshape(()), zero.reshape(()), None)
-    return None if axis is None or scale.ndim != 1 else Codes(node, value, scale, zero, axis)
+    return _codes(node, value, *found, axis)
 
 
 def target_from(node: ir.Node, index: int) -> Target | None:
     """What a node gives whose scale and zero point are inputs `index` and the one after it."""
     found = _numbers(node.inputs[index], node.inputs[index + 1], node.outputs[0].dtype)
     return None if found is None else _target(node, *found)
+
+
+def _codes(node: ir.Node, value: ir.Value, scale: Array, zero: Array, axis: int | None) -> Codes | None:
+    """Codes with one scale, or one each along an axis, which may count from the last."""
+    if scale.size == 1:
+        return Codes(node, value, scale.reshape(()), zero.reshape(()), None)
+    size = rank(value)
+    if axis is None or scale.ndim != 1 or size is None or value.shape is None or not -size <= axis < size:
+        return None
+    dim = value.shape[axis]
+    return Codes(node, value, scale, zero, axis % size) if not isinstance(dim, int) or dim == scale.size else None
 
 
 def _target(node: ir.Node, scale: Array, zero: Array) -> Target | None:
@@ -120,11 +144,17 @@ def _numbers(scales: ir.Value | None, zeros: ir.Value | None, dtype: ir.DataType
     scale, zero = constant_of(scales), constant_of(zeros)
     if dtype is None or scale is None or scale.dtype != np.float32 or (zeros is not None and zero is None):
         return None
-    if not (np.isfinite(scale) & (scale > 0)).all():
+    if not are_normal(scale):
         return None
     if zero is None:
         zero = np.zeros(scale.shape, dtype.numpy())
     return (scale, zero) if zero.dtype == dtype.numpy() and zero.size == scale.size else None
+
+
+def are_normal(scales: Array) -> bool:
+    """Whether scales are positive, neither so small that numbers lose digits nor so large that they are infinite."""
+    least, most = _NORMAL
+    return bool(((least <= scales) & (scales < most)).all())
 
 
 def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
@@ -143,7 +173,7 @@ def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
 
 
 def _bounds(node: ir.Node) -> tuple[float, float] | None:
-    """The least and the greatest number that a Relu or Clip gives."""
+    """The least and the greatest number that a Relu or Clip gives; `None` where they are not known, or no numbers."""
     if node.op_identifier() == ("", "Relu", ""):
         return 0.0, np.inf
     if node.op_identifier() != ("", "Clip", ""):
@@ -156,4 +186,4 @@ def _bounds(node: ir.Node) -> tuple[float, float] | None:
             return None
         attribute = node.attributes[name].as_float() if name in node.attributes else default
         bounds.append(attribute if number is None else float(number.item()))
-    return bounds[0], bounds[1]
+    return None if np.isnan(bounds).any() else (bounds[0], bounds[1])

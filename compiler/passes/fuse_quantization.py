@@ -1,7 +1,8 @@
 """Operators between DequantizeLinear and QuantizeLinear, computed on the 8-bit codes themselves.
 
-`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on codes. Sums of products are exact; the result is
-rounded, once. Convolutions and means take images with their channels last; the transposes around them meet and cancel.
+`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on codes. Sums of products are exact: those that may
+not fit 32 bits stay in float. The result is rounded, once. Convolutions and means take images with their channels last;
+the transposes around them meet and cancel.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,8 +10,8 @@ import onnx_ir as ir
 
 from compiler import onnx_schema
 from compiler.errors import CompileError
-from compiler.graph import PLAN_DOMAIN, constant_of, rank, sole_user
-from compiler.passes.codes import Codes, Target, codes_of, float_codes
+from compiler.graph import PLAN_DOMAIN, constant_of, sole_user
+from compiler.passes.codes import Codes, Target, are_normal, codes_of, float_codes
 from compiler.passes.fold_constants import Evaluate
 from compiler.passes.permutation import typed
 from compiler.passes.quantized_products import channels_first, channels_last
@@ -19,6 +20,8 @@ from compiler.passes.rule import Rewriter
 __all__ = ["average", "look_up", "moved", "pair"]
 
 Found = tuple[ir.Value, list[ir.Node]]
+_PIXELS = (2**31 - 1) // 255
+"""As many codes as 32 bits can sum."""
 
 
 def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
@@ -45,12 +48,18 @@ def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
 def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     """`GlobalAveragePool` of codes."""
     x = float_codes(node.inputs[0])
-    if x is None or (rank(x.value) or 0) < 3:
+    if x is None or x.value.shape is None or x.value.shape.rank() < 3:
         return "the input is not dequantised from 8 bits, or its rank is not known"
     limits = np.iinfo(target.zero.dtype)
     if (target.low, target.high) != (limits.min, limits.max):
         return "it has limits"
-    constants = [new.constant(array) for array in ((target.scale / x.scale).astype(np.float32), x.zero, target.zero)]
+    with np.errstate(all="ignore"):
+        scale = target.scale / x.scale
+    if not are_normal(scale):
+        return "the scales together are beyond what float32 holds"
+    if math.prod(dim for dim in x.value.shape[2:] if isinstance(dim, int)) > _PIXELS:
+        return "the sums may not fit 32 bits"
+    constants = [new.constant(array) for array in (np.asarray(scale), x.zero, target.zero)]
     images = channels_last(x.value, new)
     result = new.op("QLinearGlobalAveragePool", images, *constants, domain=PLAN_DOMAIN, version=1)
     return channels_first(result, x.value, target.node.outputs[0].type, node.outputs[0].shape, new)

@@ -8,16 +8,15 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.graph import PLAN_DOMAIN, constant_of, rank
-from compiler.passes.codes import CODES, Codes, Target, codes_from, codes_of, float_codes, target_from
+from compiler.passes.codes import CODES, Codes, Target, are_normal, codes_from, codes_of, float_codes, target_from
 from compiler.passes.permutation import inverse, reordered_shape, typed
+from compiler.passes.quantized_sums import bias_units, fit
 from compiler.passes.rule import Rewriter
 
 __all__ = ["channels_first", "channels_last", "convolution", "product", "qlinear"]
 
 Array = np.ndarray[Any, Any]
 _NOT_CODES = "an operand is not dequantised from 8 bits, with one scale or one an output"
-_CLOSE = 1e-4
-"""How far the scale of a bias may be from the product of the operands' scales: what rounding them leaves."""
 
 
 def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
@@ -59,11 +58,11 @@ def _convolution(
         return _NOT_CODES
     if weights is None or rank(x.value) is None:
         return "the weights are not constant, or a rank is not known"
-    units = _bias(bias, x.scale * w.scale, weights.shape[0], target)
-    if isinstance(units, str):
-        return units
+    parameters = _parameters(x, w, weights, bias, target)
+    if isinstance(parameters, str):
+        return parameters
     attributes: dict[str, Any] = {**node.attributes, **_limits(target)}
-    operands = [channels_last(x.value, new), w.value, *_parameters(x, w, target, units, new)]
+    operands = [channels_last(x.value, new), w.value, *_constants(parameters, new)]
     result: ir.Value = new.op("QLinearConv", *operands, domain=PLAN_DOMAIN, version=1, **attributes)
     return channels_first(result, x.value, _kind(node, target), node.outputs[0].shape, new)
 
@@ -76,11 +75,11 @@ def _product(
         return _NOT_CODES
     if matrix is None or matrix.ndim != 2 or (rank(a.value) or 0) < 2:
         return "the right side is no constant matrix, or a rank is not known"
-    units = _bias(bias, a.scale * b.scale, matrix.shape[0 if turned else 1], target)
-    if isinstance(units, str):
-        return units
+    parameters = _parameters(a, b, matrix if turned else matrix.T, bias, target)
+    if isinstance(parameters, str):
+        return parameters
     right = new.constant(np.ascontiguousarray(matrix.T), "weights") if turned else b.value
-    operands = [a.value, right, *_parameters(a, b, target, units, new)]
+    operands = [a.value, right, *_constants(parameters, new)]
     result: ir.Value = new.op("QLinearMatMul", *operands, domain=PLAN_DOMAIN, version=1, **_limits(target))
     return typed(result, _kind(node, target), node.outputs[0].shape)
 
@@ -103,40 +102,26 @@ def _is_turned(node: ir.Node) -> bool | str:
     return bool(numbers.get("transB", 0))
 
 
-def _parameters(x: Codes, w: Codes, target: Target | None, bias: Array | None, new: Rewriter) -> list[ir.Value | None]:
-    """Scale, zero points and bias, as the plan's operators take them."""
-    scale = x.scale * w.scale if target is None else x.scale * w.scale / target.scale
-    given = [(scale, "scale"), (x.zero, "x_zero"), (w.zero, "w_zero"), (target and target.zero, "y_zero")]
-    given.append((bias, "bias"))
-    return [None if array is None else new.constant(np.asarray(array), name) for array, name in given]
+def _parameters(
+    x: Codes, w: Codes, weights: Array, bias: ir.Value | None, target: Target | None
+) -> dict[str, Array | None] | str:
+    """Scale, zero points and bias, as the plan's operators take them, or why not; `weights` has its outputs first."""
+    with np.errstate(all="ignore"):
+        unit = x.scale * w.scale
+        scale = unit if target is None else unit / target.scale
+    if not (are_normal(unit) and are_normal(scale)):
+        return "the scales together are beyond what float32 holds"
+    units = bias_units(bias, unit, len(weights), target)
+    if isinstance(units, str):
+        return units
+    if not fit(x, weights, w.zero, units):
+        return "the sums may not fit 32 bits"
+    y_zero = None if target is None else target.zero
+    return {"scale": scale, "x_zero": x.zero, "w_zero": w.zero, "y_zero": y_zero, "bias": units}
 
 
-def _bias(given: ir.Value | None, scale: Array, outputs: int, target: Target | None) -> Array | str | None:
-    """The bias in units of the products, one an output; `None`: there is none.
-
-    It is rounded to them only where the result is rounded to much larger ones.
-    """
-    if given is None:
-        return None
-    codes, numbers = codes_of(given), constant_of(given)
-    if numbers is not None and numbers.dtype == np.int32:
-        return _one_each(numbers, outputs)
-    if codes is not None and (array := constant_of(codes.value)) is not None:
-        if array.dtype == np.int32 and not codes.zero.any() and np.allclose(codes.scale, scale, _CLOSE, 0):
-            return _one_each(array, outputs)
-        numbers = (array.astype(np.float64) - codes.zero) * codes.scale
-    if numbers is None or target is None:
-        return "the bias is not constant, or not of the products' unit"
-    units = np.rint(numbers.astype(np.float64) / scale)
-    if not (np.abs(units) < 2**31 - 1).all():
-        return "the bias is too large for 32 bits"
-    return _one_each(units.astype(np.int32), outputs)
-
-
-def _one_each(bias: Array, outputs: int) -> Array | str:
-    if bias.size not in (1, outputs):
-        return "the bias is not one an output"
-    return np.ascontiguousarray(np.broadcast_to(bias.reshape(-1), (outputs,)))
+def _constants(parameters: dict[str, Array | None], new: Rewriter) -> list[ir.Value | None]:
+    return [None if array is None else new.constant(np.asarray(array), name) for name, array in parameters.items()]
 
 
 def channels_last(value: ir.Value, new: Rewriter) -> ir.Value:

@@ -21,6 +21,9 @@ from compiler.passes.report import Fired, Missed, Pass, Report
 
 __all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "drop_dead", "hand_over", "insert", "rules_pass"]
 
+_NUMBERS = "candle_plan.numbers"
+"""The key of what a graph knows of the names made for it: the last number of each."""
+
 
 class Rule(ABC):
     """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
@@ -236,9 +239,10 @@ def _passed_on(old: ir.Value, new: ir.Value) -> ir.Value:
 
 
 def _fresh_name(graph: ir.Graph, name: str) -> str:
-    taken = graph.initializers
-    candidate, number = name, 0
+    """A name that no initializer and no input has: the given one, or that and the next number."""
+    taken, numbers = graph.initializers, graph.meta.setdefault(_NUMBERS, {})
+    candidate = name if name not in numbers else f"{name}_{numbers[name]}"
     while candidate in taken or any(value.name == candidate for value in graph.inputs):
-        number += 1
-        candidate = f"{name}_{number}"
+        numbers[name] = numbers.get(name, 0) + 1
+        candidate = f"{name}_{numbers[name]}"
     return candidate

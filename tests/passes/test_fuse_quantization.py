@@ -55,36 +55,49 @@ class Graph:
         zero = np.zeros(size, np.int32)
         return self.op("DequantizeLinear", *map(self.constant, (codes, scale, zero)), axis=0)
 
-    def model(self, shapes, result):
+    def model(self, shapes, result, *, numbers=False):
         kind = helper.np_dtype_to_tensor_dtype(self.dtype)
         inputs = [helper.make_tensor_value_info(name, kind, shape) for name, shape in shapes.items()]
-        outputs = [helper.make_tensor_value_info(result, kind, None)]
+        outputs = [helper.make_tensor_value_info(result, onnx.TensorProto.FLOAT if numbers else kind, None)]
         graph = helper.make_graph(self.nodes, "g", inputs, outputs, self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
         return onnx.shape_inference.infer_shapes(model)
 
 
-def check(graph, shapes, result, steps, *, quanta=1):
-    """The plan has these steps, transposes aside, and gives codes within so many of onnxruntime's, optimised or not."""
-    model = graph.model(shapes, result)
+PLAIN = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+LEVELS = [onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, PLAIN]
+
+
+def check(graph, shapes, result, steps, *, quanta=1, numbers=False, levels=LEVELS, code=None):
+    """The plan has these steps, transposes aside; its result is that of the plain plan and of onnxruntime.
+
+    Codes are within so many of these, numbers within 1e-5 of the largest. Inputs are random, but all `code` where that
+    is given; a symbolic size is 4.
+    """
+    model = graph.model(shapes, result, numbers=numbers)
     limits = np.iinfo(graph.dtype)
-    feeds = {
-        name: RANDOM.integers(limits.min, limits.max + 1, shape).astype(graph.dtype) for name, shape in shapes.items()
-    }
+    low, high = (limits.min, limits.max) if code is None else (code, code)
+    feeds = {}
+    for name, shape in shapes.items():
+        sizes = [size if isinstance(size, int) else 4 for size in shape]
+        feeds[name] = np.asarray(RANDOM.integers(low, high + 1, sizes), graph.dtype)
     plan = compiler.compile(model, compiler.Options(verify_passes=True))
     found = [next(iter(step["op"])) for step in plan.document["main"]["steps"]]
     assert [step for step in found if step not in ("Transpose", "Reshape")] == steps
-    (codes,) = compiler.load(plan, threads=1).run(feeds).values()
-    for level in (
-        onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    ):
+    (result,) = compiler.load(plan, threads=1).run(feeds).values()
+    plain = compiler.compile(model, compiler.Options(optimize=False))
+    assert_near(result, *compiler.load(plain, threads=1).run(feeds).values(), quanta)
+    for level in levels:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level, options.log_severity_level = level, 4
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        (expected,) = session.run(None, feeds)
-        assert codes.dtype == expected.dtype and codes.shape == expected.shape
-        assert np.abs(codes.astype(int) - expected.astype(int)).max(initial=0) <= quanta
+        assert_near(result, *session.run(None, feeds), quanta)
+
+
+def assert_near(found, expected, quanta):
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    within = quanta if found.dtype.kind in "iu" else 1e-5 * np.abs(expected).max(initial=0)
+    assert np.abs(found.astype(float) - expected.astype(float)).max(initial=0) <= within
 
 
 CONVOLUTIONS = [
@@ -229,3 +242,161 @@ def test_operators_on_codes():
     y = graph.op("QLinearConv", "x", *x, codes[0], *scales, *graph.parameters(0.5, 90), pads=[1, 1, 1, 1])
     y = graph.op("QLinearMatMul", y, *graph.parameters(0.5, 90), codes[1], *scales, *graph.parameters(2.0, 128))
     check(graph, {"x": [1, 3, 6, 6]}, y, ["QLinearConv", "QLinearMatMul"])
+
+
+def product(graph, rows, outputs, *, c=None, unit=0.01, code=None):
+    """`Gemm` or, without `c`, `MatMul` of `x [n, rows]`; weights are random or all `code`, with scales `unit`."""
+    codes = RANDOM.integers(-128, 128, (rows, outputs)) if code is None else np.full((rows, outputs), code)
+    parts = [graph.constant(array) for array in (codes.astype(np.int8), np.float32(unit), np.int8(0))]
+    operands = graph.dequantized("x", unit, 0), graph.op("DequantizeLinear", *parts)
+    return graph.op("MatMul", *operands) if c is None else graph.op("Gemm", *operands, c)
+
+
+def whole(graph, shape, unit=1e-4):
+    """A dequantised `C` of `Gemm`, in units of the products."""
+    codes = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.int32).reshape(shape) * 5000
+    return graph.op("DequantizeLinear", graph.constant(codes), graph.constant(np.float32(unit)))
+
+
+def finer(graph, shape):
+    """A float `C` of `Gemm`."""
+    numbers = 0.5 * np.arange(1, 1 + np.prod(shape, dtype=int)) + 0.123456
+    return graph.constant(numbers.reshape(shape).astype(np.float32))
+
+
+@pytest.mark.parametrize("make", [whole, finer])
+@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("m", [4, "m"])
+@pytest.mark.parametrize("shape", [[], [1], [1, 1], [4], [1, 4], [4, 1], [4, 4]], ids=str)
+def test_what_is_added_to_a_product_keeps_its_shape(make, numbers, m, shape):
+    graph = Graph()
+    y = product(graph, 8, 4, c=make(graph, shape))
+    fused = shape not in ([4, 1], [4, 4]) and (make is whole or not numbers)
+    steps = ["QLinearMatMul"] if fused else ["DequantizeLinear", "Gemm"] + ["QuantizeLinear"] * (not numbers)
+    check(graph, {"x": [m, 8]}, y if numbers else graph.quantized(y, 0.05, 100), steps, numbers=numbers)
+
+
+def test_what_is_added_has_its_scales_along_its_own_axis():
+    graph = Graph()
+    codes = graph.constant(np.arange(12, dtype=np.int32).reshape(4, 3) * 5000)
+    scales = graph.constant(np.full(4, 1e-4, np.float32))
+    y = product(graph, 8, 3, c=graph.op("DequantizeLinear", codes, scales, axis=0))
+    check(graph, {"x": [4, 8]}, graph.quantized(y, 0.05, 100), ["DequantizeLinear", "Gemm", "QuantizeLinear"])
+
+
+FLOAT_STEPS = ["DequantizeLinear", "Gemm", "QuantizeLinear"]
+UNITS = [  # the products' unit, the bias, the result's scale; None: the result is numbers
+    (1.0, [0.5, 0.4, -0.3], 0.1, False),
+    (1.0, [5, 4, -3], 0.1, True),
+    (1.0, [5, 4, -3], None, True),
+    (1.0, [5 + 1e-6, 4, -3], None, True),  # as float32 rounds it
+    (1.0, [5.001, 4, -3], None, False),
+    (1.0, [0.5, 0.4, -0.3], 32.0, True),
+    (1.0, [0.5, 0.4, -0.3], 31.0, False),
+    (1.0, [0.5, 0.4, np.nan], 100.0, False),
+    (1.0, [0.5, 0.4, np.inf], 100.0, False),
+    (1.0, [0.5, 0.4, 3e9], 1e8, False),
+]
+
+
+@pytest.mark.parametrize(("unit", "bias", "scale", "fused"), UNITS)
+def test_a_bias_is_rounded_where_that_changes_next_to_nothing(unit, bias, scale, fused):
+    graph = Graph()
+    y = product(graph, 8, 3, c=graph.constant(np.array(bias, np.float32)), unit=unit)
+    steps = ["QLinearMatMul"] if fused else FLOAT_STEPS[: 2 if scale is None else 3]
+    y = y if scale is None else graph.quantized(y, scale, 100)
+    check(graph, {"x": [4, 8]}, y, steps, numbers=scale is None, levels=[PLAIN])
+
+
+@pytest.mark.parametrize(("off", "fused"), [(0, True), (1e-7, True), (9e-5, False)])
+def test_numbers_have_their_bias_with_the_precision_of_float32(off, fused):
+    graph = Graph()
+    parts = [np.array([100000, 1, 2], np.int32), np.float32(1 + off)]
+    y = product(graph, 8, 3, c=graph.op("DequantizeLinear", *map(graph.constant, parts)), unit=1)
+    check(graph, {"x": [4, 8]}, y, ["QLinearMatMul"] if fused else FLOAT_STEPS[:2], numbers=True, levels=[PLAIN])
+
+
+SUMS = [  # products, each of 255 · 127, units of the bias
+    (66_000, 0, True),
+    (70_000, 0, False),
+    (140_000, 0, False),
+    (8, 2.147e9, True),
+    (4_608, 2.1e9, False),
+    (4_608, -2.1e9, False),
+]
+
+
+@pytest.mark.parametrize(("count", "bias", "fused"), SUMS)
+def test_sums_that_may_not_fit_32_bits_stay_in_float(count, bias, fused):
+    graph = Graph()
+    c = graph.constant(np.array([bias * 1e-8], np.float32)) if bias else None
+    y = graph.quantized(product(graph, count, 1, c=c, unit=1e-4, code=127), 0.2, 0)
+    steps = ["QLinearMatMul"] if fused else ["DequantizeLinear", "Gemm" if bias else "MatMul", "QuantizeLinear"]
+    check(graph, {"x": [1, count]}, y, steps, levels=[PLAIN], code=255)
+
+
+@pytest.mark.parametrize("bounds", [(0, np.nan), (np.nan, 6), (5, 1)])
+def test_limits_that_are_none_stay(bounds):
+    graph = Graph()
+    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), graph.weights(8, 16, 1, 1)[0])
+    y = graph.op("Clip", y, *[graph.constant(np.float32(bound)) for bound in bounds])
+    check(graph, {"x": [1, 16, 5, 5]}, graph.quantized(y, 0.1, 30), ["QLinearConv", "Clip", "QuantizeLinear"])
+
+
+def test_several_scales_need_an_axis():
+    graph = Graph()
+    x = graph.op("DequantizeLinear", "x", graph.constant(np.ones(2, np.float32)), axis=0)
+    model = graph.model({"x": []}, graph.quantized(graph.op("Relu", x), 1, 0))
+    with pytest.raises((compiler.CompileError, compiler.RunError), match="out of range for a tensor of rank 0"):
+        compiler.load(compiler.compile(model)).run({"x": np.array(3, np.uint8)})
+
+
+SCALES = [(1e30, 1e-30), (1e-30, 1e30), (1e-37, 1e-39), (3e37, 1.0)]
+CODES_OF_ONE = np.ones((2, 3, 1, 1), np.int8), np.float32(1), np.int8(0)
+
+
+@pytest.mark.parametrize(("x", "y"), SCALES)
+def test_scales_that_float32_does_not_hold_together_stay_apart(x, y):
+    graph = Graph()
+    mean = graph.quantized(graph.op("GlobalAveragePool", graph.dequantized("x", x, 7)), y, 7)
+    check(graph, {"x": [1, 3, 4, 4]}, mean, ["DequantizeLinear", "Reduce", "QuantizeLinear"], levels=[PLAIN])
+    graph = Graph()
+    weights = graph.op("DequantizeLinear", *map(graph.constant, CODES_OF_ONE))
+    sums = graph.quantized(graph.op("Conv", graph.dequantized("x", x, 7), weights), y, 7)
+    steps = ["QLinearConv"] if x < 1e37 else ["DequantizeLinear", "Conv"]
+    check(graph, {"x": [1, 3, 4, 4]}, sums, [*steps, "QuantizeLinear"], levels=[PLAIN])
+
+
+def test_means_of_more_than_32_bits_sum_stay_in_float():
+    graph = Graph()
+    y = graph.op("GlobalAveragePool", graph.dequantized("x", *ACTIVATION))
+    model = graph.model({"x": [1, 1, 3000, 3000]}, graph.quantized(y, *RESULT))
+    found = [next(iter(step["op"])) for step in compiler.compile(model).document["main"]["steps"]]
+    assert found == ["DequantizeLinear", "Reduce", "QuantizeLinear"]
+
+
+@pytest.mark.parametrize("shape", [["n", 16, 5, 5], ["n", 16, "h", "w"], [0, 16, 5, 5]], ids=str)
+def test_sizes_may_be_symbols_and_batches_empty(shape):
+    graph = Graph()
+    weights, scale = graph.weights(8, 16, 3, 3, axis=0)
+    bias = graph.bias(ACTIVATION[0], scale, 8)
+    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), weights, bias, pads=[1, 1, 1, 1])
+    y = graph.dequantized(graph.quantized(y, 2.0, 100), 2.0, 100)
+    y = graph.quantized(graph.op("Add", y, y), 4.0, 100)
+    levels = LEVELS if 0 not in shape else []
+    check(graph, {"x": shape}, y, ["QLinearConv", "QLinearBinary"], levels=levels)
+
+
+def test_branches_compute_on_codes_too():
+    graph = Graph()
+    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), graph.weights(8, 16, 1, 1)[0])
+    y = graph.quantized(y, 0.5, 100)
+    results = [helper.make_tensor_value_info(name, onnx.TensorProto.UINT8, None) for name in (y, "same")]
+    branch = helper.make_graph(graph.nodes, "then", [], results[:1])
+    other = helper.make_graph([helper.make_node("Identity", ["z"], ["same"])], "else", [], results[1:])
+    graph.nodes = [helper.make_node("Cast", ["c"], ["condition"], to=onnx.TensorProto.BOOL)]
+    y = graph.op("If", "condition", then_branch=branch, else_branch=other)
+    shapes = {"x": [1, 16, 5, 5], "z": [1, 8, 5, 5], "c": []}
+    check(graph, shapes, y, ["Cast", "If"], code=200)
+    choice = compiler.compile(graph.model(shapes, y)).document["main"]["steps"][-1]["op"]["If"]
+    assert "QLinearConv" in [next(iter(step["op"])) for step in choice["then_branch"]["steps"]]
