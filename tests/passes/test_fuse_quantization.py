@@ -244,11 +244,15 @@ def test_operators_on_codes():
     check(graph, {"x": [1, 3, 6, 6]}, y, ["QLinearConv", "QLinearMatMul"])
 
 
-def product(graph, rows, outputs, *, c=None, unit=0.01, code=None):
-    """`Gemm` or, without `c`, `MatMul` of `x [n, rows]`; weights are random or all `code`, with scales `unit`."""
+FLOAT_STEPS = ["DequantizeLinear", "Gemm", "QuantizeLinear"]
+
+
+def product(graph, rows, outputs, *, c=None, unit=0.01, scale=None, code=None):
+    """`Gemm` or, without `c`, `MatMul` of `x [n, rows]`; weights are random or all `code`; scales are `unit` or given."""
     codes = RANDOM.integers(-128, 128, (rows, outputs)) if code is None else np.full((rows, outputs), code)
-    parts = [graph.constant(array) for array in (codes.astype(np.int8), np.float32(unit), np.int8(0))]
-    operands = graph.dequantized("x", unit, 0), graph.op("DequantizeLinear", *parts)
+    parts = [codes.astype(np.int8), np.asarray(unit if scale is None else scale, np.float32)]
+    weights = graph.op("DequantizeLinear", *map(graph.constant, parts), axis=1)
+    operands = graph.dequantized("x", unit, 0), weights
     return graph.op("MatMul", *operands) if c is None else graph.op("Gemm", *operands, c)
 
 
@@ -276,15 +280,17 @@ def test_what_is_added_to_a_product_keeps_its_shape(make, numbers, m, shape):
     check(graph, {"x": [m, 8]}, y if numbers else graph.quantized(y, 0.05, 100), steps, numbers=numbers)
 
 
-def test_what_is_added_has_its_scales_along_its_own_axis():
+@pytest.mark.parametrize(("columns", "axis", "fused"), [(3, 0, False), (4, 0, False), (3, 1, False), (None, 0, True)])
+def test_what_is_added_has_its_scales_along_its_own_axis(columns, axis, fused):
     graph = Graph()
-    codes = graph.constant(np.arange(12, dtype=np.int32).reshape(4, 3) * 5000)
-    scales = graph.constant(np.full(4, 1e-4, np.float32))
-    y = product(graph, 8, 3, c=graph.op("DequantizeLinear", codes, scales, axis=0))
-    check(graph, {"x": [4, 8]}, graph.quantized(y, 0.05, 100), ["DequantizeLinear", "Gemm", "QuantizeLinear"])
+    codes = np.arange(4 * (columns or 1), dtype=np.int32).reshape([4, columns] if columns else [4]) * 5000
+    parts = [codes, np.linspace(1e-4, 2e-4, codes.shape[axis], dtype=np.float32)]
+    c = graph.op("DequantizeLinear", *map(graph.constant, parts), axis=axis)
+    y = product(graph, 8, codes.shape[-1], c=c, scale=np.linspace(0.01, 0.02, codes.shape[-1]))
+    steps = ["QLinearMatMul"] if fused else FLOAT_STEPS
+    check(graph, {"x": [4, 8]}, graph.quantized(y, 0.05, 100), steps)
 
 
-FLOAT_STEPS = ["DequantizeLinear", "Gemm", "QuantizeLinear"]
 UNITS = [  # the products' unit, the bias, the result's scale; None: the result is numbers
     (1.0, [0.5, 0.4, -0.3], 0.1, False),
     (1.0, [5, 4, -3], 0.1, True),

@@ -5,10 +5,11 @@ import time
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx_ir._graph_containers import GraphInitializers
 
 from compiler import origin
 from compiler.passes.pattern import AnyOf, Const, Op, Var
-from compiler.passes.rule import Rule, rules_pass
+from compiler.passes.rule import Rewriter, Rule, insert, rules_pass
 
 
 class SwishRule(Rule):
@@ -108,6 +109,20 @@ def test_a_fused_node_has_all_origins(parse):
     model = parse("agraph (float[N] x) => (float[N] y) { s = Sigmoid(x)  y = Mul(x, s) }")
     swish.run(model)
     assert origin.of(model.graph[0]).nodes == ("Mul(y)", "Sigmoid(s)")
+
+
+def test_names_of_many_constants_are_found_without_counting_anew(monkeypatch):
+    probed, contains = [], GraphInitializers.__contains__
+    monkeypatch.setattr(
+        GraphInitializers, "__contains__", lambda self, name: probed.append(name) or contains(self, name), raising=False
+    )
+    graph = ir.Graph([ir.Value(name="c"), ir.Value(name="c_2")], [], nodes=[ir.Node("", "Neg", [None])])
+    for _ in range(500):
+        new = Rewriter(graph)
+        new.constant(np.float32(1), "c")
+        insert(graph, graph[0], new)
+    assert list(graph.initializers) == [f"c_{number}" for number in (1, *range(3, 502))]
+    assert len(probed) < 3 * 500
 
 
 def test_many_rules_on_a_large_graph_are_quick():
