@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -113,6 +114,11 @@ def _names(model: ir.Model) -> Iterator[Diagnostic]:
 
 def _ownership(model: ir.Model) -> Iterator[Diagnostic]:
     """Invariant 6."""
+
+    @cache  # a value may be read by every node
+    def uses(value: ir.Value) -> frozenset[tuple[ir.Node, int]]:
+        return frozenset(value.uses())
+
     for graph in (model.graph, *model.graph.subgraphs()):
         values = [(value, value.is_graph_input()) for value in graph.inputs]
         values += [(value, value.is_initializer()) for value in graph.initializers.values()]
@@ -123,6 +129,6 @@ def _ownership(model: ir.Model) -> Iterator[Diagnostic]:
             if node.graph is not graph:
                 yield Diagnostic("CC0501", f"{node.op_type} does not know its graph", origin.of(node))
             made = (value.producer() is node and value.index() == at for at, value in enumerate(node.outputs))
-            read = ((node, at) in value.uses() for at, value in enumerate(node.inputs) if value is not None)
+            read = ((node, at) in uses(value) for at, value in enumerate(node.inputs) if value is not None)
             if not all(made) or not all(read):
                 yield Diagnostic("CC0501", f"a value of {node.op_type} does not know the node", origin.of(node))

@@ -1,7 +1,10 @@
 """The invariants of a graph: what breaks each, and that it is found."""
 
+import time
+
 import onnx
 import onnx.parser
+import onnx_ir as ir
 import pytest
 
 from compiler.loader import load
@@ -74,3 +77,13 @@ def test_what_a_pass_can_break(spoil, message):
     assert verify(model) == []
     spoil(model)
     assert [each.message for each in verify(model)] == [message]
+
+
+def test_a_value_that_every_node_reads_is_looked_at_once():
+    model = model_of("y = Neg(x)")
+    x = model.graph.inputs[0]
+    for _ in range(20_000):
+        model.graph.append(ir.Node("", "Neg", [x]))
+    started = time.process_time()
+    assert verify(model) == []
+    assert time.process_time() - started < 5, "this takes less than a second"

@@ -248,7 +248,7 @@ FLOAT_STEPS = ["DequantizeLinear", "Gemm", "QuantizeLinear"]
 
 
 def product(graph, rows, outputs, *, c=None, unit=0.01, scale=None, code=None):
-    """`Gemm` or, without `c`, `MatMul` of `x [n, rows]`; weights are random or all `code`, of scale `unit` or as given."""
+    """`Gemm` or, without `c`, `MatMul` of `x [n, rows]`; weights: random or all `code`, of scales `unit` or others."""
     codes = RANDOM.integers(-128, 128, (rows, outputs)) if code is None else np.full((rows, outputs), code)
     parts = [codes.astype(np.int8), np.asarray(unit if scale is None else scale, np.float32)]
     weights = graph.op("DequantizeLinear", *map(graph.constant, parts), axis=1)
