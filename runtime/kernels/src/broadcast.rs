@@ -1,20 +1,25 @@
 //! Broadcasting: which elements of the operands meet which element of the result.
 
+use smallvec::{smallvec, SmallVec};
+
+/// Sizes of dimensions, or strides over them: mostly few enough to need no memory of their own.
+pub type Dims = SmallVec<[usize; 6]>;
+
 /// The dimensions of a result, merged as far as every operand allows, and each operand's strides over them.
 ///
 /// Within the innermost dimension an operand either advances with the result (stride 1) or stays (stride 0).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broadcast {
     /// The merged dimensions; at least one.
-    pub dims: Vec<usize>,
+    pub dims: Dims,
     /// For each operand as many strides as there are merged dimensions.
-    pub strides: Vec<Vec<usize>>,
+    pub strides: SmallVec<[Dims; 4]>,
 }
 
 /// The shape that operands of these shapes broadcast to as NumPy does; `None` when two sizes of an axis differ and neither is 1.
-pub fn shape(operands: &[&[usize]]) -> Option<Vec<usize>> {
+pub fn shape(operands: &[&[usize]]) -> Option<Dims> {
     let rank = operands.iter().map(|dims| dims.len()).max().unwrap_or(0);
-    let mut shape = vec![1; rank];
+    let mut shape: Dims = smallvec![1; rank];
     for dims in operands {
         for (size, &dim) in shape[rank - dims.len()..].iter_mut().zip(*dims) {
             match (*size, dim) {
@@ -33,11 +38,11 @@ impl Broadcast {
     /// # Errors
     /// The index of the first operand whose shape does not broadcast to `result`.
     pub fn new(result: &[usize], operands: &[&[usize]]) -> Result<Broadcast, usize> {
-        let mut full = Vec::with_capacity(operands.len());
+        let mut full = SmallVec::<[Dims; 4]>::new();
         for (i, operand) in operands.iter().enumerate() {
             full.push(strides(result, operand).ok_or(i)?);
         }
-        let mut merged = Broadcast { dims: Vec::new(), strides: vec![Vec::new(); operands.len()] };
+        let mut merged = Broadcast { dims: Dims::new(), strides: smallvec![Dims::new(); operands.len()] };
         for (axis, &size) in result.iter().enumerate().filter(|(_, &size)| size != 1) {
             merged.push(size, |operand| full[operand][axis]);
         }
@@ -49,7 +54,7 @@ impl Broadcast {
 
     /// Appends a dimension, joined to the last one where every operand runs through both at one stride.
     fn push(&mut self, size: usize, stride: impl Fn(usize) -> usize) {
-        let joins = |(operand, strides): (usize, &Vec<usize>)| strides.last() == Some(&(stride(operand) * size));
+        let joins = |(operand, strides): (usize, &Dims)| strides.last() == Some(&(stride(operand) * size));
         let join = !self.dims.is_empty() && self.strides.iter().enumerate().all(joins);
         if join {
             let last = self.dims.len() - 1;
@@ -100,9 +105,9 @@ pub fn for_each_run(span: usize, start: usize, length: usize, mut run: impl FnMu
 }
 
 /// An operand's strides over the dimensions of the result, 0 where it is repeated.
-fn strides(result: &[usize], operand: &[usize]) -> Option<Vec<usize>> {
+fn strides(result: &[usize], operand: &[usize]) -> Option<Dims> {
     let leading = result.len().checked_sub(operand.len())?;
-    let mut strides = vec![0; result.len()];
+    let mut strides: Dims = smallvec![0; result.len()];
     let mut stride = 1;
     for axis in (0..operand.len()).rev() {
         match operand[axis] {
@@ -157,12 +162,12 @@ mod tests {
     }
 
     trait MapToVec {
-        fn map_to_vec(&self) -> Vec<Vec<usize>>;
+        fn map_to_vec(&self) -> Vec<Dims>;
     }
 
     impl MapToVec for &[&[usize]] {
-        fn map_to_vec(&self) -> Vec<Vec<usize>> {
-            self.iter().map(|strides| strides.to_vec()).collect()
+        fn map_to_vec(&self) -> Vec<Dims> {
+            self.iter().map(|strides| Dims::from_slice(strides)).collect()
         }
     }
 }

@@ -1,6 +1,11 @@
 //! Axes and dimensions that come from a plan or from a tensor.
 
+use std::borrow::Cow;
+
+use smallvec::{smallvec, SmallVec};
+
 use crate::error::{Error, Result};
+use crate::kernel::{Call, Constants, Packed};
 use crate::types::TensorType;
 use crate::value::{Array, MAX_RANK};
 
@@ -16,15 +21,18 @@ pub fn resolve(axis: i64, rank: usize) -> Result<usize> {
         .ok_or_else(|| Error::op(format!("axis {axis} is out of range for a tensor of rank {rank}")))
 }
 
+/// A bit for each axis.
+pub type Mask = SmallVec<[bool; 8]>;
+
 /// Which axes of a tensor of rank `rank` are in `axes`.
 ///
 /// # Errors
 /// There is no such axis, one is named twice, or no tensor has that rank.
-pub fn mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
+pub fn mask(axes: &[i64], rank: usize) -> Result<Mask> {
     if rank > MAX_RANK {
         return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {rank}")));
     }
-    let mut mask = vec![false; rank];
+    let mut mask: Mask = smallvec![false; rank];
     for &axis in axes {
         let place = resolve(axis, rank)?;
         if std::mem::replace(&mut mask[place], true) {
@@ -75,6 +83,34 @@ pub fn numbers(list: &Array) -> Result<Vec<i64>> {
     }
 }
 
+/// The inputs of a step that are constant lists, read once.
+struct Lists(SmallVec<[Option<Vec<i64>>; 5]>);
+
+/// What [`list`] finds its lists in.
+pub fn read_lists(constants: &Constants) -> Packed {
+    let read = |i: usize| constants.tensor(i).filter(|list| list.dtype().is_int()).and_then(|list| numbers(list).ok());
+    Box::new(Lists((0..constants.types.len()).map(read).collect()))
+}
+
+/// The [numbers] of input `i`.
+///
+/// # Errors
+/// The input is missing, no list, or none of integers.
+pub fn list<'a>(call: &Call<'a, '_>, i: usize) -> Result<Cow<'a, [i64]>> {
+    match call.packed::<Lists>().and_then(|lists| lists.0.get(i)?.as_deref()) {
+        Some(numbers) => Ok(Cow::Borrowed(numbers)),
+        None => numbers(call.tensor(i)?).map(Cow::Owned),
+    }
+}
+
+/// [`list`] of an input that may be absent.
+///
+/// # Errors
+/// As [`list`].
+pub fn optional_list<'a>(call: &Call<'a, '_>, i: usize) -> Result<Option<Cow<'a, [i64]>>> {
+    call.optional_tensor(i)?.map(|_| list(call, i)).transpose()
+}
+
 fn no_list(rank: usize) -> Error {
     Error::op(format!("a list of sizes or axes has one dimension, found {rank}"))
 }
@@ -97,7 +133,7 @@ mod tests {
         ] {
             assert_eq!(resolve(axis, rank).ok(), expected, "axis {axis} of rank {rank}");
         }
-        assert_eq!(mask(&[-1, 0], 3).ok(), Some(vec![true, false, true]));
+        assert_eq!(mask(&[-1, 0], 3).ok(), Some(Mask::from([true, false, true].as_slice())));
         assert!(mask(&[1, -2], 3).is_err() && mask(&[0], MAX_RANK + 1).is_err());
         assert!(dims(&[2, 0]).is_ok() && dims(&[2, -1]).is_err());
     }

@@ -1,6 +1,6 @@
 //! Shapes that broadcast as NumPy does.
 
-use candle_plan_kernels::broadcast::{self, Broadcast};
+use candle_plan_kernels::broadcast::{self, Broadcast, Dims};
 
 use crate::error::{Error, Result};
 use crate::types::{Dim, Shape, TensorType};
@@ -46,11 +46,22 @@ fn list(types: &[&TensorType]) -> String {
 ///
 /// # Errors
 /// Two sizes of an axis differ and neither is 1.
-pub fn join(operands: &[&[usize]]) -> Result<(Vec<usize>, Broadcast)> {
-    let refuse = || Error::op(format!("the shapes {operands:?} do not broadcast"));
-    let dims = broadcast::shape(operands).ok_or_else(refuse)?;
-    let broadcast = Broadcast::new(&dims, operands).map_err(|_| refuse())?;
+pub fn join(operands: &[&[usize]]) -> Result<(Dims, Broadcast)> {
+    let dims = shape_from(operands)?;
+    let broadcast = Broadcast::new(&dims, operands).map_err(|_| refused(operands))?;
     Ok((dims, broadcast))
+}
+
+/// The dimensions that operands of these dimensions broadcast to.
+///
+/// # Errors
+/// As [`join`].
+pub fn shape_from(operands: &[&[usize]]) -> Result<Dims> {
+    broadcast::shape(operands).ok_or_else(|| refused(operands))
+}
+
+fn refused(operands: &[&[usize]]) -> Error {
+    Error::op(format!("the shapes {operands:?} do not broadcast"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Program, Start};
 
+use smallvec::SmallVec;
+
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -40,12 +42,12 @@ pub fn with<R>(
     compute: impl FnOnce(Option<Finish>) -> Result<R>,
 ) -> Result<R> {
     let Some(program) = program.filter(|program| !program.is_empty()) else { return compute(None) };
-    let mut operands: Vec<Option<Elements<f32>>> = (0..call.len()).map(|_| None).collect();
+    let mut operands: SmallVec<[Option<Elements<f32>>; 4]> = (0..call.len()).map(|_| None).collect();
     for i in program.inputs() {
         let operand = call.read(i)?;
         *operands.get_mut(i).ok_or_else(|| Error::op(format!("input {i} is missing")))? = Some(operand);
     }
-    let mut arguments = Vec::with_capacity(operands.len());
+    let mut arguments = SmallVec::<[Argument; 4]>::new();
     for (i, operand) in operands.iter().enumerate() {
         arguments.push(match operand {
             Some(data) => Argument::Tensor(data, call.tensor(i)?.dims()),

@@ -1,7 +1,9 @@
 //! Runs an executable. Everything was decided by [prepare](crate::prepare): this page only moves values.
 
+use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
+use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
@@ -245,8 +247,11 @@ fn run_kernel(
     }
 }
 
+/// The inputs of a step.
+type Inputs<'a> = SmallVec<[Input<'a>; 6]>;
+
 /// The inputs that die with the step, taken over; the others are yet to come.
-fn dying<'a>(step: &PreparedStep, slots: &mut [Option<Value>]) -> Vec<Input<'a>> {
+fn dying<'a>(step: &PreparedStep, slots: &mut [Option<Value>]) -> Inputs<'a> {
     let take = |operand: &Operand| match *operand {
         Operand::Dying(slot) => slots[slot as usize].take().map_or(Input::Absent, Input::Owned),
         _ => Input::Absent,
@@ -258,14 +263,12 @@ fn dying<'a>(step: &PreparedStep, slots: &mut [Option<Value>]) -> Vec<Input<'a>>
 struct Outline {
     input: usize,
     dtype: DType,
-    dims: Vec<usize>,
+    dims: Dims,
 }
 
-fn outlines(inputs: &[Input]) -> Vec<Outline> {
+fn outlines(inputs: &[Input]) -> SmallVec<[Outline; 2]> {
     let outline = |(input, value): (usize, &Input)| match value {
-        Input::Owned(Value::Tensor(array)) => {
-            Some(Outline { input, dtype: array.dtype(), dims: array.dims().to_vec() })
-        }
+        Input::Owned(Value::Tensor(array)) => Some(Outline { input, dtype: array.dtype(), dims: array.dims().into() }),
         _ => None,
     };
     inputs.iter().enumerate().filter_map(outline).collect()

@@ -1,6 +1,6 @@
 //! What a caller gives, against what the plan declares.
 
-use std::collections::HashMap;
+use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
 use crate::prepare::Executable;
@@ -12,43 +12,49 @@ use crate::value::Value;
 /// # Errors
 /// [`Error::Input`] for the first input that does not fit.
 pub fn check(executable: &Executable, inputs: &[Value]) -> Result<()> {
-    let declared: Vec<(&str, &Type)> = executable.inputs().collect();
-    if declared.len() != inputs.len() {
-        return Err(Error::op(format!("expected {} inputs, found {}", declared.len(), inputs.len())));
+    let declared = executable.inputs().count();
+    if declared != inputs.len() {
+        return Err(Error::op(format!("expected {declared} inputs, found {}", inputs.len())));
     }
-    let mut symbols = HashMap::new();
-    for ((name, kind), value) in declared.into_iter().zip(inputs) {
+    let mut symbols = Symbols::new();
+    for ((name, kind), value) in executable.inputs().zip(inputs) {
         let wrong = |expected: String| Error::Input { name: name.to_string(), expected, found: value.describe() };
         if !kind.admits(value) {
             return Err(wrong(kind.to_string()));
         }
-        for (symbol, size) in symbol_sizes(kind, value) {
-            let first = *symbols.entry(symbol.to_string()).or_insert(size);
-            if first != size {
-                return Err(wrong(format!("{kind} with {symbol} = {first}, as in an input before it")));
-            }
+        if let Some((symbol, first)) = misfit(kind, value, &mut symbols) {
+            return Err(wrong(format!("{kind} with {symbol} = {first}, as in an input before it")));
         }
     }
     Ok(())
 }
 
-/// The sizes that a value gives to the plain symbols of its declared type (expressions are not solved).
-fn symbol_sizes<'a>(kind: &'a Type, value: &Value) -> Vec<(&'a str, usize)> {
+/// Plain symbols, and the sizes that values have given them.
+type Symbols<'a> = SmallVec<[(&'a str, usize); 8]>;
+
+/// Notes the sizes that a value gives to the plain symbols of its declared type (expressions are not solved); the first
+/// symbol that has another size already, and that size.
+fn misfit<'a>(kind: &'a Type, value: &Value, symbols: &mut Symbols<'a>) -> Option<(&'a str, usize)> {
     let tensor = match (kind, value) {
-        (_, Value::None) => return Vec::new(),
-        (Type::Optional(item), value) => return symbol_sizes(item, value),
+        (_, Value::None) => return None,
+        (Type::Optional(item), value) => return misfit(item, value, symbols),
         (Type::Sequence(item), Value::Sequence(items)) => {
-            return items.iter().flat_map(|value| symbol_sizes(item, value)).collect();
+            return items.iter().find_map(|value| misfit(item, value, symbols));
         }
         (Type::Tensor(tensor), _) => tensor,
-        (Type::Sequence(_), _) => return Vec::new(),
+        (Type::Sequence(_), _) => return None,
     };
-    let dims = tensor.shape.iter().flatten().zip(value.dims().unwrap_or_default());
-    dims.filter_map(|(dim, &size)| match dim {
-        Some(Dim::Symbol(symbol)) if is_name(symbol) => Some((symbol.as_str(), size)),
+    let mut dims = tensor.shape.iter().flatten().zip(value.dims().unwrap_or_default());
+    dims.find_map(|(dim, &size)| match dim {
+        Some(Dim::Symbol(symbol)) if is_name(symbol) => match symbols.iter().find(|(known, _)| known == symbol) {
+            Some(&(symbol, first)) => (first != size).then_some((symbol, first)),
+            None => {
+                symbols.push((symbol, size));
+                None
+            }
+        },
         _ => None,
     })
-    .collect()
 }
 
 fn is_name(symbol: &str) -> bool {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use candle_plan_kernels::strided::{copy, View};
 use candle_plan_kernels::threads::Threads;
+use smallvec::{smallvec, SmallVec};
 
 use crate::by_width;
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::words;
 /// all the strings.
 pub struct Movable {
     /// The tensors, in the order given.
-    pub arrays: Vec<Array>,
+    pub arrays: SmallVec<[Array; 4]>,
     strings: Option<Vec<Strings>>,
 }
 
@@ -27,7 +28,7 @@ impl Movable {
         if let [Value::Strings(_), ..] = values {
             return Movable::of_strings(values);
         }
-        let arrays: Vec<Array> = values.iter().map(|value| value.tensor().cloned()).collect::<Result<_>>()?;
+        let arrays: SmallVec<[Array; 4]> = values.iter().map(|value| value.tensor().cloned()).collect::<Result<_>>()?;
         match arrays.iter().find(|array| array.dtype() != arrays[0].dtype()) {
             Some(other) => Err(Error::op(format!("{} and {} do not mix", arrays[0].dtype(), other.dtype()))),
             None => Ok(Movable { arrays, strings: None }),
@@ -35,7 +36,7 @@ impl Movable {
     }
 
     fn of_strings(values: &[&Value]) -> Result<Movable> {
-        let (mut arrays, mut tables, mut next) = (Vec::new(), Vec::new(), 0u64);
+        let (mut arrays, mut tables, mut next) = (SmallVec::new(), Vec::new(), 0u64);
         for value in values {
             let Value::Strings(strings) = value else {
                 return Err(Error::op(format!("expected strings, found {}", value.describe())));
@@ -73,7 +74,7 @@ impl Movable {
 
 impl From<Array> for Movable {
     fn from(array: Array) -> Movable {
-        Movable { arrays: vec![array], strings: None }
+        Movable { arrays: smallvec![array], strings: None }
     }
 }
 

@@ -1,9 +1,11 @@
 //! A program with the operands of one execution.
 
+use smallvec::SmallVec;
+
 use super::machine::{self, Join, Place, Step, CYCLE};
 use super::unary::{floor_mod, power};
 use super::{Binary, Instruction, Invalid, Operand, Program};
-use crate::broadcast::{for_each_run, Broadcast};
+use crate::broadcast::{for_each_run, Broadcast, Dims};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -21,8 +23,8 @@ pub enum Argument<'a> {
 /// A program ready to run on any part of a result of known shape; see [`Program::bind`].
 #[derive(Debug)]
 pub struct Bound<'a> {
-    steps: Vec<Step>,
-    operands: Vec<Resolved<'a>>,
+    steps: SmallVec<[Step; 4]>,
+    operands: SmallVec<[Resolved<'a>; 4]>,
     broadcast: Broadcast,
     /// Elements in which every operand advances, stays, or repeats its last dimension, of [`CYCLE`] elements.
     cycles: Option<usize>,
@@ -51,13 +53,14 @@ impl Program {
     /// # Errors
     /// The program does not [check](Program::check), or an operand is absent, does not fill its shape, or does not broadcast.
     pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
-        let mut binder = Binder { arguments, operands: Vec::new(), saved: [false; Program::SLOTS as usize] };
+        let mut binder = Binder { arguments, operands: SmallVec::new(), saved: [false; Program::SLOTS as usize] };
         let steps = self.code.iter().enumerate().map(|(at, step)| binder.step(at, *step));
-        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let steps = steps.collect::<Result<SmallVec<_>, _>>()?;
         let operands = binder.operands;
-        let shapes: Vec<&[usize]> = operands.iter().map(Resolved::dims).collect();
+        let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(Resolved::dims).collect();
         let broadcast = Broadcast::new(result, &shapes)
             .map_err(|i| Invalid::Broadcast { operand: shapes[i].to_vec(), result: result.to_vec() })?;
+        drop(shapes);
         let cycles = cycles(&broadcast);
         Ok(Bound { steps, operands, broadcast, cycles, length: result.iter().product() })
     }
@@ -110,7 +113,7 @@ impl Bound<'_> {
                 Resolved::Saved(slot) => Place::Saved(slot),
                 Resolved::Result => Place::Advance(out.as_ptr()),
             };
-            let places: Vec<Place> = self.operands.iter().enumerate().map(place).collect();
+            let places: SmallVec<[Place; 4]> = self.operands.iter().enumerate().map(place).collect();
             // SAFETY: slices of `count` elements, or of a cycle, and references were made above; slots are saved before read.
             unsafe { machine::run(isa, &self.steps, &places, out.as_mut_ptr(), count) };
         });
@@ -156,7 +159,7 @@ impl Bound<'_> {
 /// where an operand does something else, or none of it is needed.
 fn cycles(broadcast: &Broadcast) -> Option<usize> {
     let [.., outer, CYCLE] = broadcast.dims[..] else { return None };
-    let fits = |strides: &Vec<usize>| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
+    let fits = |strides: &Dims| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
     broadcast.strides.iter().all(fits).then_some(outer * CYCLE)
 }
 
@@ -172,7 +175,7 @@ impl Resolved<'_> {
 
 struct Binder<'b, 'a> {
     arguments: &'b [Argument<'a>],
-    operands: Vec<Resolved<'a>>,
+    operands: SmallVec<[Resolved<'a>; 4]>,
     saved: [bool; Program::SLOTS as usize],
 }
 

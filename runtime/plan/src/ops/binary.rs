@@ -16,7 +16,7 @@ use super::unary::{is_computed, Half};
 use crate::broadcast::{join, shape_of};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Strings, Value};
@@ -65,6 +65,13 @@ impl Kernel for Binary {
         layout::elementwise(self.clone(), operands, outputs)
     }
 
+    fn prepack(&self, operands: &Constants) -> Result<Option<Packed>> {
+        let is_single = |kind: &Option<&Type>| {
+            kind.and_then(|kind| kind.tensor().ok()).is_some_and(|kind| kind.dtype == DType::Float32)
+        };
+        Ok(operands.types.iter().all(is_single).then(|| Box::new(self.program()) as Packed))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         if let (Value::Strings(x), Value::Strings(y)) = (call.value(0)?, call.value(1)?) {
             return Ok(vec![equal_strings(x, y)?.into()]);
@@ -73,7 +80,10 @@ impl Kernel for Binary {
         let output = match x {
             DType::Bool => self.logic(call)?,
             _ if self.is_comparison() => self.compare(call)?,
-            DType::Float32 if y == DType::Float32 => run_program(&self.program(), call)?,
+            DType::Float32 if y == DType::Float32 => match call.packed() {
+                Some(program) => run_program(program, call)?,
+                None => run_program(&self.program(), call)?,
+            },
             _ if self.function == Function::Pow => power(call)?,
             DType::Float16 => self.half::<f16>(call)?,
             DType::Bfloat16 => self.half::<bf16>(call)?,

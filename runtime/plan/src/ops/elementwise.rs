@@ -1,12 +1,14 @@
 //! Fused elementwise functions.
 
+use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Program, Start};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::bail;
-use crate::broadcast::{join, shape_of};
+use crate::broadcast::{shape_from, shape_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -58,8 +60,9 @@ impl Kernel for Elementwise {
 /// # Errors
 /// An input is not a `float32` tensor, or they do not broadcast.
 pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
-    let shapes = (0..call.len()).map(|i| Ok(call.tensor(i)?.dims().to_vec())).collect::<Result<Vec<_>>>()?;
-    let (dims, _) = join(&shapes.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let shapes = (0..call.len()).map(|i| Ok(Dims::from_slice(call.tensor(i)?.dims())));
+    let shapes = shapes.collect::<Result<SmallVec<[Dims; 4]>>>()?;
+    let dims = shape_from(&shapes.iter().map(|dims| &dims[..]).collect::<SmallVec<[&[usize]; 4]>>())?;
     element_count(&dims)?;
     let taken = (0..shapes.len()).filter(|&i| shapes[i] == dims).find_map(|i| Some((i, call.take(i)?)));
     let threads = call.threads;
@@ -67,9 +70,9 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
         Some((place, _)) if *place == i => Ok(None),
         _ => call.read::<f32>(i).map(Some),
     });
-    let elements = elements.collect::<Result<Vec<Option<Elements<f32>>>>>()?;
+    let elements = elements.collect::<Result<SmallVec<[Option<Elements<f32>>; 4]>>>()?;
     let argument = |i: usize| elements[i].as_deref().map_or(Argument::Result, |x| Argument::Tensor(x, &shapes[i]));
-    let arguments: Vec<Argument> = (0..shapes.len()).map(argument).collect();
+    let arguments: SmallVec<[Argument; 4]> = (0..shapes.len()).map(argument).collect();
     let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
     match &taken {
         Some((_, array)) => {

@@ -1,21 +1,23 @@
 //! Tensors joined along an axis, and taken apart.
 
+use candle_plan_kernels::blocked::BLOCK;
+use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::concat::{concat, Part};
 use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
-use candle_plan_kernels::blocked::BLOCK;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
 use crate::error::{Error, Result};
 use crate::layout::{Blocked, Image, Layout};
-use crate::kernel::{Constants, Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Array, Value};
-use crate::words;
+use crate::words::{self, Words};
 
 /// The inputs, equal in all dimensions but `axis`, one after the other along `axis`.
 ///
@@ -65,9 +67,9 @@ impl Kernel for Concat {
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let values: Vec<&Value> = (0..call.len()).map(|i| call.value(i)).collect::<Result<_>>()?;
+        let values: SmallVec<[&Value; 4]> = (0..call.len()).map(|i| call.value(i)).collect::<Result<_>>()?;
         let data = Movable::new(&values)?;
-        let arrays: Vec<&Array> = data.arrays.iter().collect();
+        let arrays: SmallVec<[&Array; 4]> = data.arrays.iter().collect();
         Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])
     }
 }
@@ -109,12 +111,16 @@ impl Kernel for Split {
         input == 0
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        Ok(Some(axes::read_lists(constants)))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let x = &data.arrays[0];
         let axis = axes::resolve(self.axis, x.rank())?;
-        let sizes = match call.optional_tensor(1)? {
-            Some(sizes) => axes::dims(&sizes.to_i64()?)?,
+        let sizes = match axes::optional_list(call, 1)? {
+            Some(sizes) => axes::dims(&sizes)?,
             None => equal_parts(x.dims()[axis], call.outputs)?,
         };
         if sizes.len() != call.outputs || sum(&sizes) != Some(x.dims()[axis]) {
@@ -137,19 +143,19 @@ impl Kernel for Split {
 pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
     let Some(first) = arrays.first() else { bail!("nothing to join") };
     let axis = axes::resolve(axis, first.rank())?;
-    let mut dims = first.dims().to_vec();
+    let mut dims = Dims::from_slice(first.dims());
     for other in &arrays[1..] {
-        let beside = |dims: &[usize]| (dims.len(), dims.iter().take(axis).chain(dims.iter().skip(axis + 1)).copied().collect::<Vec<_>>());
-        if beside(other.dims()) != beside(&dims) {
+        let is_same = |(i, (a, b)): (usize, (&usize, &usize))| i == axis || a == b;
+        if other.rank() != dims.len() || !dims.iter().zip(other.dims()).enumerate().all(is_same) {
             bail!("{:?} and {:?} differ beside axis {axis}", first.dims(), other.dims());
         }
         dims[axis] = dims[axis].checked_add(other.dims()[axis]).ok_or_else(|| Error::op("the parts are too many"))?;
     }
     by_width!(first.dtype(), W => {
         let mut out = words::room::<W>(&dims)?;
-        let data: Vec<_> = arrays.iter().map(|array| words::read::<W>(array)).collect::<Result<_>>()?;
+        let data: SmallVec<[Words<W>; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
         let run = |array: &Array| array.dims()[axis..].iter().product();
-        let parts: Vec<Part<W>> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();
+        let parts: SmallVec<[Part<W>; 4]> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();
         concat(&parts, &mut out, call.threads);
         words::array(out, &dims, first.dtype())
     })

@@ -147,7 +147,7 @@ impl Kernel for CenterCropPad {
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
         let touched = match &self.axes {
             Some(axes) => axes::mask(axes, shape.len())?,
-            None => vec![true; shape.len()],
+            None => vec![true; shape.len()].into(),
         };
         let shape = shape.iter().zip(touched).map(|(dim, touched)| dim.clone().filter(|_| !touched)).collect();
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])

@@ -9,8 +9,9 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 
-use crate::axes;
+use crate::axes::{self, Mask};
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
@@ -134,12 +135,12 @@ impl Kernel for Reduce {
 }
 
 impl Reduce {
-    fn mask(&self, input: Option<&[i64]>, rank: usize) -> Result<Vec<bool>> {
+    fn mask(&self, input: Option<&[i64]>, rank: usize) -> Result<Mask> {
         match (input, &self.axes) {
-            (Some([]), _) => Ok(vec![!self.noop_with_empty_axes; rank]),
+            (Some([]), _) => Ok(smallvec![!self.noop_with_empty_axes; rank]),
             (Some(axes), _) => axes::mask(axes, rank),
             (None, Some(axes)) => axes::mask(axes, rank),
-            (None, None) => Ok(vec![true; rank]),
+            (None, None) => Ok(smallvec![true; rank]),
         }
     }
 

@@ -80,7 +80,7 @@ impl Kernel for Interpolate {
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
         let touched = match &self.axes {
             Some(axes) => axes::mask(axes, shape.len())?,
-            None => vec![true; shape.len()],
+            None => vec![true; shape.len()].into(),
         };
         let kept = |(dim, touched): (&Option<Dim>, bool)| dim.clone().filter(|_| !touched);
         let shape = Some(shape.iter().zip(touched).map(kept).collect());

@@ -266,7 +266,7 @@ impl Kernel for ConcatFromSequence {
         };
         let arrays: Vec<Array> = match self.new_axis {
             true => data.arrays.iter().map(stacked).collect::<Result<_>>()?,
-            false => data.arrays.clone(),
+            false => data.arrays.to_vec(),
         };
         let arrays: Vec<&Array> = arrays.iter().collect();
         Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])

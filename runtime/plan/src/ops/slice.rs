@@ -4,11 +4,12 @@ use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
@@ -36,6 +37,10 @@ impl Kernel for Slice {
         input == 0
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        Ok(Some(axes::read_lists(constants)))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
         let ranges = self.ranges(call, value.dims()?)?;
@@ -49,16 +54,15 @@ impl Kernel for Slice {
 
 impl Slice {
     /// What is taken of each dimension.
-    fn ranges(&self, call: &Call, dims: &[usize]) -> Result<Vec<Range>> {
-        let list = |i: usize| call.optional_tensor(i)?.map(Array::to_i64).transpose();
-        let (starts, ends) = (call.tensor(1)?.to_i64()?, call.tensor(2)?.to_i64()?);
-        let axes = list(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-        let steps = list(4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    fn ranges(&self, call: &Call, dims: &[usize]) -> Result<SmallVec<[Range; 6]>> {
+        let (starts, ends) = (axes::list(call, 1)?, axes::list(call, 2)?);
+        let axes = axes::optional_list(call, 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+        let steps = axes::optional_list(call, 4)?.unwrap_or_else(|| vec![1; starts.len()].into());
         if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
             bail!("starts {starts:?}, ends {ends:?}, axes {axes:?} and steps {steps:?} are not equally many");
         }
         axes::mask(&axes, dims.len())?;
-        let mut ranges: Vec<Range> = dims.iter().map(|&count| Range { start: 0, step: 1, count }).collect();
+        let mut ranges: SmallVec<[Range; 6]> = dims.iter().map(|&count| Range { start: 0, step: 1, count }).collect();
         for (i, &axis) in axes.iter().enumerate() {
             let axis = axes::resolve(axis, dims.len())?;
             ranges[axis] = Range::new(starts[i], ends[i], steps[i], dims[axis])?;

@@ -1,5 +1,6 @@
 //! Other dimensions for the same elements: no element moves.
 
+use candle_plan_kernels::broadcast::Dims;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use crate::axes;
 use crate::bail;
 use crate::device::{Needs, OnDevice};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::reshape;
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Value, MAX_RANK};
@@ -45,9 +46,13 @@ impl Kernel for Reshape {
         needs(input)
     }
 
+    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
+        Ok(Some(axes::read_lists(constants)))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
-        let dims = target(value.dims()?, &axes::numbers(call.tensor(1)?)?, self.allow_zero)?;
+        let dims = target(value.dims()?, &axes::list(call, 1)?, self.allow_zero)?;
         Ok(vec![reshape(value, &dims)?])
     }
 }
@@ -221,21 +226,25 @@ fn product(dims: &[Option<Dim>]) -> Option<Dim> {
     }
 }
 
-fn target(dims: &[usize], shape: &[i64], allow_zero: bool) -> Result<Vec<usize>> {
-    let resolve = |(axis, &size): (usize, &i64)| match (size, dims.get(axis)) {
-        (-1, _) => Ok(None),
-        (0, Some(&dim)) if !allow_zero => Ok(Some(dim)),
-        (0, None) if !allow_zero => Err(Error::op(format!("the 0 at {axis} of {shape:?} names no dimension of {dims:?}"))),
-        _ => usize::try_from(size).map(Some).map_err(|_| Error::op(format!("{shape:?} is not a shape"))),
-    };
-    let sizes: Vec<Option<usize>> = shape.iter().enumerate().map(resolve).collect::<Result<_>>()?;
-    let known = sizes.iter().flatten().try_fold(1usize, |product, &size| product.checked_mul(size));
-    let (known, count) = (known.unwrap_or(usize::MAX), dims.iter().product::<usize>());
-    match sizes.iter().filter(|size| size.is_none()).count() {
-        0 => Ok(sizes.into_iter().flatten().collect()),
-        1 if known != 0 && count % known == 0 => Ok(sizes.into_iter().map(|size| size.unwrap_or(count / known)).collect()),
-        _ => bail!("{dims:?} does not determine {shape:?}"),
+fn target(dims: &[usize], shape: &[i64], allow_zero: bool) -> Result<Dims> {
+    let undetermined = || Error::op(format!("{dims:?} does not determine {shape:?}"));
+    let mut open = None;
+    let mut sizes = Dims::new();
+    for (axis, &size) in shape.iter().enumerate() {
+        sizes.push(match (size, dims.get(axis)) {
+            (-1, _) if open.replace(axis).is_some() => return Err(undetermined()),
+            (-1, _) => 1,
+            (0, Some(&dim)) if !allow_zero => dim,
+            (0, None) if !allow_zero => bail!("the 0 at {axis} of {shape:?} names no dimension of {dims:?}"),
+            _ => usize::try_from(size).map_err(|_| Error::op(format!("{shape:?} is not a shape")))?,
+        });
     }
+    if let Some(axis) = open {
+        let known = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).unwrap_or(usize::MAX);
+        let count: usize = dims.iter().product();
+        sizes[axis] = if known != 0 && count.is_multiple_of(known) { count / known } else { return Err(undetermined()) };
+    }
+    Ok(sizes)
 }
 
 fn squeezed<D: Clone>(dims: &[D], axes: &[i64], may_be_one: impl Fn(&D) -> bool) -> Result<Vec<D>> {
