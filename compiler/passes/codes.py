@@ -28,8 +28,8 @@ Array = np.ndarray[Any, Any]
 CODES = (ir.DataType.INT8, ir.DataType.UINT8)
 _PLAIN = frozenset(["axis", "saturate"])
 """The attributes that are understood: the axis of the scales, if there are several; integers always saturate."""
-_NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**118)
-"""The scales with which all codes stand for float32 numbers of full precision."""
+_NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
+"""The scales with which codes, and sums of them that fit 32 bits, stand for float32 numbers of full precision."""
 
 
 @dataclass(frozen=True)

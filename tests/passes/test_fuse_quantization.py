@@ -291,24 +291,24 @@ def test_what_is_added_has_its_scales_along_its_own_axis(columns, axis, fused):
     check(graph, {"x": [4, 8]}, graph.quantized(y, 0.05, 100), steps)
 
 
-UNITS = [  # the products' unit, the bias, the result's scale; None: the result is numbers
-    (1.0, [0.5, 0.4, -0.3], 0.1, False),
-    (1.0, [5, 4, -3], 0.1, True),
-    (1.0, [5, 4, -3], None, True),
-    (1.0, [5 + 1e-6, 4, -3], None, True),  # as float32 rounds it
-    (1.0, [5.001, 4, -3], None, False),
-    (1.0, [0.5, 0.4, -0.3], 32.0, True),
-    (1.0, [0.5, 0.4, -0.3], 31.0, False),
-    (1.0, [0.5, 0.4, np.nan], 100.0, False),
-    (1.0, [0.5, 0.4, np.inf], 100.0, False),
-    (1.0, [0.5, 0.4, 3e9], 1e8, False),
+BIASES = [  # in units of the products, the result's scale; None: the result is numbers
+    ([0.5, 0.4, -0.3], 0.1, False),
+    ([5, 4, -3], 0.1, True),
+    ([5, 4, -3], None, True),
+    ([5 + 1e-6, 4, -3], None, True),  # as float32 rounds it
+    ([5.001, 4, -3], None, False),
+    ([0.5, 0.4, -0.3], 32.0, True),  # half a unit is 1/64 of a code
+    ([0.5, 0.4, -0.3], 31.0, False),
+    ([0.5, 0.4, np.nan], 100.0, False),
+    ([0.5, 0.4, np.inf], 100.0, False),
+    ([0.5, 0.4, 3e9], 1e8, False),
 ]
 
 
-@pytest.mark.parametrize(("unit", "bias", "scale", "fused"), UNITS)
-def test_a_bias_is_rounded_where_that_changes_next_to_nothing(unit, bias, scale, fused):
+@pytest.mark.parametrize(("bias", "scale", "fused"), BIASES)
+def test_a_bias_is_rounded_where_that_changes_next_to_nothing(bias, scale, fused):
     graph = Graph()
-    y = product(graph, 8, 3, c=graph.constant(np.array(bias, np.float32)), unit=unit)
+    y = product(graph, 8, 3, c=graph.constant(np.array(bias, np.float32)), unit=1)
     steps = ["QLinearMatMul"] if fused else FLOAT_STEPS[: 2 if scale is None else 3]
     y = y if scale is None else graph.quantized(y, scale, 100)
     check(graph, {"x": [4, 8]}, y, steps, numbers=scale is None, levels=[PLAIN])
@@ -357,7 +357,7 @@ def test_several_scales_need_an_axis():
         compiler.load(compiler.compile(model)).run({"x": np.array(3, np.uint8)})
 
 
-SCALES = [(1e30, 1e-30), (1e-30, 1e30), (1e-37, 1e-39), (3e37, 1.0)]
+SCALES = [(1e30, 1e-30), (1e25, 1e-25), (1e-30, 1e27), (1e-30, 1e30), (1e-37, 1e-39), (3e37, 1.0)]
 CODES_OF_ONE = np.ones((2, 3, 1, 1), np.int8), np.float32(1), np.int8(0)
 
 
@@ -369,7 +369,7 @@ def test_scales_that_float32_does_not_hold_together_stay_apart(x, y):
     graph = Graph()
     weights = graph.op("DequantizeLinear", *map(graph.constant, CODES_OF_ONE))
     sums = graph.quantized(graph.op("Conv", graph.dequantized("x", x, 7), weights), y, 7)
-    steps = ["QLinearConv"] if x < 1e37 else ["DequantizeLinear", "Conv"]
+    steps = ["QLinearConv"] if x < 1e28 else ["DequantizeLinear", "Conv"]
     check(graph, {"x": [1, 3, 4, 4]}, sums, [*steps, "QuantizeLinear"], levels=[PLAIN])
 
 
