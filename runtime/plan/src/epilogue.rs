@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{Argument, Program, Start};
+use candle_plan_kernels::program::{Argument, Instruction, Program, Start, Unary};
 
 use smallvec::SmallVec;
 
@@ -29,6 +29,15 @@ pub fn check(program: Option<&Program>, inputs: &Types, dtype: DType) -> Result<
         bail!("an epilogue needs a float32 result, not {dtype}");
     }
     Ok(())
+}
+
+/// What a program limits a result to, if it does nothing else: as its functions do, which let NaN pass.
+pub fn limits(program: Option<&Program>) -> Option<[f32; 2]> {
+    match program?.code[..] {
+        [Instruction::Unary(Unary::Relu)] => Some([0.0, f32::INFINITY]),
+        [Instruction::Unary(Unary::Clip { min, max })] => Some([min, max]),
+        _ => None,
+    }
 }
 
 /// Calls `compute` with what finishes runs of a result of shape `result`, if anything does.

@@ -3,15 +3,15 @@
 use super::direct::Direct;
 use super::filter::Filter;
 use super::winograd::Winograd;
-use super::BLOCK;
+use super::{Epilogue, BLOCK};
 use crate::conv::Shape;
-use crate::gemm::{Finish, Shared};
+use crate::gemm::Shared;
 use crate::threads::Threads;
 
 /// Multiplications that are worth a thread of their own.
 const TASK: usize = 1 << 20;
 
-/// `out = bias + filter * x`, then `finish` over runs of one block of outputs. `x` is `[N, C / 16, H, W, 16]`, `out`
+/// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, `out`
 /// `[N, O / 16, H', W', 16]`; where the filter is [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
 ///
 /// # Panics
@@ -23,7 +23,7 @@ pub fn conv(
     bias: Option<&[f32]>,
     x: &[f32],
     out: &mut [f32],
-    finish: Option<Finish>,
+    epilogue: Epilogue,
 ) {
     assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
     assert!(filter.is_for(shape), "{shape:?}");
@@ -35,7 +35,7 @@ pub fn conv(
         return;
     }
     let bias = bias.map(|bias| filter.padded(bias));
-    let convolution = Convolution { shape, filter, bias, finish, x, out: Shared::new(out) };
+    let convolution = Convolution { shape, filter, bias, epilogue, x, out: Shared::new(out) };
     match filter.form {
         None => Direct::new(&convolution, threads).run(threads),
         Some(form) => Winograd { convolution: &convolution, form }.run(threads),
@@ -47,7 +47,7 @@ pub(super) struct Convolution<'a> {
     pub shape: &'a Shape,
     pub filter: &'a Filter,
     bias: Option<Vec<f32>>,
-    finish: Option<Finish<'a>>,
+    pub epilogue: Epilogue<'a>,
     x: &'a [f32],
     out: Shared,
 }
@@ -99,7 +99,7 @@ impl Convolution<'_> {
     /// # Safety
     /// They belong to the caller's task, and are written.
     pub unsafe fn finish(&self, image: usize, block: usize, first: usize, pixels: usize) {
-        if let Some(finish) = self.finish {
+        if let Some(finish) = self.epilogue.finish {
             let start = self.offset(image, block, first);
             // SAFETY: the caller's promise.
             finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), pixels * BLOCK) }, start);

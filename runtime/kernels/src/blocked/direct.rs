@@ -6,6 +6,9 @@ use super::window::{Part, Windows};
 use super::BLOCK;
 use crate::threads::Threads;
 
+/// Pixels that are finished together.
+const FINISHED: usize = 112;
+
 pub(super) struct Direct<'a> {
     convolution: &'a Convolution<'a>,
     windows: Windows,
@@ -32,7 +35,7 @@ impl<'a> Direct<'a> {
 
     /// One part of a span of one image's outputs.
     fn span(&self, image: usize, part: &Part, [first, end]: [usize; 2], x: &[f32]) {
-        let Convolution { shape, filter, .. } = self.convolution;
+        let Convolution { shape, filter, epilogue, .. } = self.convolution;
         let tiles = Tiles::of(filter.isa);
         let (height, width) = (part.y[1] - part.y[0], part.x[1] - part.x[0]);
         // What is not whole blocks of channels: the last one, or channels one by one.
@@ -53,19 +56,30 @@ impl<'a> Direct<'a> {
             out: self.convolution.at(image, first, pixel),
             out_block: self.convolution.out_block(),
             out_row: self.windows.output[1] * BLOCK,
+            limits: epilogue.limits,
         };
-        let mut y = 0;
+        // Rows, or pieces of the one row, are finished while the first-level cache holds them.
+        let piece = if height == 1 && epilogue.finish.is_some() { FINISHED } else { width };
+        let (mut y, mut done) = (0, 0);
         while y < height {
             let rows = if width <= tiles.pixels(2, end - first) && y + 1 < height { 2 } else { 1 };
-            let (x, out) = (tile.x.wrapping_add(y * tile.row), tile.out.wrapping_add(y * tile.out_row));
-            // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these outputs
-            // is this task's.
-            unsafe { tiles.run(rows, width, end - first, Tile { x, out, ..tile }) };
+            for at in (0..width).step_by(piece) {
+                let columns = piece.min(width - at);
+                let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
+                let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
+                // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these
+                // outputs is this task's.
+                unsafe { tiles.run(rows, columns, end - first, Tile { x, out, ..tile }) };
+                let ready = y * width + at + (rows - 1) * width + columns;
+                if ready - done >= FINISHED || ready == height * width {
+                    for block in (first..end).step_by(BLOCK) {
+                        // SAFETY: a part is whole rows, or part of one row, and this task's; they are written.
+                        unsafe { self.convolution.finish(image, block, pixel + done, ready - done) };
+                    }
+                    done = ready;
+                }
+            }
             y += rows;
-        }
-        for block in (first..end).step_by(BLOCK) {
-            // SAFETY: a part is whole rows, or part of one row, and this task's.
-            unsafe { self.convolution.finish(image, block, pixel, height * width) };
         }
     }
 }

@@ -26,10 +26,27 @@ pub use pool::{global_average, global_max, pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
 pub use weights::Weights;
 
+use crate::gemm::Finish;
 use crate::threads::Threads;
 
 /// The channels of a block.
 pub const BLOCK: usize = 16;
+
+/// What becomes of a convolution's outputs: they are limited as they are written, then finished.
+#[derive(Clone, Copy)]
+pub struct Epilogue<'a> {
+    /// What they are no less and no more than; NaN stays NaN.
+    pub limits: [f32; 2],
+    /// Rewrites runs of one block of outputs.
+    pub finish: Option<Finish<'a>>,
+}
+
+impl Epilogue<'_> {
+    /// Any number.
+    pub const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
+    /// They stay as they are.
+    pub const NONE: Epilogue<'static> = Epilogue { limits: Epilogue::NO_LIMITS, finish: None };
+}
 
 /// The sizes of images `[N, C, H · W]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! A tile is some pixels by one or two vectors of outputs. For each tap and each of its channels, one scalar a pixel,
 //! broadcast, is multiplied with a row of weights. Pixels of a tile lie in one row of the image, or in two.
 
-use super::BLOCK;
+use super::{Epilogue, BLOCK};
 use crate::isa::Isa;
 use crate::vector::Vector;
 
@@ -27,6 +27,8 @@ pub(super) struct Tile<'a> {
     /// From one block of outputs to the next, and from the first row to the second. Pixels are 16 apart.
     pub out_block: usize,
     pub out_row: usize,
+    /// What outputs are no less and no more than.
+    pub limits: [f32; 2],
 }
 
 /// A tile of a fixed number of rows, pixels and vectors.
@@ -97,32 +99,35 @@ const TAPS: usize = 8;
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
     let (full, last) = t.taps.split_at(t.taps.len() - t.last);
     let (mut w, mut first) = (t.w, true);
+    let few = TAPS * BLOCK / t.last_channels.max(1);
     // SAFETY: the caller's promise.
     unsafe {
-        for taps in full.chunks(TAPS) {
-            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, BLOCK, w, first);
+        for (i, taps) in full.chunks(TAPS).enumerate() {
+            let is_last = last.is_empty() && (i + 1) * TAPS >= full.len();
+            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, BLOCK, w, [first, is_last]);
             w = w.add(taps.len() * BLOCK * VECTORS * V::LANES);
             first = false;
         }
-        for taps in last.chunks(TAPS * BLOCK / t.last_channels.max(1)) {
-            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, t.last_channels, w, first);
+        for (i, taps) in last.chunks(few).enumerate() {
+            let is_last = (i + 1) * few >= last.len();
+            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, t.last_channels, w, [first, is_last]);
             w = w.add(taps.len() * t.last_channels * VECTORS * V::LANES);
             first = false;
         }
         if first {
-            sum::<V, ROWS, PIXELS, VECTORS>(t, &[], 0, w, first);
+            sum::<V, ROWS, PIXELS, VECTORS>(t, &[], 0, w, [true; 2]);
         }
     }
 }
 
-/// The terms of some taps; added to what the output holds, unless they are the `first`.
+/// The terms of some taps; added to what the output holds, unless they are the first.
 #[inline(always)]
 unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
     t: &Tile,
     taps: &[u32],
     channels: usize,
     mut w: *const f32,
-    first: bool,
+    first_and_last: [bool; 2],
 ) {
     // SAFETY: the caller's promise covers every address below.
     unsafe {
@@ -145,17 +150,18 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
                 w = w.add(VECTORS * V::LANES);
             }
         }
-        write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first);
+        write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
 }
 
-/// Adds the sums to the start values, if they are the `first`, or to what the output holds.
+/// Adds the sums to the start values, if they are the first, or to what the output holds; the last are limited.
 #[inline(always)]
 unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
     t: &Tile,
     sums: &[[[V; VECTORS]; PIXELS]; ROWS],
-    first: bool,
+    [first, last]: [bool; 2],
 ) {
+    let limits = if last { t.limits } else { Epilogue::NO_LIMITS };
     for (r, sums) in sums.iter().enumerate() {
         for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
             for (p, sums) in sums.iter().enumerate() {
@@ -167,7 +173,7 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
                         true if t.start.is_null() => V::splat(0.0),
                         true => V::load(t.start.add(at)),
                     };
-                    (before + sums[v]).store(out);
+                    (before + sums[v]).within(limits).store(out);
                 }
             }
         }

@@ -1,9 +1,8 @@
 //! The weights of a convolution over blocks of channels, packed for the form that it takes.
 
 use super::depthwise::{depthwise, DepthwiseFilter};
-use super::{conv, Filter, BLOCK};
+use super::{conv, Epilogue, Filter, BLOCK};
 use crate::conv::Shape;
-use crate::gemm::Finish;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -45,8 +44,8 @@ impl Weights {
         }
     }
 
-    /// `out = bias + weights * x`, then `finish` over runs of one block of outputs. `x` is `[N, C / 16, H, W, 16]`, or
-    /// [in rows](Weights::take_rows), `out` `[N, O / 16, H', W', 16]`.
+    /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or [in rows](Weights::take_rows), `out`
+    /// `[N, O / 16, H', W', 16]`.
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape.
@@ -57,12 +56,12 @@ impl Weights {
         bias: Option<&[f32]>,
         x: &[f32],
         out: &mut [f32],
-        finish: Option<Finish>,
+        epilogue: Epilogue,
     ) {
         let shape = &shape.lying();
         match self {
-            Weights::Groups(filter) | Weights::Rows(filter) => conv(threads, shape, filter, bias, x, out, finish),
-            Weights::Depthwise(filter) => depthwise(threads, shape, filter, bias, x, out, finish),
+            Weights::Groups(filter) | Weights::Rows(filter) => conv(threads, shape, filter, bias, x, out, epilogue),
+            Weights::Depthwise(filter) => depthwise(threads, shape, filter, bias, x, out, epilogue),
         }
     }
 }

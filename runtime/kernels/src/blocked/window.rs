@@ -82,7 +82,7 @@ impl Windows {
         let height = shape.input[0] as isize;
         let line = shape.input[1] * self.unit;
         let image = shape.input[0] * line;
-        let blocks = x.len() / image.max(1);
+        let blocks = (shape.channels / shape.groups).div_ceil(self.unit);
         if scratch.len() < blocks * self.block {
             *scratch = buffer::for_overwrite(blocks * self.block);
         }

@@ -144,7 +144,7 @@ fn by_blocks(
     let mut x_blocks = buffer::for_overwrite(from.blocked_len());
     blocked::to_blocks(filter.isa(), threads, from, x, &mut x_blocks);
     let mut blocks = buffer::for_overwrite(to.blocked_len());
-    blocked::conv(threads, shape, filter, bias, &x_blocks, &mut blocks, None);
+    blocked::conv(threads, shape, filter, bias, &x_blocks, &mut blocks, blocked::Epilogue::NONE);
     blocked::from_blocks(filter.isa(), threads, to, &blocks, out, finish);
 }
 

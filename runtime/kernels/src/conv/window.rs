@@ -133,7 +133,8 @@ impl Windows {
         }
         let [h, w] = shape.input;
         let plane = self.channel / self.phases.len();
-        for (x, planes) in x.chunks_exact((h * w).max(1)).zip(scratch.chunks_exact_mut(self.channel)) {
+        for (c, planes) in scratch.chunks_exact_mut(self.channel).enumerate() {
+            let x = &x[c * h * w..(c + 1) * h * w];
             for (phase, plane) in self.phases.iter().zip(planes.chunks_exact_mut(plane)) {
                 self.copy_plane(shape, x, block, *phase, plane);
             }

@@ -76,6 +76,9 @@ impl Filter {
 /// The slices do not fit the shape.
 pub fn conv(threads: &Threads, shape: &Shape, filter: &Filter, x: Codes, bias: Option<&[i32]>, mut out: Out) {
     check(shape, &x, bias, &out);
+    if out.len() == 0 {
+        return;
+    }
     match &filter.0 {
         Kind::Depthwise(weights) => depthwise::conv(threads, shape, weights, x, bias, out),
         #[cfg(target_arch = "x86_64")]
@@ -178,7 +181,7 @@ impl Patches<'_> {
     /// One row of a window: the image's row `y`, counted through all images, around output column `x`.
     fn write_row(&self, y: usize, x: usize, to: &mut [u8]) {
         let shape = self.shape;
-        for (j, to) in to.chunks_exact_mut(self.channels).enumerate() {
+        for (j, to) in to.chunks_exact_mut(self.channels.max(1)).enumerate() {
             match position(shape, 1, x, j) {
                 Some(x) => {
                     let at = (y * shape.input[1] + x) * shape.channels + self.group * self.channels;

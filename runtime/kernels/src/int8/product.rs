@@ -18,7 +18,10 @@ pub fn product(threads: &Threads, a: Codes, b: &Weights, bias: Option<&[i32]>, m
         b.n == 0 || (out.len().is_multiple_of(b.n) && a.bits.len() == out.len() / b.n * b.k),
         "a and out do not fit"
     );
-    let m = out.len().checked_div(b.n).unwrap_or(0);
+    if out.len() == 0 {
+        return;
+    }
+    let m = out.len() / b.n;
     let copy = |rows: Range<usize>, panel: &mut [u8]| {
         let (flip, row) = (if a.signed { SIGN } else { 0 }, b.k.div_ceil(4) * 4);
         for (i, to) in rows.zip(panel.chunks_exact_mut(row.max(1))) {

@@ -143,7 +143,7 @@ fn shrink<V: Vector>(x: V, bias: f32, lambd: f32) -> V {
 
 #[inline(always)]
 pub(super) fn clip<V: Vector>(x: V, min: f32, max: f32) -> V {
-    V::splat(max).lesser(V::splat(min).greater(x))
+    x.within([min, max])
 }
 
 /// The lesser, NaN when either is NaN.

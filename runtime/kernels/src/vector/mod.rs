@@ -80,6 +80,12 @@ pub(crate) trait Vector:
     /// `self` if `self > other`, else `other` (also when either is NaN).
     fn greater(self, other: Self) -> Self;
 
+    /// `limits[0]` or `limits[1]` where it is beyond them; NaN stays NaN.
+    #[inline(always)]
+    fn within(self, limits: [f32; 2]) -> Self {
+        Self::splat(limits[1]).lesser(Self::splat(limits[0]).greater(self))
+    }
+
     /// The magnitude.
     fn abs(self) -> Self;
 

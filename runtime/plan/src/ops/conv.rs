@@ -164,7 +164,11 @@ impl Window<'_> {
         check_channels(x[1], w, self.groups)?;
         let mut output = Vec::new();
         for a in 0..input.len() {
-            output.push(output_size(input[a], kernel[a], self.strides[a], self.dilations[a], pads[a])?);
+            let size = output_size(input[a], kernel[a], self.strides[a], self.dilations[a], pads[a])?;
+            if size == 0 && input[a] > 0 {
+                bail!("a window of {kernel:?}, dilated by {:?}, is wider than the input {input:?} with its pads {pads:?}", self.dilations);
+            }
+            output.push(size);
         }
         let before: Vec<isize> = pads.iter().map(|pad| pad[0] as isize).collect();
         let shape = Shape {

@@ -1,6 +1,6 @@
 //! Convolutions of images in blocks of channels.
 
-use candle_plan_kernels::blocked::{self, Weights};
+use candle_plan_kernels::blocked::{self, Epilogue, Weights};
 use candle_plan_kernels::isa::Isa;
 
 use super::conv::{check_bias, infer_window, out_dims, Conv};
@@ -80,8 +80,11 @@ impl Kernel for ConvBlocks {
         let dims = in_blocks(&out_dims(&shape, self.rank));
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-        epilogue::with(self.conv.epilogue.as_ref(), call, &dims, |finish| {
-            weights.conv(call.threads, &shape, bias.as_deref(), &x, &mut out, finish);
+        let program = self.conv.epilogue.as_ref();
+        let limits = epilogue::limits(program);
+        epilogue::with(program.filter(|_| limits.is_none()), call, &dims, |finish| {
+            let epilogue = Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish };
+            weights.conv(call.threads, &shape, bias.as_deref(), &x, &mut out, epilogue);
             Ok(())
         })?;
         Ok(vec![Array::new(out, &dims)?.into()])

@@ -1,21 +1,23 @@
 //! Depthwise convolutions over blocks of channels: every channel has a window of its own.
 //!
-//! Pixels whose window lies inside the image are computed along rows; those of the left and right edge along columns, where
-//! they read the same taps. So no tile asks where the image ends.
+//! Windows of usual sizes are computed in whole [rows]. Of others, pixels whose window lies inside the image are computed along
+//! rows; those of the left and right edge along columns, where they read the same taps. So no tile asks where the image ends.
 
 mod axis;
+mod rows;
 mod tile;
 
 use std::ops::Range;
 
 use super::window::copy_row;
-use super::BLOCK;
+use super::{Epilogue, BLOCK};
 use crate::conv::Shape;
-use crate::gemm::{Finish, Shared};
+use crate::gemm::Shared;
 use crate::isa::Isa;
 use crate::threads::Threads;
 use axis::Axis;
-use tile::{Rows, Tile, Tiles};
+use rows::Rows;
+use tile::Tile;
 
 /// Multiplications that are worth a thread of their own.
 const TASK: usize = 1 << 17;
@@ -60,8 +62,8 @@ impl DepthwiseFilter {
     }
 }
 
-/// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over runs of
-/// one block of outputs. `x` is `[N, C / 16, H, W, 16]`, `out` `[N, C / 16, H', W', 16]`.
+/// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
+/// `x` is `[N, C / 16, H, W, 16]`, `out` `[N, C / 16, H', W', 16]`.
 ///
 /// # Panics
 /// The slices or the filter do not fit the shape.
@@ -72,7 +74,7 @@ pub fn depthwise(
     bias: Option<&[f32]>,
     x: &[f32],
     out: &mut [f32],
-    finish: Option<Finish>,
+    epilogue: Epilogue,
 ) {
     assert!(shape.strides.iter().all(|&s| s > 0) && shape.fits() && filter.is_for(shape), "{shape:?}");
     assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
@@ -87,11 +89,11 @@ pub fn depthwise(
         padded[..bias.len()].copy_from_slice(bias);
     }
     let axes = axes(shape);
-    let rows = Tiles::of(filter.isa).rows(shape.kernel, shape.strides, [0, 1].map(|a| axes[a].dilation));
+    let rows = rows_kernels(filter.isa, shape);
     let (products, row) = (out.len() * shape.kernel[0] * shape.kernel[1], shape.output[1] * BLOCK);
     let parts = shape.output[0].div_ceil((PART / row).clamp(1, shape.output[0]));
     let units = shape.batch * blocks * parts;
-    let work = Depthwise { shape, filter, bias: padded, axes, rows, x, out: Shared::new(out), finish };
+    let work = Depthwise { shape, filter, bias: padded, axes, rows, x, out: Shared::new(out), epilogue };
     let tasks = if threads.count() == 1 { 1 } else { (products / TASK).clamp(1, units) };
     threads.for_each(tasks, |task| {
         let mut scratch = Vec::new();
@@ -100,6 +102,15 @@ pub fn depthwise(
             work.part(unit / parts, first..end, &mut scratch);
         }
     });
+}
+
+/// What computes whole rows, one or two at a time, if the window is a usual one.
+fn rows_kernels(isa: Isa, shape: &Shape) -> [Option<rows::Kernel>; 2] {
+    let dilation = |a: usize| if shape.kernel[a] > 1 { shape.dilations[a] } else { 1 };
+    let table = rows::table(isa, shape.kernel[1], shape.strides[1]).filter(|_| dilation(1) == 1);
+    let is_square = shape.kernel[0] == shape.kernel[1] && [shape.strides[0], dilation(0)] == [1, 1];
+    let [one, two] = table.unwrap_or_default();
+    [one, if is_square { two } else { &[] }].map(|kernels| rows::kernel(kernels, shape.output[1]))
 }
 
 /// The axes of the image; of one with its padding, where that is small and many windows would be cut.
@@ -118,10 +129,11 @@ struct Depthwise<'a> {
     filter: &'a DepthwiseFilter,
     bias: Vec<f32>,
     axes: [Axis; 2],
-    rows: Rows,
+    /// For whole rows, one or two at a time.
+    rows: [Option<rows::Kernel>; 2],
     x: &'a [f32],
     out: Shared,
-    finish: Option<Finish<'a>>,
+    epilogue: Epilogue<'a>,
 }
 
 /// One block of channels of one image.
@@ -135,22 +147,50 @@ impl Depthwise<'_> {
     /// Some rows of one block.
     fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Vec<f32>) {
         let size = self.shape.input[0] * self.shape.input[1] * BLOCK;
-        let block = Block { index, x: self.padded(&self.x[index * size..][..size], scratch) };
-        let [down, across] = &self.axes;
-        let mut y = rows.start;
-        while y < rows.end {
-            let is_pair = !self.rows[1].is_empty() && y >= down.whole.start && y + 1 < rows.end.min(down.whole.end);
-            let count = if is_pair { 2 } else { 1 };
-            self.row(block, y, count);
-            y += count;
+        let x = &self.x[index * size..][..size];
+        match self.rows {
+            [Some(one), two] => self.whole_rows(Block { index, x }, rows.clone(), one, two),
+            _ => self.any_rows(Block { index, x: self.padded(x, scratch) }, rows.clone()),
         }
-        for x in (0..across.whole.start).chain(across.whole.end..self.shape.output[1]) {
-            self.column(block, x, rows.clone());
-        }
-        if let Some(finish) = self.finish {
+        if let Some(finish) = self.epilogue.finish {
             let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * BLOCK);
             // SAFETY: these rows are this task's, and written above.
             finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), rows.len() * row) }, start);
+        }
+    }
+
+    /// Rows of a usual window.
+    fn whole_rows(&self, block: Block, rows: Range<usize>, one: rows::Kernel, two: Option<rows::Kernel>) {
+        let down = &self.axes[0];
+        let channel = block.index % self.shape.channels.div_ceil(BLOCK);
+        let [kh, kw] = self.shape.kernel;
+        let mut y = rows.start;
+        while y < rows.end {
+            let (kernel, count) = two.filter(|_| y + 1 < rows.end).map_or((one, 1), |two| (two, 2));
+            let rows = Rows {
+                x: block.x.as_ptr(),
+                input: self.shape.input,
+                from: [(y * down.stride) as isize - self.shape.before[0], -self.shape.before[1]],
+                dilation: down.dilation,
+                taps: kh,
+                w: self.filter.data[channel * kh * kw * BLOCK..].as_ptr(),
+                bias: self.bias[channel * BLOCK..].as_ptr(),
+                limits: self.epilogue.limits,
+                out: self.out.at(self.offset(block.index, y, 0)),
+                columns: self.shape.output[1],
+            };
+            // SAFETY: `depthwise` checked the slices, `rows_kernels` the window; the rows are this task's.
+            unsafe { kernel(&rows) };
+            y += count;
+        }
+    }
+
+    /// Rows of any window.
+    fn any_rows(&self, block: Block, rows: Range<usize>) {
+        let across = &self.axes[1];
+        rows.clone().for_each(|y| self.row(block, y));
+        for x in (0..across.whole.start).chain(across.whole.end..self.shape.output[1]) {
+            self.column(block, x, rows.clone());
         }
     }
 
@@ -171,24 +211,24 @@ impl Depthwise<'_> {
         scratch
     }
 
-    /// The inner pixels of one or two rows.
-    fn row(&self, block: Block, y: usize, rows: usize) {
+    /// The inner pixels of a row.
+    fn row(&self, block: Block, y: usize) {
         let columns = self.axes[1].whole.clone();
         if columns.is_empty() {
             return;
         }
         let tile = Tile { pixel: self.axes[1].stride * BLOCK, ..self.tile(block, y, columns.start) };
         // SAFETY: the taps of the inner columns are inside the image.
-        unsafe { tile::run(self.rows[rows - 1], columns.len(), tile) };
+        unsafe { tile::run(tile::tiles(self.filter.isa), columns.len(), tile) };
     }
 
     /// One column of outer pixels.
     fn column(&self, block: Block, x: usize, rows: Range<usize>) {
         let down = &self.axes[0];
-        let any = Tiles::of(self.filter.isa).any();
+        let any = tile::tiles(self.filter.isa);
         let run = |y: usize, pixels: usize| {
             let tile = self.tile(block, y, x);
-            let (pixel, out_pixel) = (tile.pixel * down.stride, tile.out_row);
+            let (pixel, out_pixel) = (tile.pixel * down.stride, self.shape.output[1] * BLOCK);
             // SAFETY: the taps are inside the image, for one pixel and for pixels that have all taps of a column.
             unsafe { tile::run(any, pixels, Tile { pixel, out_pixel, ..tile }) };
         };
@@ -223,7 +263,7 @@ impl Depthwise<'_> {
             bias: self.bias[channel * BLOCK..].as_ptr(),
             out: self.out.at(self.offset(block.index, y, x)),
             out_pixel: BLOCK,
-            out_row: self.shape.output[1] * BLOCK,
+            limits: self.epilogue.limits,
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) use transform::Tile as Form;
 
 use super::conv::{split, Convolution};
 use super::tile::{Tile, Tiles};
-use super::BLOCK;
+use super::{Epilogue, BLOCK};
 use crate::buffer;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
@@ -108,8 +108,9 @@ impl Winograd<'_> {
         grow(&mut scratch.input, positions(self.form) * step);
         grow(&mut scratch.products, positions(self.form) * (2 * count + 1) * BLOCK);
         let patches = Patches { work: self, image, tiles, step };
-        let size = (shape.input[0] * shape.input[1] * BLOCK).max(1);
-        for (b, x) in self.convolution.input(image).chunks_exact(size).enumerate() {
+        let size = shape.input[0] * shape.input[1] * BLOCK;
+        for b in 0..blocks {
+            let x = &self.convolution.input(image)[b * size..(b + 1) * size];
             let (patches, out) = (&patches, &mut scratch.input[b * count * BLOCK..]);
             dispatch_isa!(isa, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V => patches.input::<V>(x, out));
         }
@@ -151,6 +152,7 @@ impl Winograd<'_> {
                 out: scratch.products[position * out_step..].as_mut_ptr(),
                 out_block: count * BLOCK,
                 out_row: 0,
+                limits: Epilogue::NO_LIMITS,
             };
             // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles.
             unsafe { Tiles::of(filter.isa).run(1, count, outputs, tile) };

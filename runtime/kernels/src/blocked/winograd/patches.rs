@@ -70,7 +70,8 @@ impl Patches<'_> {
     fn output_of<V: Vector, const M: usize>(&self, block: usize, products: &[f32]) {
         let convolution = self.work.convolution;
         let [height, width] = convolution.shape.output;
-        let bias = convolution.bias(self.image, block).map(|bias| &bias[..BLOCK]);
+        let (bias, limits) =
+            (convolution.bias(self.image, block).map(|bias| &bias[..BLOCK]), convolution.epilogue.limits);
         assert!(products.len() >= ((M + 2) * (M + 2) - 1) * self.step + self.tiles.len() * BLOCK);
         for (i, tile) in self.tiles.clone().enumerate() {
             let [y, x] = [tile / self.work.columns() * M, tile % self.work.columns() * M];
@@ -81,7 +82,7 @@ impl Patches<'_> {
                 unsafe {
                     let bias = bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane)));
                     let from = products.as_ptr().add(i * BLOCK + lane);
-                    output_patch::<V, M>(from, self.step, bias, out.add(lane), width * BLOCK, size);
+                    output_patch::<V, M>(from, self.step, bias, limits, out.add(lane), width * BLOCK, size);
                 }
             }
         }
@@ -128,6 +129,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
     products: *const f32,
     step: usize,
     bias: V,
+    limits: [f32; 2],
     out: *mut f32,
     row: usize,
     [height, width]: [usize; 2],
@@ -146,7 +148,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
                 // SAFETY: the caller's promise.
-                unsafe { (bias + *value).store(out.add(i * row + j * BLOCK)) };
+                unsafe { (bias + *value).within(limits).store(out.add(i * row + j * BLOCK)) };
             }
         }
     }
