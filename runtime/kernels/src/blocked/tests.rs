@@ -118,6 +118,8 @@ fn shapes_of_several_parts_and_tasks() {
         same(0, 4, 4, 1, 5, 3),
         Shape { output: [0, 5], ..same(1, 4, 4, 1, 5, 3) },
         same(1, 0, 3, 1, 5, 3),
+        Shape { input: [0, 9], output: [2, 9], before: [2, 1], ..same(2, 40, 33, 1, 1, 3) },
+        Shape { input: [9, 0], output: [9, 5], before: [1, 4], ..same(1, 16, 16, 1, 1, 3) },
     ] {
         check(&shape);
     }

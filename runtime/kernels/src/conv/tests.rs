@@ -30,7 +30,7 @@ pub(crate) fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
         channels: groups * draw.one_of(&[1, 2, 3, 5, 16]),
         outputs: groups * draw.one_of(&[1, 2, 3, 8, 9, 17]),
         groups,
-        input: axis(draw.pair(20).map(|x| x + 1), 1),
+        input: axis(draw.pair(21), 1),
         output: [0, 0],
         kernel: axis(draw.pair(5).map(|x| x + 1), 1),
         strides: axis(draw.pair(4).map(|x| x + 1), 1),
@@ -42,7 +42,7 @@ pub(crate) fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
         let extent = (shape.kernel[a] - 1) * shape.dilations[a] + 1;
         let pads = shape.before[a] as usize + after;
         shape.output[a] = if transposed {
-            ((shape.input[a] - 1) * shape.strides[a] + extent).checked_sub(pads)?
+            (shape.input[a].checked_sub(1)? * shape.strides[a] + extent).checked_sub(pads)?
         } else {
             (shape.input[a] + pads).checked_sub(extent)? / shape.strides[a] + 1
         };
