@@ -26,7 +26,11 @@ def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
     return build(op, node.input(0), outputs=2) if node.uses_output(1) else build(op, node.input(0))
 
 
-remark("MaxPool", "NaN is no maximum of a window; in onnxruntime it depends on where it stands.")
+remark(
+    "MaxPool",
+    "NaN is no maximum of a window; in onnxruntime it depends on where it stands. A window of padding alone gives −∞, "
+    "in onnxruntime the least finite number.",
+)
 
 
 @lowers("AveragePool", newest=22)
@@ -34,6 +38,9 @@ def average_pool(node: Node, build: PlanBuilder) -> Value:
     """`AveragePool`."""
     op = ops.AveragePool(window=_window(node), count_padding=node.flag("count_include_pad", False))
     return build(op, node.input(0))
+
+
+remark("AveragePool", "The mean of a window of padding alone, which is not counted, is NaN; in onnxruntime 0.")
 
 
 @lowers("LpPool", newest=22)

@@ -81,6 +81,7 @@ def test_conv_transpose(check_node, x, w, attributes):
         ("Conv", [(1, 2, 5, 5), (3, 2, 3, 3)], {"strides": [0, 1]}, "strides"),
         ("Conv", [(1, 2, 5, 5), (3, 2, 3, 3)], {"group": 0}, "groups"),
         ("Conv", [(1, 2, 5, 5), (3, 1, 3, 3)], {}, "channels"),
+        ("Conv", [(1, 2, 5, 5), (3, 2, 3, 3)], {"dilations": [1, 4], "pads": [0, 1, 0, 1]}, "wider than the input"),
         ("ConvTranspose", [(1, 2, 5, 5), (2, 1, 3, 3)], {"output_padding": [1]}, "output_padding"),
         ("ConvTranspose", [(1, 2, 5, 5), (2, 1, 3, 3)], {"output_shape": [1]}, "output_shape"),
     ],

@@ -33,18 +33,46 @@ impl<'a> Direct<'a> {
         });
     }
 
-    /// One part of a span of one image's outputs.
+    /// One part of a span of one image's outputs; finished in rows, or pieces of the one row, while the first-level cache
+    /// holds them.
     fn span(&self, image: usize, part: &Part, [first, end]: [usize; 2], x: &[f32]) {
-        let Convolution { shape, filter, epilogue, .. } = self.convolution;
-        let tiles = Tiles::of(filter.isa);
+        let (tiles, outputs) = (Tiles::of(self.convolution.filter.isa), end - first);
         let (height, width) = (part.y[1] - part.y[0], part.x[1] - part.x[0]);
+        let pixel = part.y[0] * self.windows.output[1] + part.x[0];
+        let tile = self.tile(image, first, pixel, x);
+        let piece = if height == 1 && self.convolution.epilogue.finish.is_some() { FINISHED } else { width };
+        let (mut y, mut done) = (0, 0);
+        while y < height {
+            let rows = if width <= tiles.pixels(2, outputs) && y + 1 < height { 2 } else { 1 };
+            for at in (0..width).step_by(piece) {
+                let columns = piece.min(width - at);
+                let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
+                let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
+                // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these
+                // outputs is this task's.
+                unsafe { tiles.run(rows, columns, outputs, Tile { x, out, ..tile }) };
+                let ready = (y + rows - 1) * width + at + columns;
+                if ready - done >= FINISHED || ready == height * width {
+                    for block in (first..end).step_by(BLOCK) {
+                        // SAFETY: a part is whole rows, or part of one row, and this task's; they are written.
+                        unsafe { self.convolution.finish(image, block, pixel + done, ready - done) };
+                    }
+                    done = ready;
+                }
+            }
+            y += rows;
+        }
+    }
+
+    /// The tile of one image's outputs from `first` on that begins with a pixel.
+    fn tile<'t>(&'t self, image: usize, first: usize, pixel: usize, x: &[f32]) -> Tile<'t> {
+        let Convolution { shape, filter, epilogue, .. } = self.convolution;
         // What is not whole blocks of channels: the last one, or channels one by one.
         let (last, last_channels) = match (filter.unit, filter.channels % BLOCK) {
             (BLOCK, partial) => (if partial == 0 { 0 } else { filter.kernel[0] * filter.kernel[1] }, partial),
             (unit, _) => (self.windows.taps.len(), unit),
         };
-        let pixel = part.y[0] * self.windows.output[1] + part.x[0];
-        let tile = Tile {
+        Tile {
             x: x.as_ptr(),
             pixel: shape.strides[1] * filter.unit,
             row: shape.strides[0] * self.windows.row,
@@ -57,29 +85,6 @@ impl<'a> Direct<'a> {
             out_block: self.convolution.out_block(),
             out_row: self.windows.output[1] * BLOCK,
             limits: epilogue.limits,
-        };
-        // Rows, or pieces of the one row, are finished while the first-level cache holds them.
-        let piece = if height == 1 && epilogue.finish.is_some() { FINISHED } else { width };
-        let (mut y, mut done) = (0, 0);
-        while y < height {
-            let rows = if width <= tiles.pixels(2, end - first) && y + 1 < height { 2 } else { 1 };
-            for at in (0..width).step_by(piece) {
-                let columns = piece.min(width - at);
-                let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
-                let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
-                // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these
-                // outputs is this task's.
-                unsafe { tiles.run(rows, columns, end - first, Tile { x, out, ..tile }) };
-                let ready = y * width + at + (rows - 1) * width + columns;
-                if ready - done >= FINISHED || ready == height * width {
-                    for block in (first..end).step_by(BLOCK) {
-                        // SAFETY: a part is whole rows, or part of one row, and this task's; they are written.
-                        unsafe { self.convolution.finish(image, block, pixel + done, ready - done) };
-                    }
-                    done = ready;
-                }
-            }
-            y += rows;
         }
     }
 }
