@@ -120,7 +120,7 @@ impl Start {
 
 /// The terms that are summed before the sum is added to what came before: rounding errors grow with a piece's length and
 /// the number of pieces, not with the depth.
-pub(super) const PIECE: usize = 64;
+pub(crate) const PIECE: usize = 64;
 
 /// See [`Kernel`]. The last vector is masked, so that nothing beyond `width` is touched.
 #[inline(always)]

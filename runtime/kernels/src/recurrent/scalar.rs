@@ -1,7 +1,9 @@
 //! The types that a layer computes in: how each multiplies and applies functions.
 
-use super::activation::Activation;
-use super::fused;
+use std::convert::Infallible;
+
+use super::fused::{Fused, Turn};
+use super::{Activation, Cell};
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
 use crate::lanes::Real;
@@ -13,6 +15,8 @@ use crate::vector::{sigmoid_in_place, tanh_in_place};
 pub trait Scalar: Real {
     /// A matrix of weights `[n, k]`, ready to be multiplied.
     type Weights: Send + Sync + 'static;
+    /// The state's weights of steps that are fused.
+    type Fused: Steps<Self>;
 
     /// Makes weights `[n, k]` ready.
     fn pack(isa: Isa, weights: &[Self], n: usize, k: usize) -> Self::Weights;
@@ -29,20 +33,45 @@ pub trait Scalar: Real {
 
     /// Replaces every element by the function of it.
     fn activate(isa: Isa, function: Activation, x: &mut [Self]);
+}
 
-    /// [`super::fused::lstm`]; `false` where the type has none.
-    fn lstm(_: Isa, _gates: &[Self], _product: &[Self], _h: &mut [Self], _c: &mut [Self]) -> bool {
-        false
+/// Steps with the usual functions, sigmoid and tanh.
+pub trait Steps<R>: Sized + Send + Sync + 'static {
+    /// Makes the state's weights `[gates · hidden, hidden]` ready, where the type has such steps. `reset_bias [hidden]` is added to
+    /// the product of GRU's gate h.
+    fn new(isa: Isa, cell: Cell, weights: &[R], reset_bias: &[R]) -> Option<Self>;
+
+    /// Takes a step.
+    ///
+    /// # Panics
+    /// The lengths do not fit.
+    fn turn(&self, threads: &Threads, turn: Turn<R>);
+}
+
+impl Steps<f32> for Fused {
+    fn new(isa: Isa, cell: Cell, weights: &[f32], reset_bias: &[f32]) -> Option<Fused> {
+        Some(Fused::new(isa, cell, weights, reset_bias))
     }
 
-    /// [`super::fused::gru`]; `false` where the type has none.
-    fn gru(_: Isa, _gates: &[Self], _product: &[Self], _bias: &[Self], _h: &mut [Self]) -> bool {
-        false
+    fn turn(&self, threads: &Threads, turn: Turn<f32>) {
+        self.turn(threads, turn);
+    }
+}
+
+/// Double precision has general steps only.
+impl Steps<f64> for Infallible {
+    fn new(_: Isa, _: Cell, _: &[f64], _: &[f64]) -> Option<Infallible> {
+        None
+    }
+
+    fn turn(&self, _: &Threads, _: Turn<f64>) {
+        match *self {}
     }
 }
 
 impl Scalar for f32 {
     type Weights = PackedB;
+    type Fused = Fused;
 
     fn pack(isa: Isa, weights: &[f32], n: usize, k: usize) -> PackedB {
         PackedB::new(isa, &Threads::serial(), k, n, &Matrix { data: weights, row: 1, column: k })
@@ -63,21 +92,12 @@ impl Scalar for f32 {
             other => x.iter_mut().for_each(|x| *x = f32::from_f64(other.of(x.to_f64()))),
         }
     }
-
-    fn lstm(isa: Isa, gates: &[f32], product: &[f32], h: &mut [f32], c: &mut [f32]) -> bool {
-        fused::lstm(isa, gates, product, h, c);
-        true
-    }
-
-    fn gru(isa: Isa, gates: &[f32], product: &[f32], bias: &[f32], h: &mut [f32]) -> bool {
-        fused::gru(isa, gates, product, bias, h);
-        true
-    }
 }
 
 impl Scalar for f64 {
     /// The weights as they are, and `k`.
     type Weights = (Vec<f64>, usize);
+    type Fused = Infallible;
 
     fn pack(_: Isa, weights: &[f64], _: usize, k: usize) -> (Vec<f64>, usize) {
         (weights.to_vec(), k)

@@ -1,87 +1,173 @@
 //! Layers against their formulas in double precision.
 
 use super::*;
+use crate::isa::Isa;
 
 fn data(len: usize, seed: u32) -> Vec<f64> {
     (0..len as u32).map(|i| f64::from((i + seed).wrapping_mul(2_654_435_761) >> 8) / 1e7 - 0.8).collect()
 }
 
-/// What a pass gives: every emitted state, and the last states.
-fn outputs<R: Scalar>(isa: Isa, cell: Cell, reversed: bool, x: &[R], weights: [&[R]; 4]) -> Vec<f64> {
-    let (batch, steps, hidden) = (3, 5, 7);
-    let [w, r, b, p] = weights;
-    let peepholes = matches!(cell, Cell::Lstm { .. }).then_some(p);
-    let layer = Layer::new(isa, cell, w, r, Some(b), peepholes, hidden);
-    let (mut h, mut c) = (x[..batch * hidden].to_vec(), x[..batch * hidden].to_vec());
-    let activations = [Activation::Sigmoid, Activation::Tanh, Activation::Softsign];
-    let lengths = Some(&[5, 2, 0][..]);
-    let clip = Some(R::from_f64(0.9));
-    let pass = Pass { layer: &layer, activations, clip, reversed, batch, steps, lengths, batch_first: reversed };
-    let mut all = Vec::new();
-    let mut workspace = vec![R::ZERO; pass.workspace().expect("it is small")];
-    pass.run(isa, &Threads::serial(), x, [&mut h, &mut c], &mut workspace, |step, b, h| {
-        all.extend([step as f64, b as f64]);
-        all.extend(h.iter().map(|h| h.to_f64()));
-    });
-    all.extend(h.iter().chain(&c).map(|v| v.to_f64()));
-    all
+/// What a layer of D directions is given.
+struct Case {
+    cell: Cell,
+    hidden: usize,
+    inputs: usize,
+    directions: usize,
+    batch: usize,
+    steps: usize,
+    lengths: Option<Vec<usize>>,
+    batch_first: bool,
+    activations: [Activation; 3],
+    clip: Option<f64>,
+    peepholes: bool,
+}
+
+const USUAL: [Activation; 3] = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
+
+impl Case {
+    /// One direction with the usual functions.
+    fn usual(cell: Cell, hidden: usize, batch: usize, steps: usize) -> Case {
+        let (inputs, activations) = (3, USUAL);
+        let (directions, lengths, batch_first, clip, peepholes) = (1, None, false, None, false);
+        Case { cell, hidden, inputs, directions, batch, steps, lengths, batch_first, activations, clip, peepholes }
+    }
+
+    fn layer<R: Scalar>(&self, isa: Isa, direction: u32) -> Layer<R> {
+        let Case { cell, hidden, inputs, activations, .. } = *self;
+        let rows = cell.gates() * hidden;
+        // Sums as large as those of a small layer, so that the gates do not saturate.
+        let scaled = |len: usize, seed: u32| {
+            let scale = 1.0 / (hidden as f64).sqrt();
+            let data = data(len, seed + 10 * direction);
+            data.into_iter().map(|x| R::from_f64(f64::from((x * scale) as f32))).collect::<Vec<R>>()
+        };
+        let [input, state] = [scaled(rows * inputs, 1), scaled(rows * hidden, 2)];
+        let [bias, peepholes] = [scaled(2 * rows, 3), scaled(3 * hidden, 4)];
+        let form = Form { cell, hidden, activations, clip: self.clip.map(R::from_f64), reversed: direction == 1 };
+        let peepholes = self.peepholes.then_some(&peepholes[..]);
+        Layer::new(isa, form, Weights { input: &input, state: &state, bias: Some(&bias), peepholes })
+    }
+
+    /// Every state of every sequence, 0 beyond its length, then the last states h and c.
+    fn outputs<R: Scalar>(&self, isa: Isa, threads: &Threads) -> Vec<R> {
+        let Case { hidden, batch, steps, .. } = *self;
+        let layers: Vec<Layer<R>> = (0..self.directions).map(|d| self.layer(isa, d as u32)).collect();
+        let narrow =
+            |len, seed| data(len, seed).into_iter().map(|x| R::from_f64(f64::from(x as f32))).collect::<Vec<R>>();
+        let x = narrow(steps * batch * self.inputs, 5);
+        let [mut h, mut c] = [6, 7].map(|seed| narrow(self.directions * batch * hidden, seed));
+        let lengths = self.lengths.as_deref();
+        let pass = Pass { layers: &layers, batch, steps, lengths, batch_first: self.batch_first };
+        let mut workspace = vec![R::ZERO; pass.workspace(threads).expect("it is small")];
+        let mut y = vec![R::ZERO; steps * self.directions * batch * hidden];
+        pass.run(threads, &x, [&mut h, &mut c], &mut workspace, &mut y);
+        [y, h, c].concat()
+    }
+
+    /// Asserts that every instruction set and 1, 2 and 3 threads give the same bits, near those of double precision.
+    fn check(&self, name: &str) {
+        let expected = self.outputs::<f64>(Isa::Scalar, &Threads::serial());
+        let single = self.outputs::<f32>(Isa::Scalar, &Threads::serial());
+        for (i, (found, expected)) in single.iter().zip(&expected).enumerate() {
+            assert!((f64::from(*found) - expected).abs() < 2e-6, "{name}, element {i}: {found} {expected}");
+        }
+        let bits = |x: Vec<f32>| x.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let single = bits(single);
+        for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 2), (isa, 3)]) {
+            let threads = Threads::new(count).expect("threads start");
+            assert!(bits(self.outputs(isa, &threads)) == single, "{name}, {isa:?}, {count} threads");
+        }
+    }
+}
+
+const CELLS: [Cell; 5] = [
+    Cell::Rnn,
+    Cell::Gru { linear_before_reset: false },
+    Cell::Gru { linear_before_reset: true },
+    Cell::Lstm { input_forget: false },
+    Cell::Lstm { input_forget: true },
+];
+const FUSED: [Cell; 2] = [CELLS[2], CELLS[3]];
+
+#[test]
+fn general_steps_follow_double_precision() {
+    for (cell, batch_first) in CELLS.into_iter().flat_map(|cell| [(cell, false), (cell, true)]) {
+        let case = Case {
+            lengths: Some(vec![5, 2, 0]),
+            directions: 2,
+            activations: [Activation::Sigmoid, Activation::Tanh, Activation::Softsign],
+            clip: Some(0.9),
+            peepholes: matches!(cell, Cell::Lstm { .. }),
+            batch_first,
+            ..Case::usual(cell, 7, 3, 5)
+        };
+        case.check(&format!("{cell:?} {batch_first}"));
+    }
 }
 
 #[test]
-fn single_precision_follows_double_precision() {
-    let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<_>>();
-    let cells = [
-        Cell::Rnn,
-        Cell::Gru { linear_before_reset: false },
-        Cell::Gru { linear_before_reset: true },
-        Cell::Lstm { input_forget: false },
-        Cell::Lstm { input_forget: true },
-    ];
-    for (cell, reversed) in cells.into_iter().flat_map(|cell| [(cell, false), (cell, true)]) {
-        let rows = cell.gates() * 7;
-        let [x, w, r] = [data(60, 0), data(rows * 4, 1), data(rows * 7, 2)];
-        let [b, p] = [data(2 * rows, 3), data(21, 4)];
-        let expected = outputs(Isa::Scalar, cell, reversed, &x, [&w, &r, &b, &p]);
-        for isa in Isa::available() {
-            let [x, w, r, b, p] = [&x, &w, &r, &b, &p].map(|v| narrow(v));
-            let found = outputs(isa, cell, reversed, &x, [&w, &r, &b, &p]);
-            assert_eq!(found.len(), expected.len());
-            for (found, expected) in found.iter().zip(&expected) {
-                assert!((found - expected).abs() < 1e-5, "{isa:?} {cell:?} {reversed}: {found} {expected}");
-            }
+fn fused_steps_follow_double_precision() {
+    for (cell, hidden) in
+        FUSED.into_iter().flat_map(|cell| [1, 5, 16, 17, 33, 64, 65, 128, 200].map(|hidden| (cell, hidden)))
+    {
+        for (batch, steps) in [(1, 1), (1, 5), (2, 4), (3, 2), (4, 3), (5, 1), (7, 2), (9, 3)] {
+            Case::usual(cell, hidden, batch, steps)
+                .check(&format!("{cell:?}, {hidden} units, batch {batch}, {steps} steps"));
         }
+    }
+}
+
+#[test]
+fn fused_steps_leave_sequences_that_have_ended() {
+    for (cell, batch_first) in FUSED.into_iter().flat_map(|cell| [(cell, false), (cell, true)]) {
+        for lengths in [vec![3], vec![0, 6], vec![6, 1, 0, 2, 5, 5, 6], vec![2, 2, 2, 2, 2]] {
+            let name = format!("{cell:?} {batch_first} {lengths:?}");
+            let usual = Case::usual(cell, 19, lengths.len(), 6);
+            Case { lengths: Some(lengths), directions: 2, batch_first, ..usual }.check(&name);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_read_of_nothing() {
+    for cell in CELLS {
+        for (batch, steps) in [(0, 3), (3, 0), (0, 0)] {
+            Case { directions: 2, ..Case::usual(cell, 5, batch, steps) }
+                .check(&format!("{cell:?}, batch {batch}, {steps} steps"));
+        }
+    }
+}
+
+/// Directions, sequences and units are split, in turn.
+#[test]
+fn threads_share_what_is_large() {
+    for (cell, directions, batch, hidden, steps) in
+        FUSED.into_iter().flat_map(|cell| [(cell, 2, 1, 96, 40), (cell, 1, 5, 96, 20), (cell, 1, 1, 430, 5)])
+    {
+        let case = Case { directions, ..Case::usual(cell, hidden, batch, steps) };
+        let layers: Vec<Layer<f32>> = (0..directions).map(|d| case.layer(Isa::get(), d as u32)).collect();
+        let pass = Pass { layers: &layers, batch, steps, lengths: None, batch_first: false };
+        assert!(pass.threads(&Threads::new(2).expect("threads start")) == 2, "{hidden} units are large");
+        case.check(&format!("{cell:?}, {directions} directions, batch {batch}, {hidden} units"));
     }
 }
 
 #[test]
 fn a_step_is_its_formula() {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-    let layer = Layer::new(
-        Isa::Scalar,
-        Cell::Gru { linear_before_reset: true },
-        &[0.5, -1.0, 2.0],
-        &[0.25, 0.75, -0.5],
-        Some(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
-        None,
-        1,
-    );
-    let activations = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
-    let pass = Pass {
-        layer: &layer,
-        activations,
-        clip: None,
-        reversed: false,
-        batch: 1,
-        steps: 1,
-        lengths: None,
-        batch_first: false,
-    };
-    let mut h = [0.8];
-    let mut workspace = vec![0.0; pass.workspace().expect("it is small")];
-    pass.run(Isa::Scalar, &Threads::serial(), &[1.5], [&mut h, &mut []], &mut workspace, |_, _, _| {});
+    let cell = Cell::Gru { linear_before_reset: true };
+    let form = Form { cell, hidden: 1, activations: USUAL, clip: None, reversed: false };
+    let bias = Some(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6][..]);
+    let weights = Weights { input: &[0.5, -1.0, 2.0], state: &[0.25, 0.75, -0.5], bias, peepholes: None };
+    let layers = [Layer::new(Isa::Scalar, form, weights)];
+    let pass = Pass { layers: &layers, batch: 1, steps: 1, lengths: None, batch_first: false };
+    let (mut h, mut y) = ([0.8], [0.0]);
+    let mut workspace = vec![0.0; pass.workspace(&Threads::serial()).expect("it is small")];
+    pass.run(&Threads::serial(), &[1.5], [&mut h, &mut []], &mut workspace, &mut y);
     let (z, r) = (sigmoid(0.75 + 0.2 + 0.5), sigmoid(-1.5 + 0.6 + 0.7));
     let n = (3.0 + 0.3 + r * (-0.4 + 0.6)).tanh();
     assert!((h[0] - ((1.0 - z) * n + z * 0.8)).abs() < 1e-12);
+    assert_eq!(y, h);
 }
 
 #[test]
@@ -112,24 +198,11 @@ fn activations_have_their_limits() {
 /// With a clip that clips nothing, a step is not fused.
 #[test]
 fn fused_steps_have_the_bits_of_the_general_ones() {
-    let narrow = |len: usize, seed: u32| data(len, seed).iter().map(|&x| x as f32).collect::<Vec<_>>();
-    let (hidden, inputs, steps) = (37, 5, 4);
-    for cell in [Cell::Lstm { input_forget: false }, Cell::Gru { linear_before_reset: true }] {
-        let rows = cell.gates() * hidden;
-        let [x, w, r, b] = [(steps * inputs, 0), (rows * inputs, 1), (rows * hidden, 2), (2 * rows, 3)]
-            .map(|(len, seed)| narrow(len, seed));
-        for isa in Isa::available() {
-            let layer = Layer::new(isa, cell, &w, &r, Some(&b), None, hidden);
-            let [fused, general] = [None, Some(1e9)].map(|clip| {
-                let activations = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
-                let (reversed, batch_first, lengths) = (false, false, None);
-                let pass = Pass { layer: &layer, activations, clip, reversed, batch: 1, steps, lengths, batch_first };
-                let (mut h, mut c) = (narrow(hidden, 4), narrow(hidden, 5));
-                let mut workspace = vec![0.0; pass.workspace().expect("it is small")];
-                pass.run(isa, &Threads::serial(), &x, [&mut h, &mut c], &mut workspace, |_, _, _| {});
-                [h, c].concat().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
-            });
-            assert_eq!(fused, general, "{cell:?} {isa:?}");
-        }
+    for (cell, hidden, batch) in FUSED.into_iter().flat_map(|cell| [(cell, 37, 1), (cell, 150, 1), (cell, 70, 6)]) {
+        let [fused, general] = [None, Some(1e9)].map(|clip| {
+            let case = Case { clip, ..Case::usual(cell, hidden, batch, 4) };
+            case.outputs::<f32>(Isa::get(), &Threads::serial()).into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        });
+        assert!(fused == general, "{cell:?}, {hidden} units, batch {batch}");
     }
 }

@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::recurrent::{Activation, Cell, Layer, Pass, Scalar};
+use candle_plan_kernels::recurrent::{Activation, Cell, Form, Layer, Pass, Scalar, Weights};
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::{require_dtype, Float, FLOATS};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
-use crate::types::{Dim, Shape, TensorType, Type};
+use crate::types::{Dim, TensorType, Type};
 use crate::value::{room, Array, Value};
 use crate::work::{self, Work};
 use crate::{bail, dispatch};
@@ -152,10 +152,29 @@ const C: usize = 6;
 const P: usize = 7;
 const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
 
-/// The sizes of a run.
-struct Sizes {
-    steps: usize,
-    batch: usize,
+/// What an input has to be.
+struct Expected {
+    dtype: DType,
+    /// The sizes, where they are known, of the first `rank` axes.
+    sizes: [Option<usize>; 3],
+    rank: usize,
+}
+
+impl Expected {
+    /// Refuses a tensor of another type as input `i`.
+    fn check(&self, i: usize, found: &TensorType) -> Result<()> {
+        let sizes = self.sizes[..self.rank].iter().map(|size| size.map(Dim::Size));
+        let expected = TensorType { dtype: self.dtype, shape: Some(sizes.collect()) };
+        if found.agrees_with(&expected) {
+            return Ok(());
+        }
+        bail!("{} is {}, where {} is needed", NAMES[i], Type::Tensor(found.clone()), Type::Tensor(expected))
+    }
+
+    /// Whether the sizes are all known and an array has just these.
+    fn is_met(&self, array: &Array) -> bool {
+        array.dtype() == self.dtype && array.dims().iter().map(|&size| Some(size)).eq(self.sizes[..self.rank].iter().copied())
+    }
 }
 
 impl Recurrence<'_> {
@@ -163,32 +182,26 @@ impl Recurrence<'_> {
         let x = inputs.tensor(X)?;
         require_dtype("X", x.dtype, &FLOATS)?;
         self.check_attributes()?;
-        let types = (0..inputs.len()).map(|i| Ok(inputs.optional_tensor(i)?.cloned())).collect::<Result<Vec<_>>>()?;
-        self.check(&types)?;
-        let [steps, batch] = self.outer(x);
-        let directions = Some(Dim::Size(self.directions.len()));
-        let hidden = Some(Dim::Size(self.hidden));
-        let (y, state): (Shape, Shape) = if self.batch_first {
-            (vec![batch.clone(), steps, directions.clone(), hidden.clone()], vec![batch, directions, hidden])
-        } else {
-            (vec![steps, directions.clone(), batch.clone(), hidden.clone()], vec![directions, batch, hidden])
-        };
-        let of = |shape| Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) });
-        Ok([of(y), of(state.clone()), of(state)].into_iter().take(inputs.outputs).collect())
+        let outer = self.outer(x);
+        let sizes = [usize::from(self.batch_first), usize::from(!self.batch_first), 2].map(|axis| x.size(axis));
+        for i in 0..inputs.len() {
+            let Some(found) = inputs.optional_tensor(i)? else { continue };
+            self.expected(i, x.dtype, sizes).check(i, found)?;
+        }
+        let inner = [self.directions.len(), self.hidden].map(|size| Some(Dim::Size(size)));
+        let (y, state) = self.shapes(outer, inner);
+        let of = |shape: &[Option<Dim>]| Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape.to_vec()) });
+        Ok([of(&y), of(&state), of(&state)].into_iter().take(inputs.outputs).collect())
     }
 
     fn check_attributes(&self) -> Result<()> {
-        let functions = match self.cell {
-            Cell::Lstm { .. } => 3,
-            Cell::Gru { .. } => 2,
-            Cell::Rnn => 1,
-        };
         if self.hidden == 0 || self.hidden > usize::MAX / 64 {
             bail!("the hidden size {} is out of range", self.hidden);
         }
         if !(1..=2).contains(&self.directions.len()) {
             bail!("a recurrent layer has one or two directions, not {}", self.directions.len());
         }
+        let functions = self.cell.functions();
         if let Some(other) = self.directions.iter().find(|direction| direction.activations.len() != functions) {
             bail!("a direction needs {functions} activations, found {}", other.activations.len());
         }
@@ -198,43 +211,38 @@ impl Recurrence<'_> {
         Ok(())
     }
 
+    /// The shapes of `Y` and of the states.
+    fn shapes<S: Clone>(&self, [s, b]: [S; 2], [d, h]: [S; 2]) -> ([S; 4], [S; 3]) {
+        match self.batch_first {
+            true => ([b.clone(), s, d.clone(), h.clone()], [b, d, h]),
+            false => ([s, d.clone(), b.clone(), h.clone()], [d, b, h]),
+        }
+    }
+
     /// The numbers of steps and of sequences in `X`, where they are known.
     fn outer(&self, x: &TensorType) -> [Option<Dim>; 2] {
         let at = |axis: usize| x.shape.as_ref().and_then(|shape| shape.get(axis).cloned().flatten());
         [at(usize::from(self.batch_first)), at(usize::from(!self.batch_first))]
     }
 
-    /// Refuses inputs that do not fit one another.
-    fn check(&self, inputs: &[Option<TensorType>]) -> Result<()> {
-        let Some(Some(x)) = inputs.first() else { bail!("input X is missing") };
-        let size = |size: usize| Some(Dim::Size(size));
-        let (directions, hidden) = (size(self.directions.len()), size(self.hidden));
+    /// What input `i` has to be, where `X` is of `[steps, batch, inputs]`.
+    fn expected(&self, i: usize, dtype: DType, [steps, batch, inputs]: [Option<usize>; 3]) -> Expected {
+        let (directions, hidden) = (Some(self.directions.len()), Some(self.hidden));
         let rows = self.cell.gates() * self.hidden;
-        let [steps, batch] = self.outer(x);
-        let batch_first = |shape: [Option<Dim>; 2]| if self.batch_first { [shape[1].clone(), shape[0].clone()] } else { shape };
-        let [d, b] = batch_first([directions.clone(), batch.clone()]);
-        let [outer, inner] = batch_first([steps, batch.clone()]);
-        let state = vec![d, b, hidden.clone()];
-        let expected: [Shape; 8] = [
-            vec![outer, inner, x.size(2).map(Dim::Size)],
-            vec![directions.clone(), size(rows), x.size(2).map(Dim::Size)],
-            vec![directions.clone(), size(rows), hidden],
-            vec![directions.clone(), size(2 * rows)],
-            vec![batch],
-            state.clone(),
-            state,
-            vec![directions, size(3 * self.hidden)],
-        ];
-        for (i, shape) in expected.into_iter().enumerate() {
-            let Some(Some(found)) = inputs.get(i) else { continue };
-            let dtype = if i == LENGTHS { DType::Int32 } else { x.dtype };
-            let expected = TensorType { dtype, shape: Some(shape) };
-            if !found.agrees_with(&expected) {
-                let (found, expected) = (Type::Tensor(found.clone()), Type::Tensor(expected));
-                bail!("{} is {found}, where {expected} is needed", NAMES[i]);
-            }
-        }
-        Ok(())
+        let batch_second = |[outer, batch, last]: [Option<usize>; 3]| match self.batch_first {
+            true => [batch, outer, last],
+            false => [outer, batch, last],
+        };
+        let (sizes, rank) = match i {
+            X => (batch_second([steps, batch, inputs]), 3),
+            W => ([directions, Some(rows), inputs], 3),
+            R => ([directions, Some(rows), hidden], 3),
+            BIAS => ([directions, Some(2 * rows), None], 2),
+            LENGTHS => ([batch, None, None], 1),
+            P => ([directions, Some(3 * self.hidden), None], 2),
+            _ => (batch_second([directions, batch, hidden]), 3),
+        };
+        Expected { dtype: if i == LENGTHS { DType::Int32 } else { dtype }, sizes, rank }
     }
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
@@ -242,15 +250,13 @@ impl Recurrence<'_> {
         let weights = [W, R, BIAS, P].map(|i| constants.tensor(i));
         let ready = [W, R, BIAS, P].into_iter().zip(&weights).all(|(i, found)| found.is_some() || !present(i));
         let (Some(w), Some(r), true) = (weights[0], weights[1], ready) else { return Ok(None) };
-        let kind = |array: &Array| TensorType::sized(array.dtype(), array.dims());
-        let inputs = w.dims().last().copied().unwrap_or(0);
-        let mut types = vec![None; 8];
-        types[X] = Some(TensorType { dtype: w.dtype(), shape: Some(vec![None, None, Some(Dim::Size(inputs))]) });
-        for (i, found) in [W, R, BIAS, P].into_iter().zip(&weights) {
-            types[i] = found.map(kind);
-        }
         self.check_attributes()?;
-        self.check(&types)?;
+        let inputs = w.dims().last().copied();
+        for (i, found) in [W, R, BIAS, P].into_iter().zip(weights) {
+            let Some(found) = found else { continue };
+            let kind = TensorType::sized(found.dtype(), found.dims());
+            self.expected(i, w.dtype(), [None, None, inputs]).check(i, &kind)?;
+        }
         let packed: Packed = dispatch!("a recurrent layer", w.dtype(), [f32, f64, f16, bf16], T => {
             Ok::<Packed, Error>(Box::new(self.layers::<T>(w, r, weights[2], weights[3])?))
         })?;
@@ -275,14 +281,22 @@ impl Recurrence<'_> {
             };
             let bias = bias.as_deref().map(|all| &all[part(all)]);
             let peepholes = peepholes.as_deref().map(|all| &all[part(all)]);
-            Layer::new(Isa::get(), self.cell, &w[part(&w)], &r[part(&r)], bias, peepholes, self.hidden)
+            let weights = Weights { input: &w[part(&w)], state: &r[part(&r)], bias, peepholes };
+            Layer::new(Isa::get(), self.form(&self.directions[d]), weights)
         };
         Ok((0..self.directions.len()).map(layer).collect())
     }
 
+    fn form<V: Number>(&self, direction: &Direction) -> Form<V> {
+        let clip = self.clip.map(|limit| V::from_f64(f64::from(limit)));
+        let given = &direction.activations;
+        let activations = std::array::from_fn(|i| given.get(i).copied().unwrap_or(Activation::Tanh));
+        Form { cell: self.cell, hidden: self.hidden, activations, clip, reversed: direction.reversed }
+    }
+
     fn run<T: Float<Wide: Scalar>>(&self, call: &Call) -> Result<Vec<Value>> {
         let sizes = self.sizes(call)?;
-        let lengths = self.lengths(call, &sizes)?;
+        let lengths = self.lengths(call, sizes[0])?;
         let packed_here;
         let layers = match call.packed::<Vec<Layer<T::Wide>>>() {
             Some(packed) => packed,
@@ -292,19 +306,17 @@ impl Recurrence<'_> {
                 &packed_here
             }
         };
-        let (mut h, mut c) = (self.state::<T>(call, H, &sizes)?, self.state::<T>(call, C, &sizes)?);
-        let y = self.pass::<T>(call, layers, &sizes, lengths.as_deref(), &mut h, &mut c)?;
-        let Sizes { steps, batch } = sizes;
-        let directions = self.directions.len();
-        let (dims, state) = if self.batch_first {
-            ([batch, steps, directions, self.hidden], [batch, directions, self.hidden])
-        } else {
-            ([steps, directions, batch, self.hidden], [directions, batch, self.hidden])
+        let mut h = self.state::<T>(call, H, sizes[1])?;
+        let mut c = match self.cell {
+            Cell::Lstm { .. } => self.state::<T>(call, C, sizes[1])?,
+            _ => Vec::new(),
         };
-        let states = [h, c].map(|x| self.swapped(x, directions, batch));
+        let y = self.pass::<T>(call, layers, sizes, lengths.as_deref(), [&mut h, &mut c])?;
+        let directions = self.directions.len();
+        let (dims, state) = self.shapes(sizes, [directions, self.hidden]);
         let mut outputs = vec![Array::new(T::narrow(y), &dims)?.into()];
-        for x in states.into_iter().take(call.outputs - 1) {
-            outputs.push(Array::new(T::narrow(x), &state)?.into());
+        for x in [h, c].into_iter().take(call.outputs - 1) {
+            outputs.push(Array::new(T::narrow(self.swapped(x, directions, sizes[1])), &state)?.into());
         }
         Ok(outputs)
     }
@@ -314,70 +326,63 @@ impl Recurrence<'_> {
         &self,
         call: &Call,
         layers: &[Layer<T::Wide>],
-        sizes: &Sizes,
+        [steps, batch]: [usize; 2],
         lengths: Option<&[usize]>,
-        h: &mut [T::Wide],
-        c: &mut [T::Wide],
+        [h, c]: [&mut [T::Wide]; 2],
     ) -> Result<Vec<T::Wide>> {
-        let &Sizes { steps, batch } = sizes;
-        let (hidden, directions) = (self.hidden, self.directions.len());
         let x = call.read::<T>(X)?;
-        let x = T::widen(&x);
-        let mut y = room::<T::Wide>(&[steps, directions, batch, hidden])?;
+        let mut y = room::<T::Wide>(&[steps, layers.len(), batch, self.hidden])?;
         if lengths.is_some() {
             y.fill(T::Wide::ZERO);
         }
-        let mut workspace = Vec::new();
-        for (d, (layer, direction)) in layers.iter().zip(self.directions).enumerate() {
-            let activations = functions(&direction.activations);
-            let clip = self.clip.map(|limit| T::Wide::from_f64(f64::from(limit)));
-            let (reversed, batch_first) = (direction.reversed, self.batch_first);
-            let pass = Pass { layer, activations, clip, reversed, batch, steps, lengths, batch_first };
-            if d == 0 {
-                workspace = room(&[pass.workspace().unwrap_or(usize::MAX)])?;
-            }
-            let part = d * batch * hidden..(d + 1) * batch * hidden;
-            let (h, c) = (&mut h[part.clone()], &mut c[part]);
-            pass.run(Isa::get(), call.threads, &x, [&mut *h, &mut *c], &mut workspace, |step, b, h| {
-                let row = if batch_first { (b * steps + step) * directions + d } else { (step * directions + d) * batch + b };
-                y[row * hidden..][..hidden].copy_from_slice(h);
-            });
-            for b in (0..batch).filter(|&b| lengths.map_or(steps, |lengths| lengths[b]) == 0) {
-                h[b * hidden..][..hidden].fill(T::Wide::ZERO);
-                c[b * hidden..][..hidden].fill(T::Wide::ZERO);
+        let pass = Pass { layers, batch, steps, lengths, batch_first: self.batch_first };
+        let mut workspace = room(&[pass.workspace(call.threads).unwrap_or(usize::MAX)])?;
+        pass.run(call.threads, &T::widen(&x), [&mut *h, &mut *c], &mut workspace, &mut y);
+        for state in [h, c] {
+            for (i, state) in state.chunks_exact_mut(self.hidden).enumerate() {
+                if lengths.map_or(steps, |lengths| lengths[i % batch]) == 0 {
+                    state.fill(T::Wide::ZERO);
+                }
             }
         }
         Ok(y)
     }
 
-    fn sizes(&self, call: &Call) -> Result<Sizes> {
-        let kind = |i| Ok(call.optional_tensor(i)?.map(|array| TensorType::sized(array.dtype(), array.dims())));
-        let types = (0..call.len()).map(kind).collect::<Result<Vec<_>>>()?;
+    /// The numbers of steps and of sequences in `X`, which the other inputs must fit.
+    fn sizes(&self, call: &Call) -> Result<[usize; 2]> {
         self.check_attributes()?;
-        self.check(&types)?;
-        match *call.tensor(X)?.dims() {
-            [batch, steps, _] if self.batch_first => Ok(Sizes { steps, batch }),
-            [steps, batch, _] => Ok(Sizes { steps, batch }),
+        let x = call.tensor(X)?;
+        let (steps, batch, inputs) = match *x.dims() {
+            [batch, steps, inputs] if self.batch_first => (steps, batch, inputs),
+            [steps, batch, inputs] => (steps, batch, inputs),
             ref other => bail!("X must have three axes, found {other:?}"),
+        };
+        for i in 0..call.len() {
+            let Some(found) = call.optional_tensor(i)? else { continue };
+            let expected = self.expected(i, x.dtype(), [Some(steps), Some(batch), Some(inputs)]);
+            if !expected.is_met(found) {
+                expected.check(i, &TensorType::sized(found.dtype(), found.dims()))?;
+            }
         }
+        Ok([steps, batch])
     }
 
-    fn lengths(&self, call: &Call, sizes: &Sizes) -> Result<Option<Vec<usize>>> {
+    fn lengths(&self, call: &Call, steps: usize) -> Result<Option<Vec<usize>>> {
         let Some(lengths) = call.optional_tensor(LENGTHS)? else { return Ok(None) };
         let fits = |&length: &i32| match usize::try_from(length) {
-            Ok(length) if length <= sizes.steps => Ok(length),
-            _ => Err(Error::op(format!("a sequence of length {length} among {} steps", sizes.steps))),
+            Ok(length) if length <= steps => Ok(length),
+            _ => Err(Error::op(format!("a sequence of length {length} among {steps} steps"))),
         };
         lengths.read::<i32>()?.iter().map(fits).collect::<Result<_>>().map(Some)
     }
 
     /// A state `[D, B, H]`: input `i`, or zeros.
-    fn state<T: Float>(&self, call: &Call, i: usize, sizes: &Sizes) -> Result<Vec<T::Wide>> {
+    fn state<T: Float>(&self, call: &Call, i: usize, batch: usize) -> Result<Vec<T::Wide>> {
         if let Some(state) = call.optional_tensor(i)? {
             let state = T::widen(&state.read::<T>()?).into_owned();
-            return Ok(self.swapped(state, sizes.batch, self.directions.len()));
+            return Ok(self.swapped(state, batch, self.directions.len()));
         }
-        let mut zeros = room::<T::Wide>(&[self.directions.len(), sizes.batch, self.hidden])?;
+        let mut zeros = room::<T::Wide>(&[self.directions.len(), batch, self.hidden])?;
         zeros.fill(T::Wide::ZERO);
         Ok(zeros)
     }
@@ -390,11 +395,6 @@ impl Recurrence<'_> {
         let rows = (0..inner).flat_map(|i| (0..outer).map(move |o| (o * inner + i) * self.hidden));
         rows.flat_map(|row| &state[row..row + self.hidden]).copied().collect()
     }
-}
-
-/// A direction's functions; a cell reads no more than it has.
-fn functions(given: &[Activation]) -> [Activation; 3] {
-    std::array::from_fn(|i| given.get(i).copied().unwrap_or(Activation::Tanh))
 }
 
 #[cfg(test)]

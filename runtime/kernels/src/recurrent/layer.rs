@@ -1,0 +1,125 @@
+//! The weights of a layer, ready for its steps.
+
+use super::scalar::{Scalar, Steps};
+use super::{Activation, Cell};
+use crate::isa::Isa;
+
+/// What one direction of a layer computes.
+#[derive(Debug, Clone, Copy)]
+pub struct Form<R> {
+    /// What a step computes.
+    pub cell: Cell,
+    /// The size of the state.
+    pub hidden: usize,
+    /// The functions f, g and h.
+    pub activations: [Activation; 3],
+    /// What the sums of the gates are clipped to, on both sides.
+    pub clip: Option<R>,
+    /// Whether each sequence is read from its end.
+    pub reversed: bool,
+}
+
+/// The weights of one direction as they are stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights<'a, R> {
+    /// `[gates · hidden, inputs]`
+    pub input: &'a [R],
+    /// `[gates · hidden, hidden]`
+    pub state: &'a [R],
+    /// `[2 · gates · hidden]`: of the input's product, then of the state's.
+    pub bias: Option<&'a [R]>,
+    /// `[3 · hidden]`: of LSTM's gates i, o, f.
+    pub peepholes: Option<&'a [R]>,
+}
+
+/// One direction of a layer.
+pub struct Layer<R: Scalar> {
+    pub(super) isa: Isa,
+    pub(super) form: Form<R>,
+    pub(super) inputs: usize,
+    pub(super) input: R::Weights,
+    pub(super) state: State<R>,
+    /// `[gates · hidden]`: what is added before the step.
+    pub(super) bias: Vec<R>,
+    /// `[hidden]`: what is added to the state's product of GRU's gate h before r scales it.
+    pub(super) reset_bias: Vec<R>,
+    /// `[3, hidden]`: of LSTM's gates i, o, f.
+    pub(super) peepholes: Option<Vec<R>>,
+}
+
+/// The state's weights.
+pub(super) enum State<R: Scalar> {
+    /// For steps with the usual functions.
+    Fused(R::Fused),
+    /// Of the gates that do not wait for another gate, and of those that do.
+    General([R::Weights; 2]),
+}
+
+impl<R: Scalar> Layer<R> {
+    /// Makes weights ready.
+    ///
+    /// # Panics
+    /// The lengths do not fit.
+    pub fn new(isa: Isa, form: Form<R>, weights: Weights<R>) -> Layer<R> {
+        let Form { cell, hidden, .. } = form;
+        let Weights { input, state, bias: b, peepholes } = weights;
+        let rows = cell.gates() * hidden;
+        let inputs = input.len() / rows.max(1);
+        assert_eq!((input.len(), state.len()), (rows * inputs, rows * hidden), "weights fill their shapes");
+        assert!(b.is_none_or(|b| b.len() == 2 * rows) && peepholes.is_none_or(|p| p.len() == 3 * hidden));
+        let (mut bias, mut reset_bias) = (vec![R::ZERO; rows], vec![R::ZERO; hidden]);
+        if let Some(b) = b {
+            let scaled = if cell == (Cell::Gru { linear_before_reset: true }) { rows - hidden } else { rows };
+            for (i, bias) in bias.iter_mut().enumerate() {
+                *bias = if i < scaled { b[i] + b[rows + i] } else { b[i] };
+            }
+            reset_bias.copy_from_slice(&b[2 * rows - hidden..]);
+        }
+        let is_fused = form.is_usual() && peepholes.is_none();
+        let fused = is_fused.then(|| <R::Fused as Steps<R>>::new(isa, cell, state, &reset_bias)).flatten();
+        let ready = rows - cell.waiting() * hidden;
+        let state = fused.map_or_else(
+            || {
+                State::General(
+                    [(0, ready), (ready, rows)]
+                        .map(|(from, to)| R::pack(isa, &state[from * hidden..to * hidden], to - from, hidden)),
+                )
+            },
+            State::Fused,
+        );
+        let input = R::pack(isa, input, rows, inputs);
+        Layer { isa, form, inputs, input, state, bias, reset_bias, peepholes: peepholes.map(<[R]>::to_vec) }
+    }
+
+    /// The elements of a step's gates.
+    pub(super) fn rows(&self) -> usize {
+        self.form.cell.gates() * self.form.hidden
+    }
+
+    /// Whether both take the same inputs and states.
+    pub(super) fn has_shape_of(&self, other: &Layer<R>) -> bool {
+        let shape = |layer: &Layer<R>| (layer.inputs, layer.form.cell, layer.form.hidden);
+        shape(self) == shape(other)
+    }
+
+    /// The elements of workspace that a task needs for each of its sequences.
+    pub(super) fn scratch(&self) -> usize {
+        let Form { cell, hidden, .. } = self.form;
+        match self.state {
+            State::Fused(_) => hidden,
+            State::General(_) => 2 * (cell.gates() + 1) * hidden,
+        }
+    }
+}
+
+impl<R: Scalar> Form<R> {
+    /// Whether the gates are sigmoids and the rest tanh, of sums that are not clipped, and no gate waits for another.
+    fn is_usual(&self) -> bool {
+        let functions: &[Activation] = match self.cell {
+            Cell::Lstm { input_forget: false } => &[Activation::Sigmoid, Activation::Tanh, Activation::Tanh],
+            Cell::Gru { linear_before_reset: true } => &[Activation::Sigmoid, Activation::Tanh],
+            _ => return false,
+        };
+        self.clip.is_none() && self.activations.starts_with(functions)
+    }
+}
