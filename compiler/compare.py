@@ -22,8 +22,8 @@ __all__ = ["TOLERANCES", "Comparison", "Report", "Verdict", "compare", "counted"
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """dtype → the difference allowed, as a part of the output's scale; all other dtypes have to be equal."""
 
-Verdict = Literal["equal", "random", "uncertain", "different"]
-"""From the best to the worst."""
+Verdict = Literal["equal", "random", "uncertain", "different", "refused", "failed"]
+"""From the best to the worst. Of models too: `refused` by the compiler, and `failed`, with nothing to compare."""
 
 _SAID: Mapping[Verdict, tuple[str, str]] = {
     "equal": ("equals onnxruntime's within the tolerance", "equal onnxruntime's within the tolerance"),
@@ -36,6 +36,8 @@ _SAID: Mapping[Verdict, tuple[str, str]] = {
         "differ from it by less than it differs from itself",
     ),
     "different": ("is not equal", "are not equal"),
+    "refused": ("is refused", "are refused"),
+    "failed": ("could not be checked", "could not be checked"),
 }
 
 
@@ -125,8 +127,8 @@ def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
 def counted(verdicts: Sequence[Verdict], what: str) -> str:
     """`2 of 3 outputs equal onnxruntime's within the tolerance; 1 is not equal`."""
     counts = {verdict: verdicts.count(verdict) for verdict in _SAID}
-    equal, all_of_them = counts.pop("equal"), f"{len(verdicts)} {what}{'' if len(verdicts) == 1 else 's'}"
-    first = f"{equal} of {all_of_them} {_SAID['equal'][equal != 1]}"
+    equal, is_one = counts.pop("equal"), len(verdicts) == 1
+    first = f"{equal} of {len(verdicts)} {what}{'' if is_one else 's'} {_SAID['equal'][equal != 1 and not is_one]}"
     return "; ".join([first, *(f"{count} {_SAID[verdict][count != 1]}" for verdict, count in counts.items() if count)])
 
 

@@ -15,8 +15,8 @@ from compiler.compare import worst_of
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from compiler import Plan
-    from compiler.baseline import Known, Line, Shapes
+    from compiler import CompileError, Plan
+    from compiler.baseline import Found, Known, Line, Shapes
     from compiler.compare import Comparison, Verdict
     from compiler.reference import Reference
     from compiler.zoo import Entry
@@ -43,7 +43,7 @@ class Outcome:
     """How one way of running one model ended: the verdict on the worst of its outputs (see `candlec verify`).
 
     `remarks` say what is not equal, and by how much, the worst first; `share` is the worst difference as a part of what
-    is allowed. `problem` says why it may not be so; it is empty where it may.
+    is allowed; `codes` are those of a refusal. `problem` says why it may not be so; it is empty where it may.
     """
 
     model: str
@@ -53,6 +53,7 @@ class Outcome:
     share: float = float("inf")
     seconds: float = 0.0
     problem: str = ""
+    codes: tuple[str, ...] = ()
 
     @property
     def mark(self) -> Text:
@@ -77,21 +78,26 @@ def check(entry: Entry, shapes: Shapes) -> list[Outcome]:
     """The outcome of every way of running a model, on all of its cases."""
     from compiler.reference import Reference, ReferenceFailed
 
+    if fault := _fault(entry):
+        return [Outcome(entry.name, str(way), "failed", (fault,)) for way in WAYS]
     try:
         reference = Reference(entry.path)
         return [_check_way(entry, reference, way, shapes) for way in WAYS]
     except ReferenceFailed as error:
-        return [Outcome(entry.name, str(way), "different", (str(error),)) for way in WAYS]
+        return [Outcome(entry.name, str(way), "failed", (str(error),)) for way in WAYS]
 
 
 def judged(outcome: Outcome, entry: Entry, line: Line | None) -> Outcome:
     """The outcome with what speaks against it, given what is expected of the model."""
     if outcome.verdict in ("equal", "random"):
         return outcome
+    if outcome.verdict == "failed":
+        return replace(outcome, problem=f"it cannot be checked: {outcome.remarks[0]}")
+    found = together([outcome])
     if line is not None:
-        return replace(outcome, problem=line.exceeded(outcome.verdict, outcome.share))
-    if outcome.verdict == "different":
-        return replace(outcome, problem="it is not equal")
+        return replace(outcome, problem=line.exceeded(found))
+    if outcome.verdict != "uncertain":
+        return replace(outcome, problem=f"it is {found if found.codes else 'not equal'}")
     return outcome if entry.uncertain else replace(outcome, problem="it is uncertain, and nothing says that it may be")
 
 
@@ -105,9 +111,13 @@ def stale_lines(outcomes: Sequence[Outcome], known: Mapping[str, Known], shapes:
             yield Stale(model, problem)
 
 
-def together(outcomes: Sequence[Outcome]) -> tuple[Verdict, float]:
-    """The worst verdict of all ways, and the largest share."""
-    return worst_of([each.verdict for each in outcomes]), max(each.share for each in outcomes)
+def together(outcomes: Sequence[Outcome]) -> Found:
+    """The worst verdict of all ways, the largest share, and all codes of refusals."""
+    from compiler.baseline import Found
+
+    worst, share = worst_of([each.verdict for each in outcomes]), max(each.share for each in outcomes)
+    codes = {code for each in outcomes for code in each.codes} if worst == "refused" else set()
+    return Found(worst, share, tuple(sorted(codes)))
 
 
 def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
@@ -127,31 +137,54 @@ def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
 
 
+def _fault(entry: Entry) -> str:
+    """What is wrong with the files of a model; empty where all can be read."""
+    try:
+        entry.path.stat()
+        for case in entry.cases:
+            entry.inputs(case)
+    except FileNotFoundError as error:
+        return f"there is no file {error.filename}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
 def _check_way(entry: Entry, reference: Reference, way: Way, shapes: Shapes) -> Outcome:
     """What all cases have together."""
     start = time.perf_counter()
     cases = [_check_case(entry, case, reference, way, shapes) for case in entry.cases]
-    found = sorted(cases, key=lambda each: each.share, reverse=True)
-    verdict, share = together(found)
-    remarks = tuple(remark for each in found for remark in each.remarks)
-    return Outcome(entry.name, str(way), verdict, remarks, share, seconds=time.perf_counter() - start)
+    found = sorted(cases, key=lambda each: (each.verdict == "failed", each.share), reverse=True)
+    worst = together(found)
+    remarks = tuple(dict.fromkeys(remark for each in found for remark in each.remarks))
+    seconds = time.perf_counter() - start
+    return Outcome(entry.name, str(way), worst.verdict, remarks, worst.share, seconds, codes=worst.codes)
 
 
 def _check_case(entry: Entry, case: Path, reference: Reference, way: Way, shapes: Shapes) -> Outcome:
     import compiler
     from compiler.check import compare_with_reference, random_outputs
 
-    inputs = entry.inputs(case)
+    inputs, name = entry.inputs(case), case.stem.removeprefix(f"{entry.name}.")
     try:
         plan = _compile(entry, inputs, way.optimize, shapes)
         outputs = compiler.load(plan, threads=way.threads).run(inputs)
-    except (compiler.CompileError, compiler.InputError, compiler.PlanError, compiler.RunError) as error:
-        return Outcome(entry.name, str(way), "different", (f"{case.stem}: {error}",))
+    except compiler.CompileError as error:
+        reference.run(inputs)  # a case that does not fit the model is no fault of the compiler
+        return _refused(entry, way, error)
+    except (compiler.InputError, compiler.PlanError, compiler.RunError) as error:
+        return Outcome(entry.name, str(way), "failed", (f"{name}: {error}",))
     report = compare_with_reference(reference, inputs, outputs, entry.tolerance, random_outputs(plan))
-    name = case.stem.removeprefix(f"{entry.name}.")
     outputs_in_order = sorted(report.outputs, key=lambda each: (each.verdict == "random", -each.share))
     remarks = tuple(f"{name}: {_remark(each)}" for each in outputs_in_order if each.verdict != "equal")
     return Outcome(entry.name, str(way), worst_of([each.verdict for each in report.outputs]), remarks, report.worst)
+
+
+def _refused(entry: Entry, way: Way, error: CompileError) -> Outcome:
+    """What the compiler finds, without its advice, which is of this machine."""
+    found = [each for each in error.diagnostics if each.severity == "error"]
+    remarks = tuple(dict.fromkeys(f"{each.message} ({each.code})" for each in found))
+    return Outcome(entry.name, str(way), "refused", remarks, codes=tuple(sorted({each.code for each in found})))
 
 
 def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, shapes: Shapes) -> Plan:

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from compiler.compare import Comparison, Report
     from compiler.layerwise import Layer
 
-MARKS = {"equal": RIGHT, "random": UNKNOWN, "uncertain": NEAR, "different": WRONG}
+MARKS = {
+    "equal": RIGHT,
+    "random": UNKNOWN,
+    "uncertain": NEAR,
+    "different": WRONG,
+    "refused": WRONG,
+    "failed": WRONG,
+}
 
 MOST_ULP = 10_000
 """More tells nothing: any difference from an element near zero is millions of units of its last place."""

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from compiler.compare import Verdict
     from compiler.zoo import Entry
 
-STYLES: dict[Verdict, str] = {"random": "", "uncertain": "yellow", "different": "red"}
+STYLES: dict[Verdict, str] = {
+    "random": "",
+    "uncertain": "yellow",
+    "different": "red",
+    "refused": "red",
+    "failed": "red",
+}
 
 
 @click.group(short_help="Check a folder of models against onnxruntime.")
@@ -31,10 +37,11 @@ def command() -> None:
 
     INDEX.json is a list of objects: each has the `name` of a model, its `file` and `cases`, .npz files of inputs, by
     paths relative to the folder. It may have a `tolerance`, where that of the dtype does not do, with the `reason`, and
-    say why the model may be `uncertain` (≈, see `candlec verify`).
+    say why the model may be `uncertain` (≈, see `candlec verify`). Other keys are for people.
 
     What is so in a folder of other people's models stands in a baseline, a file of your own: a table a model, with the
-    `reason`, and for `pinned` and `unpinned` shapes the `verdict` and `at_most`, the times of the tolerance allowed.
+    `reason`, and for `pinned` and `unpinned` shapes the `verdict` and `at_most`, the times of the tolerance allowed; or
+    `refused`, the codes with which the compiler refuses the model.
 
     \b
     candlec zoo run --path models
@@ -81,7 +88,8 @@ def run(
     pinned to those of the case, unless --unpin is given. What the marks mean, `candlec verify --help` says.
 
     Exit code 1 when a model is refused, or its results are not equal (✗) or uncertain (≈), and neither INDEX.json nor
-    the baseline says that they may be; or when the baseline says so of one that is equal now, or not in the folder.
+    the baseline says that they may be; or when the baseline says so of one that is equal now, or not in the folder. A
+    model that cannot be checked, as its files or onnxruntime do not allow it, is always an error.
 
     \b
     candlec zoo run
@@ -112,33 +120,62 @@ def run(
 @command.command(short_help="Write down what is not equal.")
 @folder_options
 @click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="The file to write.")
-def update(folder: Path, names: tuple[str, ...], baseline: Path) -> None:
+@json_option
+@click.pass_context
+def update(context: click.Context, folder: Path, names: tuple[str, ...], baseline: Path, as_json: bool) -> None:
     """Check the models as `candlec zoo run` does, with and without --unpin, and write what is not equal to a baseline.
 
     The reasons that it gives stay, and so do the lines that hold; a new one has what was measured for a reason, which
     you may better. Models that are equal, or not in the folder, are taken out. Review the difference.
 
+    Exit code 1 when a model cannot be checked, or nothing bounds how far off it is, as with an output of another shape:
+    of these nothing is written, and what the baseline says of them stays.
+
     \b
     candlec zoo update --path ../zoo --baseline zoo.toml
     """
-    from compiler.baseline import SHAPES, renewed, write_baseline
+    from compiler.baseline import write_baseline
 
     entries = _entries(folder, names)
     arguments.check_outputs({"--baseline": baseline}, _read(folder, entries))
     known = _known(baseline) if baseline.exists() else {}
     after = dict(known) if names else {}
+    failed: dict[str, str] = {}
     for entry in entries:
-        outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
-        found = {shapes: together(mine) for shapes, mine in outcomes.items()}
-        worst = max((each for mine in outcomes.values() for each in mine), key=lambda each: each.share)
-        after.pop(entry.name, None)
-        if new := renewed(known.get(entry.name), found, f"As measured: {'; '.join(worst.remarks[:1])}"):
-            after[entry.name] = new
+        new, problem = _renewed(entry, known.get(entry.name))
+        after |= {entry.name: new} if new else {}
+        if new is None:
+            after.pop(entry.name, None)
+        if problem:
+            failed[entry.name] = problem
     write_baseline(baseline, after)
-    for name in sorted(known.keys() | after.keys()):
-        if known.get(name) != after.get(name):
-            console.print(f"{name}: {_change(known.get(name), after.get(name))}", soft_wrap=True)
-    console.print(f"{baseline}: {len(after)} of the models may differ", soft_wrap=True)
+    changed = {name: (known.get(name), after.get(name)) for name in sorted(known.keys() | after.keys())}
+    changes = {name: _change(*pair) for name, pair in changed.items() if pair[0] != pair[1]}
+    if as_json:
+        print_json({"ok": not failed, "known": len(after), "changes": changes, "failed": failed})
+    else:
+        for name, change in changes.items():
+            console.print(f"{name}: {change}", soft_wrap=True)
+        console.print(f"{baseline}: {len(after)} of the models may differ", soft_wrap=True)
+        for name, problem in failed.items():
+            errors.print(Text.assemble(("error:", "bold red"), f" {name}: {problem}"), soft_wrap=True)
+    context.exit(1 if failed else 0)
+
+
+def _renewed(entry: Entry, known: Known | None) -> tuple[Known | None, str]:
+    """What is known of a model now; or what was, and why that cannot be said."""
+    from compiler.baseline import SHAPES, renewed
+
+    outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
+    every = [each for mine in outcomes.values() for each in mine]
+    for each in every:
+        if not together([each]).is_bounded:
+            why = "it cannot be checked" if each.verdict == "failed" else "nothing bounds how far off it is"
+            return known, f"{why}: {each.remarks[0]}"
+    worst = max(every, key=lambda each: each.share)
+    said = "Refused" if worst.verdict == "refused" else "As measured"
+    found = {shapes: together(mine) for shapes, mine in outcomes.items()}
+    return renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), ""
 
 
 def _entries(folder: Path, names: Sequence[str]) -> list[Entry]:
@@ -169,7 +206,11 @@ def _read(folder: Path, entries: Sequence[Entry]) -> list[Path]:
 
 def _checked(entry: Entry, shapes: Shapes) -> list[Outcome]:
     with working(entry.name):
-        return check(entry, shapes)
+        outcomes = check(entry, shapes)
+    if not errors.is_terminal:  # where lines of a log are what shows that it goes on
+        seconds = sum(each.seconds for each in outcomes)
+        errors.print(f"{entry.name}, {shapes}: {together(outcomes)}, {seconds:.1f} s", soft_wrap=True)
+    return outcomes
 
 
 def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
@@ -180,10 +221,10 @@ def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
     verdicts: list[Verdict] = []
     for entry in entries:
         mine = [each for each in outcomes if each.model == entry.name]
-        verdict, worst = together(mine)
+        worst = together(mine)
         marks, seconds = [each.mark for each in mine], sum(each.seconds for each in mine)
-        rows.append([entry.name, str(len(entry.cases)), *marks, _times(worst), f"{seconds:.1f} s"])
-        verdicts.append(verdict)
+        rows.append([entry.name, str(len(entry.cases)), *marks, _times(worst.share), f"{seconds:.1f} s"])
+        verdicts.append(worst.verdict)
     table(("model", ">cases", *map(str, WAYS), ">of tolerance", ">time"), rows)
     for shown, style in STYLES.items():
         found = [each for each in outcomes if each.verdict == shown]
@@ -207,7 +248,7 @@ def _show_problems(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> None:
     found: list[Outcome | Stale] = [*outcomes, *stale]
     for problem in dict.fromkeys(f"{each.model}: {each.problem}" for each in found if each.problem):
         errors.print(Text.assemble(("error:", "bold red"), " ", problem), soft_wrap=True)
-    if any(each.problem and each.verdict == "uncertain" for each in outcomes) or stale:
+    if any(each.problem and each.verdict in ("uncertain", "refused") for each in outcomes) or stale:
         help_text = (
             "`candlec zoo update --baseline FILE` writes down what is so; INDEX.json may say why it is uncertain"
         )
@@ -218,7 +259,8 @@ def _change(before: Known | None, after: Known | None) -> str:
     """What is new in the baseline."""
     if after is None:
         return "taken out"
-    lines = (f"{shapes} {line.verdict}, at most {line.at_most:g} ×" for shapes, line in after.lines.items())
+    bounds = {shapes: "" if line.codes else f", at most {line.at_most:g} ×" for shapes, line in after.lines.items()}
+    lines = (f"{shapes} {line}{bounds[shapes]}" for shapes, line in after.lines.items())
     return f"{'changed' if before else 'new'}: {'; '.join(lines)}"
 
 
