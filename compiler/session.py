@@ -11,6 +11,7 @@ from typing import Any
 
 from compiler import _runtime, expect
 from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
+from compiler.options import LARGEST
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
@@ -21,13 +22,19 @@ _CUDA = "compiler._runtime_cuda"
 
 
 def load(
-    plan: Plan | str | os.PathLike[str], device: str = "cpu", threads: int | None = None, strict_device: bool = False
+    plan: Plan | str | os.PathLike[str],
+    device: str = "cpu",
+    threads: int | None = None,
+    strict_device: bool = False,
+    *,
+    max_memory: int | None = None,
 ) -> Session:
     """Prepares a plan, or the plan file of this name, for running.
 
     `device` is "cpu", "cuda", or "auto": CUDA where it can be used. `threads` is the number of threads of a run,
     from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the host for want of a
-    kernel on the device.
+    kernel on the device. `max_memory` is the most bytes that values may hold at once in a run, beside the constants;
+    where the plan has such a bound too (`Options`), the lower one counts.
 
     Raises:
         PlanError: the file is not a sound plan.
@@ -36,7 +43,8 @@ def load(
         TypeError, ValueError: an argument is something else; there cannot be so many threads.
     """
     expect.instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
-    return Session(plan if isinstance(plan, Plan) else Plan.load(plan), device, threads, strict_device)
+    loaded = plan if isinstance(plan, Plan) else Plan.load(plan)
+    return Session(loaded, device, threads, strict_device, max_memory=max_memory)
 
 
 @dataclass(frozen=True)
@@ -86,13 +94,21 @@ class Session:
     """
 
     def __init__(
-        self, plan: Plan, device: str = "cpu", threads: int | None = None, strict_device: bool = False
+        self,
+        plan: Plan,
+        device: str = "cpu",
+        threads: int | None = None,
+        strict_device: bool = False,
+        *,
+        max_memory: int | None = None,
     ) -> None:
         if threads is not None:
             threads = expect.whole("threads", threads, 1, _runtime.MAX_THREADS)
+        if max_memory is not None:
+            max_memory = expect.whole("max_memory", max_memory, 0, LARGEST - 1)
         module, device = _runtime_of(device)
         try:
-            self._runtime = module.Session(plan.data, device, threads)
+            self._runtime = module.Session(plan.data, device, threads, max_memory)
         except _FAILURES as error:
             raise _own(error) from None
         self.inputs = _infos(self._runtime.inputs)

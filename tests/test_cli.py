@@ -923,3 +923,34 @@ def test_compile_runs_the_passes_that_are_chosen(folder: Path, capsys: pytest.Ca
     assert "merge_duplicates" not in names
     assert run("compile", "echo.onnx", "--passes", "melt") == 2
     assert "there is no pass 'melt'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("size", "bytes_"),
+    [
+        ("1000000", 10**6),
+        ("2GB", 2 * 10**9),
+        ("2 gb", 2 * 10**9),
+        ("512MiB", 512 << 20),
+        ("1.5k", 1500),
+        ("0", 0),
+        ("8B", 8),
+        ("1TiB", 1 << 40),
+    ],
+)
+def test_a_bound_of_memory_is_written_into_the_plan(folder: Path, size: str, bytes_: int) -> None:
+    assert run("compile", "echo.onnx", "--max-memory", size) == 0
+    assert compiler.Plan.load("echo.plan").document["max_memory"] == bytes_
+
+
+@pytest.mark.parametrize("size", ["", "GB", "-1", "1PB", "1e9", "two", "1000000TB", "inf", "1.GB"])
+def test_a_bound_of_memory_is_a_size(folder: Path, size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", "echo.plan", "--max-memory", size) == 2
+    assert f"{size!r} is not a number of bytes below 10^18, as 2GB" in capsys.readouterr().err
+
+
+def test_a_run_of_any_plan_can_be_bounded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "echo.onnx") == 0
+    assert run("run", "echo.plan", "--input", "io.npz", "--max-memory", "1MB") == 0
+    assert run("run", "echo.plan", "--input", "io.npz", "--max-memory", "8") == 1
+    assert "max_memory leaves 8" in capsys.readouterr().err

@@ -136,3 +136,40 @@ def test_the_peak_of_iterations(name, tmp_path):
     error, mebibytes = done.stdout.strip().rsplit("\n", 1)
     assert "max_memory leaves" in error
     assert int(mebibytes) <= 105
+
+
+@pytest.mark.parametrize(
+    ("compiled", "loaded", "left"),
+    [
+        (None, 4000, 4000),
+        (4000, None, 4000),
+        (4000, 1 << 40, 4000),
+        (1 << 40, np.int64(4000), 4000),
+        (1 << 40, 1 << 40, None),
+    ],
+)
+def test_the_lower_of_two_bounds_counts(compiled, loaded, left):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {CHAIN}')
+    plan = compiler.compile(model, Options(max_memory=compiled, optimize=False))
+    session, x = compiler.load(plan, max_memory=loaded), {"x": np.ones(1000, np.float32)}
+    if left is None:
+        assert session.run(x)["y"].shape == (1000,)
+        return
+    with pytest.raises(RunError, match=f"max_memory leaves {left}"):
+        session.run(x)
+
+
+def test_a_bound_at_load_is_a_number_of_bytes():
+    plan = compiler.compile(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {CHAIN}'))
+    for wrong, error in (("1G", TypeError), (1e6, TypeError), (-1, ValueError), (10**18, ValueError)):
+        with pytest.raises(error, match="max_memory: expected a whole number from 0"):
+            compiler.load(plan, max_memory=wrong)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how much memory there is")
+@pytest.mark.parametrize("bound", [None, 1 << 50])
+def test_a_value_that_no_memory_holds_is_refused_before_it_is_made(bound):
+    """The system would promise it, and end the process that fills it."""
+    graph = "(float[4] x) => (float[a, b] y) <int64[2] s = {1099511627776, 4}> { y = Expand(x, s) }"
+    with pytest.raises(RunError, match=r"there is no memory for a tensor of shape|max_memory leaves"):
+        session_of(graph, bound).run({"x": np.ones(4, np.float32)})

@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "MAX_THREADS",
     "OUTPUT",
     "Finite",
+    "Size",
     "check_outputs",
     "device_option",
     "given_inputs",
@@ -31,6 +33,7 @@ __all__ = [
     "input_option",
     "is_of",
     "is_plan",
+    "memory_option",
     "pin_option",
     "seed_option",
     "size_option",
@@ -50,6 +53,25 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, with a unit or without: `2GB`, `512MiB`, `1.5 GB`, `1000000`."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes."""
+        given = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", str(value))
+        unit = _UNITS.get(given[2].lower().removesuffix("b")) if given else None
+        size = None if given is None or unit is None else int(Fraction(given[1]) * unit)
+        if size is None or size >= 10**18:
+            self.fail(f"{value!r} is not a number of bytes below 10^18, as 2GB, 512MiB or 1000000", param, ctx)
+        return size
 
 
 class OutputFile(click.Path):
@@ -147,6 +169,11 @@ def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
     help_text = "Threads of a run.  [default: one a core]"
     return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
+
+
+def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `--max-memory`."""
+    return click.option("--max-memory", type=Size(), metavar="SIZE", help=help_text)
 
 
 def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:

@@ -66,6 +66,7 @@ def _summary(name: str) -> str:
 @arguments.pin_option
 @click.option("--passes", metavar="LIST", help="Run only these optional passes, separated by commas.")
 @click.option("--no-optimize", is_flag=True, help="Run only the passes that correctness needs.")
+@arguments.memory_option("The most that the values of a run may hold at once, as 2GB: for models that are not trusted.")
 @click.option("--strip-origins", is_flag=True, help="Leave module paths and source lines out of the plan.")
 @click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass: finds faults of the compiler.")
 @click.option("--report", type=arguments.OUTPUT, metavar="FILE.html", help="Write what each pass did, where.")
@@ -76,6 +77,7 @@ def command(
     sizes: dict[str, int],
     passes: str | None,
     no_optimize: bool,
+    max_memory: int | None,
     strip_origins: bool,
     verify_passes: bool,
     report: Path | None,
@@ -104,6 +106,7 @@ def command(
         optimize=not no_optimize,
         passes=chosen,
         dims=sizes,
+        max_memory=max_memory,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
         on_pass=record.add,

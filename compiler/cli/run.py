@@ -31,6 +31,7 @@ PROFILED_RUNS = 10
 @arguments.device_option
 @arguments.strict_device_option
 @arguments.threads_option
+@arguments.memory_option("The most that values may hold at once, as 2GB. The lower counts where the plan has a bound.")
 @click.option("--profile", is_flag=True, help="Time every step, over ten more runs.")
 @json_option
 def command(
@@ -42,6 +43,7 @@ def command(
     device: str,
     strict_device: bool,
     threads: int | None,
+    max_memory: int | None,
     profile: bool,
     as_json: bool,
 ) -> None:
@@ -62,7 +64,7 @@ def command(
     if output is not None and output.suffix not in arrays.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
-    session = compiler.load(plan, device=device, threads=threads, strict_device=strict_device)
+    session = compiler.load(plan, device, threads, strict_device, max_memory=max_memory)
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
     outputs = session.run(given)

@@ -27,11 +27,18 @@ pub struct Session {
 
 #[pymethods]
 impl Session {
-    /// `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default.
+    /// `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default;
+    /// `max_memory` is the most bytes that the values of a run may hold.
     #[new]
-    #[pyo3(signature = (plan, device = "cpu", threads = None))]
-    fn new(py: Python<'_>, plan: &[u8], device: &str, threads: Option<usize>) -> PyResult<Session> {
-        let inner = py.detach(|| Inner::load(plan, device, threads)).map_err(to_python)?;
+    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None))]
+    fn new(
+        py: Python<'_>,
+        plan: &[u8],
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+    ) -> PyResult<Session> {
+        let inner = py.detach(|| Inner::load(plan, device, threads, max_memory)).map_err(to_python)?;
         let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         Ok(Session { inner, given, results })

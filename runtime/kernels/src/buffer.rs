@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use bytemuck::Pod;
 
+use crate::machine;
+
 thread_local! {
     /// The bytes that this thread may still allocate with [`try_for_overwrite`] and [`try_with_room`].
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -34,14 +36,17 @@ pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
     filled_up(Vec::with_capacity(len), len)
 }
 
-/// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory, or the [`budget`] is less.
+/// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory, or the [`budget`] is
+/// less.
 pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
     Some(filled_up(try_with_room(len)?, len))
 }
 
-/// An empty vector with room for `len` elements: `None` where there is not so much memory, or the [`budget`] is less.
+/// An empty vector with room for `len` elements: `None` where the [`budget`] is less, or the machine's [memory](machine::memory)
+/// is, or there is not so much of it.
 pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
-    let left = budget().checked_sub(len.checked_mul(size_of::<T>())?)?;
+    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
+    let left = budget().checked_sub(bytes)?;
     let mut data = Vec::new();
     data.try_reserve_exact(len).ok()?;
     if budget() != usize::MAX {

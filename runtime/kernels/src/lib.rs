@@ -17,6 +17,7 @@ pub mod indexed;
 pub mod int8;
 pub mod isa;
 pub mod lanes;
+pub mod machine;
 pub mod minifloat;
 pub mod norm;
 pub mod pad;

@@ -2,20 +2,30 @@
 
 use std::error::Error;
 use std::fmt::Write;
+use std::process::ExitCode;
 
 use candle_plan::session::Session;
 use candle_plan::types::{Dim, Type};
 use candle_plan::value::Array;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args().nth(1).ok_or("usage: run FILE.plan")?;
-    print!("{}", run(&std::fs::read(file)?)?);
-    Ok(())
+fn main() -> ExitCode {
+    let Some(file) = std::env::args().nth(1) else {
+        eprintln!("usage: run FILE.plan");
+        return ExitCode::from(2);
+    };
+    match std::fs::read(&file).map_err(Into::into).and_then(|plan| run(&plan)) {
+        Ok(said) => print!("{said}"),
+        Err(error) => {
+            eprintln!("{file}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// What goes into a plan and what comes out of it, in words.
 pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
-    let session = Session::load(plan, "cpu", Some(2))?;
+    let session = Session::load(plan, "cpu", Some(2), None)?;
     let mut said = String::new();
     let mut inputs = Vec::new();
     for (name, kind) in session.inputs() {

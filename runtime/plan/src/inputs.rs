@@ -14,11 +14,12 @@ use crate::value::Value;
 pub fn check(executable: &Executable, inputs: &[Value]) -> Result<()> {
     let declared = executable.inputs().count();
     if declared != inputs.len() {
-        return Err(Error::op(format!("expected {declared} inputs, found {}", inputs.len())));
+        let names: Vec<&str> = executable.inputs().map(|(name, _)| name).collect();
+        return Err(Error::op(format!("expected the inputs {names:?}, in this order, found {}", inputs.len())));
     }
     let mut symbols = Symbols::new();
     for ((name, kind), value) in executable.inputs().zip(inputs) {
-        let wrong = |expected: String| Error::Input { name: name.to_string(), expected, found: value.describe() };
+        let wrong = |expected: String| Error::Input { name: name.to_string(), expected, found: found(kind, value) };
         if !kind.admits(value) {
             return Err(wrong(kind.to_string()));
         }
@@ -27,6 +28,20 @@ pub fn check(executable: &Executable, inputs: &[Value]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The value in words; of a sequence, the first item that does not fit.
+fn found(kind: &Type, value: &Value) -> String {
+    let odd = match (kind, value) {
+        (Type::Sequence(item), Value::Sequence(items)) => {
+            items.iter().enumerate().find(|(_, value)| !item.admits(value)).zip(Some(items.len()))
+        }
+        _ => None,
+    };
+    match odd {
+        Some(((index, item), count)) => format!("{} as item {index} of {count}", item.describe()),
+        None => value.describe(),
+    }
 }
 
 /// Plain symbols, and the sizes that values have given them.

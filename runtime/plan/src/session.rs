@@ -24,16 +24,18 @@ pub struct Session {
 
 impl Session {
     /// Reads, verifies and prepares the bytes of a plan file. `threads`: how many a run uses; `None` for one for each
-    /// processor of the machine.
+    /// processor of the machine. `max_memory`: the most bytes that the values of a run may hold at once, beside the
+    /// constants; where the plan has such a bound too, the lower one counts.
     ///
     /// # Errors
     /// [`Error::Device`] when the device is not there, [`Error::Threads`] for none or more than [`MAX_THREADS`] and where
     /// they do not start, [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
-    pub fn load(bytes: &[u8], device: &str, threads: Option<usize>) -> Result<Session> {
+    pub fn load(bytes: &[u8], device: &str, threads: Option<usize>, max_memory: Option<usize>) -> Result<Session> {
         let device = Device::open(device)?;
         let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = started(threads.unwrap_or_else(processors))?;
-        let (plan, constants) = crate::read::read(bytes)?;
+        let (mut plan, constants) = crate::read::read(bytes)?;
+        plan.max_memory = plan.max_memory.into_iter().chain(max_memory).min();
         Ok(Session { executable: Executable::prepare(plan, constants, &device)?, device, threads })
     }
 

@@ -1,6 +1,6 @@
 //! Sizes that come from outside, and the memory for what has them.
 
-use candle_plan_kernels::buffer;
+use candle_plan_kernels::{buffer, machine};
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -63,8 +63,10 @@ pub fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
 /// Why there is no [`room`].
 pub(crate) fn no_room(dims: &[usize]) -> Error {
     Error::op(match buffer::budget() {
-        usize::MAX => format!("there is no memory for a tensor of shape {dims:?}"),
-        left => format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves"),
+        left if left < machine::memory() => {
+            format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves")
+        }
+        _ => format!("there is no memory for a tensor of shape {dims:?}"),
     })
 }
 
@@ -91,6 +93,7 @@ mod tests {
         assert_eq!(element_count(&[1; MAX_RANK]).ok(), Some(1));
         assert!(element_count(&[1; MAX_RANK + 1]).is_err() && element_count(&[0; MAX_RANK + 1]).is_err());
         assert!(list(0..usize::MAX / 8).is_err());
+        assert!(machine::memory() == usize::MAX || room::<u8>(&[machine::memory() + 1]).is_err());
         assert_eq!(list(0..3usize).ok(), Some(vec![0, 1, 2]));
     }
 

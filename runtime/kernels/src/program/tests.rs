@@ -278,3 +278,19 @@ fn operands_that_do_not_fit_are_refused() {
     let unsaved = Program { code: vec![Load(Saved(0))] };
     assert_eq!(unsaved.bind(&[1], &[]).unwrap_err(), Invalid::Slot { at: 0, slot: 0 });
 }
+
+/// A build without optimisation, where every temporary has a place of its own, has to fit the stack of a thread too.
+#[test]
+fn the_frames_of_any_build_are_small() {
+    let code =
+        vec![Load(Input(0)), Save(0), Instruction::Binary(Binary::Add, Saved(0)), Instruction::Unary(Unary::Sign)];
+    let work = move || {
+        let (x, mut out) = ([0.5; 200], [0.0; 200]);
+        for isa in Isa::available() {
+            let bound = Program { code: code.clone() }.bind(&[200], &[Argument::Tensor(&x, &[200])]).unwrap();
+            bound.run(isa, 0, &mut out);
+            same(&out, &[1.0; 200], &format!("{isa:?}"));
+        }
+    };
+    std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
+}
