@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 # maturin, which builds the extension, is found on PATH. Of what pip and cargo tell, one line a package is shown.
 INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
-WATCHED := 2>&1 | tee build/install.log | awk '/$(SHOWN)/ { print; fflush() }' || { tail -n 40 build/install.log; exit 1; }
+WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
 SAY    := @printf '\033[1m── %s\033[0m\n'
 # How to time: three processes each, and cold starts.
 BENCH  ?= --against onnxruntime,openvino --processes 3 --cold
@@ -97,7 +97,7 @@ $(CURDIR)/$(BIN)/cargo-nextest: $(BIN)/maturin
 	@mkdir -p build
 	@cargo install --locked --root $(VENV) cargo-nextest --version '~0.9.143' $(WATCHED)
 
-test-rust: $(VENV)/.dev $(NEXTEST)
+test-rust: $(VENV)/.demo $(NEXTEST)
 	$(SAY) "Rust tests"
 	@mkdir -p build
 	cd runtime && $(NEXTEST) nextest run --no-fail-fast --release --workspace 2>&1 | tee ../build/rust-tests.log
@@ -108,12 +108,16 @@ test-python: $(VENV)/.dev
 
 check: format lint types test ## what CI runs: format, lints, types, every test
 
-format: $(VENV)/.dev
+$(BIN)/ruff: $(BIN)/maturin
+	$(SAY) "Installing the linter"
+	$(BIN)/pip install --quiet --disable-pip-version-check "ruff>=0.15"
+
+format: $(BIN)/ruff
 	$(SAY) "Format"
 	$(BIN)/ruff format --check .
 	cd runtime && cargo fmt --check --all
 
-lint: $(VENV)/.dev
+lint: $(BIN)/ruff
 	$(SAY) "Lints"
 	$(BIN)/ruff check .
 	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings

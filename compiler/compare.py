@@ -167,7 +167,7 @@ def _compare_value(name: str, expected: Any, found: Any, tolerance: float | None
 def _compare_arrays(
     name: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any], tolerance: float | None
 ) -> Comparison:
-    dtype, shape = expected.dtype.name, expected.shape
+    dtype, shape = "string" if expected.dtype == object else expected.dtype.name, expected.shape
     if found.dtype != expected.dtype:
         return Comparison(name, dtype, shape, problem=f"found dtype {found.dtype.name}")
     if found.shape != shape:

@@ -130,13 +130,15 @@ def _symbols(name: str, value: Any, dims: Any, sizes: dict[str, int]) -> dict[in
     return {axis % value.dim(): symbol for axis, symbol in dims.items()}
 
 
-def _static(value: Any) -> Any:
-    """`None` in the place of everything in the structure."""
+def _static(value: Any, leaf: Any = None) -> Any:
+    """`leaf` in the place of everything in the structure."""
+    if hasattr(value, "_fields"):  # a namedtuple; one of `None` alone PyTorch would take for a shape
+        return type(value)(*(_static(item, {}) for item in value))
     if isinstance(value, tuple | list):
-        return type(value)(map(_static, value))
+        return type(value)(_static(item, leaf) for item in value)
     if isinstance(value, dict):
-        return {key: _static(item) for key, item in value.items()}
-    return None
+        return {key: _static(item, leaf) for key, item in value.items()}
+    return leaf
 
 
 def _check_opset(opset: int) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["random_inputs"]
 
 BATCH, OTHER = 1, 16
+_LARGEST = 2**40
+"""As many elements as no machine has memory for."""
 
 
 def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
@@ -27,7 +29,7 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
 
     Raises:
         TypeError, ValueError: no input has a symbol of `sizes`; a size or the seed is no whole number from 0; an input
-            is a sequence, whose length and items nothing tells.
+            is a sequence, whose length and items nothing tells, or would be too large.
     """
     expect.sizes("dims", sizes)
     seed = expect.whole("seed", seed, 0)
@@ -39,7 +41,8 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
         raise ValueError(f"the input {sequences[0]!r} is a sequence, and none is made at random: give the inputs")
     generator = np.random.default_rng(seed)
     chosen = dict(sizes)
-    return {each.name: _random(each.dtype, _shape(each.shape or (), chosen), generator) for each in declared}
+    shapes = {each.name: _shape(each.shape or (), chosen) for each in declared}
+    return {each.name: _random(each.name, each.dtype, shapes[each.name], generator) for each in declared}
 
 
 def _shape(dims: tuple[int | str | None, ...], chosen: dict[str, int]) -> tuple[int, ...]:
@@ -52,7 +55,9 @@ def _shape(dims: tuple[int | str | None, ...], chosen: dict[str, int]) -> tuple[
     return tuple(size(axis, dim) for axis, dim in enumerate(dims))
 
 
-def _random(dtype: str, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
+def _random(name: str, dtype: str, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    if math.prod(shape) > _LARGEST:
+        raise ValueError(f"the input {name!r} of shape {list(shape)} is too large to be made")
     if dtype == "string":
         words = generator.choice(np.array(["lamp", "river", "stone"], dtype=object), size=math.prod(shape))
         return words.reshape(shape)

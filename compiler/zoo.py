@@ -13,7 +13,6 @@ import math
 import zipfile
 from collections import Counter
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import onnx_ir
 
 from compiler.compare import TOLERANCES
+from compiler.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "read_index", "unpinned", "with_shapes"]
 
 _KEYS = ("name", "file", "cases", "tolerance", "reason", "uncertain")
-_NEARLY = 0.75
-"""How alike two words are of which one is mis-spelt."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +118,8 @@ def _entry(folder: Path, data: Any) -> Entry:
 def _checked(folder: Path, name: str, data: Mapping[str, Any]) -> Entry:
     """An entry of sound fields; an error goes on after the model's name."""
     for key in data.keys() - _KEYS:
-        if alike := get_close_matches(key, _KEYS, 1, _NEARLY):
-            raise ValueError(f"has {key!r}: did you mean {alike[0]!r}?")
+        if question := did_you_mean(key, _KEYS):
+            raise ValueError(f"has {key!r}: {question}")
     for key in ("file", "reason", "uncertain"):
         if not isinstance(data.get(key, ""), str) or (key in _KEYS[:2] and not data.get(key)):
             raise ValueError(f"has the {key} {data[key]!r}, not a text" if key in data else f"has no {key}")

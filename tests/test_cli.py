@@ -556,11 +556,15 @@ def test_ops_knows_what_can_be_compiled(capsys: pytest.CaptureFixture[str]) -> N
     assert run("ops", "Identity", "Melt") == 1
     assert "Melt cannot be compiled" in capsys.readouterr().err
     assert run("ops", "--json") == 0
-    listed = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    listed = told["operators"]
+    assert told["ok"]
     assert {"operator": "HannWindow", "newest": 17, "family": "(its ONNX function body)", "domain": "ai.onnx"} in listed
     assert "candle.plan" not in {each["domain"] for each in listed}
-    assert run("ops", "Melt", "--json") == 1
-    assert json.loads(capsys.readouterr().out) == []
+    assert run("ops", "Melt", "relu", "--json") == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"ok": False, "operators": [], "missing": ["Melt", "relu"]}
+    assert printed.err == "Melt cannot be compiled\nrelu cannot be compiled: did you mean Relu?\n"
 
 
 def test_what_ops_lists_as_expanded_is_compiled(folder: Path) -> None:
@@ -954,3 +958,62 @@ def test_a_run_of_any_plan_can_be_bounded(folder: Path, capsys: pytest.CaptureFi
     assert run("run", "echo.plan", "--input", "io.npz", "--max-memory", "1MB") == 0
     assert run("run", "echo.plan", "--input", "io.npz", "--max-memory", "8") == 1
     assert "max_memory leaves 8" in capsys.readouterr().err
+
+
+FROZEN = """
+<ir_version: 9, opset_import: ["": 20]>
+frozen (float[batch, time] x) => (float[1, 4] y) <int64[2] s = {1, 4}> { y = Reshape (x, s) }
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "verify"])
+def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(onnx.parser.parse_model(FROZEN), "frozen.onnx")
+    assert run("compile", "frozen.onnx") == 0
+    file = "frozen.plan" if verb == "run" else "frozen.onnx"
+    assert run(verb, file) == 1
+    assert (
+        "help: the inputs were random, and their sizes made up: --dim batch=N gives another" in capsys.readouterr().err
+    )
+    assert run(verb, file, "--dim", "time=4") == 0
+    capsys.readouterr()
+    np.savez("five.npz", x=np.zeros((1, 5), np.float32))
+    assert run(verb, file, "--input", "five.npz") == 1
+    assert "random" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["compile", "echo.onnx", "-o", ""], 2, "the name of the file is empty"),
+        (["run", "echo.plan", "--input", "x="], 2, "'x=' names no file"),
+        (
+            ["run", "echo.plan", "--dim", "batch=999999999999999999"],
+            2,
+            "the input 'x' of shape [999999999999999999, 3] is",
+        ),
+        (["bench", "gone.onnx"], 1, "error: gone.onnx: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    folder: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("compile", "echo.onnx") == 0
+    assert run(*arguments) == code
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [["ops"], ["explain"], ["inspect", "echo.onnx"], ["check", "echo.onnx"]], ids=" ".join)
+def test_data_say_whether_all_is_well(folder: Path, verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*verb, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+
+
+def test_a_summary_for_a_pipe_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = ["Neg", "Exp", "Sin", "Cos", "Tan", "Abs", "Erf", "Sign", "Floor", "Ceil", "Round", "Sqrt", "Tanh", "Atan"]
+    chain = "  ".join(f"v{i + 1} = {kind} (v{i})" for i, kind in enumerate(kinds))
+    text = f'<ir_version: 9, opset_import: ["": 20]> m (float[n] v0) => (float[n] v{len(kinds)}) {{ {chain} }}'
+    onnx.save(onnx.parser.parse_model(text), "chain.onnx")
+    assert run("compile", "chain.onnx", "--no-optimize") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("nodes: ")]
+    assert line.startswith("nodes: 14, steps: ") and line.endswith(")") and len(line) > 20

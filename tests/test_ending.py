@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,64 @@ def test_a_closed_pipe_ends_it_as_it_does_any_program(arguments: list[str], tmp_
         os.close(writing)
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a closed output is another matter")
+@pytest.mark.parametrize("arguments", [["--help"], ["ops"], ["ops", "--json"], ["check", DIGITS]], ids=" ".join)
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
+def test_a_closed_output_is_no_fault(closed: str, arguments: list[str]) -> None:
+    command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-m", "compiler", *arguments]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# A process that is started in the background may have been told to ignore the signal.
+BENCH = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from compiler.cli import main
+if __name__ == "__main__":
+    main(["bench", "digits.onnx", "--against", "nothing", "--processes", "2", "--threads", "1", "--seconds", "60"])
+"""
+SOON = 30.0
+"""Seconds within which processes end on a busy machine."""
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*own, *(each for child in own for each in children(child))]
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs: one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(what: Callable[[], bool]) -> bool:
+    end = time.monotonic() + SOON
+    while not (found := what()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who started whom")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_to_it_alone_ends_its_workers(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(BENCH)
+    (tmp_path / "digits.onnx").write_bytes(Path(DIGITS).read_bytes())
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "bench.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert wait_for(lambda: len(children(process.pid)) > 1), "a worker, and what tracks its resources"
+            time.sleep(2)  # until it works
+            workers = children(process.pid)
+            process.send_signal(sent)
+            assert process.wait(SOON) == code
+            assert wait_for(lambda: not any(map(is_there, workers)))
+        finally:
+            process.kill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -65,6 +65,27 @@ def test_export_tells_nothing_and_leaves_the_module_as_it_is(
     assert [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node if node.op_type == "Dropout"] == []
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list
+
+
+class Pair(NamedTuple):
+    """Two tensors under their names."""
+
+    first: Any
+    second: Any
+
+
+def test_dims_vary_beside_a_namedtuple(linear: Any, tmp_path: Path) -> None:
+    import torch
+
+    class Sum(torch.nn.Module):
+        def forward(self, x: Any, pair: Pair) -> Any:
+            return x + pair.first + pair.second
+
+    given = (zeros(4, 3), Pair(zeros(3), zeros(1)))
+    path = compiler.export(Sum(), given, tmp_path / "m.onnx", dynamic={"x": {0: "batch"}})
+    inputs = [each.type.tensor_type.shape.dim for each in onnx.load(path).graph.input]
+    shapes = [[dim.dim_param or dim.dim_value for dim in dims] for dims in inputs]
+    assert shapes == [["batch", 3], [3], [1]]
 
 
 def test_dims_of_one_argument_may_vary_beside_others_that_do_not(linear: Any, tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_our_verbs_are_ours(environment: dict[str, str], arguments: list[str]) -
     assert "candlec" in done.stdout + done.stderr
 
 
+def test_a_link_leads_to_our_verbs(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/cc").symlink_to(tmp_path / "bin/cc")
+    environment["PATH"] = f"{tmp_path}/elsewhere:{os.environ['PATH']}"
+    done = run(["cc", "explain", "CC0301"], environment)
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (0, "CC0301")
+
+
 @pytest.mark.parametrize("name", ["cc", "candlec"])
 def test_hints_have_the_name_that_was_called(name: str, environment: dict[str, str]) -> None:
     done = run([name, "check", "models/digits_3d.onnx"], environment)

@@ -74,7 +74,7 @@ def entry(name: str, case: str = "", **more: Any) -> dict[str, Any]:
         ([{"name": "sound", "cases": ["sound.npz"]}], "the model sound has no file"),
         ([entry("sound") | {"cases": "sound.npz"}], "the model sound has the cases 'sound.npz', not a list of files"),
         ([entry("sound") | {"file": ["sound.onnx"]}], "the model sound has the file ['sound.onnx'], not a text"),
-        ([entry("sound", tolerence=1e-9)], "the model sound has 'tolerence': did you mean 'tolerance'?"),
+        ([entry("sound", tolerence=1e-9)], "the model sound has 'tolerence': did you mean tolerance?"),
         ([entry("sound", tolerance=-1)], "the model sound has the tolerance -1, not a number above 0"),
         ([entry("sound", tolerance=0)], "the model sound has the tolerance 0, not a number above 0"),
         ([entry("sound", tolerance="1e-4")], "the model sound has the tolerance '1e-4', not a number above 0"),

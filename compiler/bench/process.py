@@ -1,25 +1,65 @@
-"""A Python process of its own for one call."""
+"""A Python process of its own for one call, which ends with the process that asks."""
 
 from __future__ import annotations
 
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
 
-__all__ = ["in_fresh_process"]
+__all__ = ["ProcessDied", "in_fresh_process"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class ProcessDied(RuntimeError):
+    """A process ended before it had a result."""
 
 
 def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What the function gives, or raises, in a process that has run nothing before.
 
     Raises:
-        BrokenProcessPool: the process died.
+        ProcessDied: the process died.
     """
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *args, **kwargs).result()
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, function, args, kwargs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        is_done, result = ours.recv()
+    except EOFError:
+        process.join()
+        raise ProcessDied(f"a process that times a model ended with exit code {process.exitcode}") from None
+    finally:  # it has told all that it will, or a signal came
+        process.kill()
+        process.join()
+    if not is_done:
+        raise result
+    made: R = result
+    return made
+
+
+def _work(theirs: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Send what the function gives, or raises."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both, and one is enough to end both
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        found = True, function(*args, **kwargs)
+    except Exception as error:
+        found = False, error
+    theirs.send(found)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

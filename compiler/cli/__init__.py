@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in arguments
     try:
-        code = program.main(arguments, prog_name=errors.program(), standalone_mode=False)
+        code = program.main(arguments, prog_name=Path(errors.program()).name, standalone_mode=False)
     except click.exceptions.Abort:
         code = _ended("interrupted", INTERRUPTED, as_json)
         click.echo("interrupted", err=True)

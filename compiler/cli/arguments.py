@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import re
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ import click
 import numpy as np
 
 from compiler.cli import arrays
+from compiler.cli.failure import Failed
 from compiler.cli.output import errors, shape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from compiler import Plan, TensorInfo
 
@@ -37,6 +39,7 @@ __all__ = [
     "pin_option",
     "seed_option",
     "size_option",
+    "sizes_doubted",
     "threads_option",
 ]
 
@@ -79,6 +82,8 @@ class OutputFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path."""
+        if not os.fspath(value):
+            self.fail("the name of the file is empty", param, ctx)
         path = super().convert(value, param, ctx)
         folder = Path(value).parent
         if not folder.is_dir():
@@ -155,8 +160,8 @@ def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--device`."""
-    kinds = click.Choice(["cpu", "cuda", "auto"])
-    return click.option("--device", type=kinds, default="cpu", show_default=True, help="Where to run.")(function)
+    kinds, help_text = click.Choice(["cpu", "cuda", "auto"]), "Where to run: this version has the cpu alone."
+    return click.option("--device", type=kinds, default="cpu", show_default=True, help=help_text)(function)
 
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -208,6 +213,21 @@ def given_inputs(
     return made
 
 
+@contextmanager
+def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
+    """Where a run fails on random inputs, say that other sizes may do."""
+    from compiler import RunError
+
+    free = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)} - sizes.keys()
+    try:
+        yield
+    except RunError as error:
+        if given or not free:
+            raise
+        advice = f"the inputs were random, and their sizes made up: --dim {min(free)}=N gives another"
+        raise Failed(f"{error}\n  help: {advice}") from error
+
+
 def input_files(given: Sequence[str]) -> list[Path]:
     """The files that `--input` arguments name."""
     return [file for _, file in map(_name_and_file, given)]
@@ -216,6 +236,8 @@ def input_files(given: Sequence[str]) -> list[Path]:
 def _name_and_file(argument: str) -> tuple[str, Path]:
     """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays."""
     name, _, file = argument.rpartition("=")
+    if not file:
+        raise click.BadParameter(f"{argument!r} names no file", param_hint="--input")
     path = Path(file if name and not Path(argument).exists() else argument)
     named = path != Path(argument)
     if path.suffix not in ((".npy",) if named else arrays.SUFFIXES):

@@ -124,7 +124,7 @@ def command(
     if markdown is not None:
         write_whole(markdown, _page(timings, others, refused).encode())
     if as_json:
-        print_json(_data(timings, others, refused))
+        print_json({"ok": not refused, **_data(timings, others, refused)})
     else:
         _show(timings, refused)
     context.exit(1 if refused else 0)

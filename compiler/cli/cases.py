@@ -35,7 +35,7 @@ def own_cases(
         given = arguments.given_inputs(known.inputs, inputs, sizes)
         return _saved(name, known, given, model)
 
-    plans = {file: compiler.Plan.load(file) for file in files if file.exists() and arguments.is_plan(file)}
+    plans = {file: compiler.Plan.load(file) for file in files if arguments.is_plan(file)}
     models = [file for file in files if file not in plans]
     if not plans:
         return [(_name(model, files), partial(opened, _name(model, files), None, model, model)) for model in models]

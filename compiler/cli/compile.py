@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from compiler.passes.report import Report
 
 
-WIDTH = 80
-"""Columns of text that goes to a file or a pipe."""
-
-
 @dataclass
 class Record:
     """What the passes did, each with the time it took, as they report it."""
@@ -196,7 +192,7 @@ def _tell(plan: Plan, record: Record) -> None:
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
     summary = f"nodes: {before}, steps: {sum(steps.values())} ({kinds})"
-    console.print(textwrap.fill(summary, console.width if console.is_terminal else WIDTH), soft_wrap=True)
+    console.print(textwrap.fill(summary, console.width) if console.is_terminal else summary, soft_wrap=True)
 
 
 def _row(report: Report, seconds: float) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def command(code: str | None, as_json: bool) -> None:
     if not wanted:
         raise click.BadParameter(f"there is no code {code!r}; `{program()} explain` lists them", param_hint="CODE")
     if as_json:
-        print_json({each: PAGES[each]._asdict() for each in sorted(wanted)})
+        print_json({"ok": True, "codes": {each: PAGES[each]._asdict() for each in sorted(wanted)}})
     elif code is None:
         table(
             ("code", "meaning"), ((each, page.meaning.partition(". ")[0].rstrip(".")) for each, page in PAGES.items())

@@ -42,7 +42,7 @@ def command(file: Path, steps: bool, as_json: bool) -> None:
         return
     facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(file, loaded)
     if as_json:
-        print_json(facts | _steps(loaded) if steps else facts)
+        print_json({"ok": True, **facts, **(_steps(loaded) if steps else {})})
     else:
         _show(file, facts)
 
@@ -149,9 +149,11 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
     held = f", {count} constant{'s' if count > 1 else ''}" if count else ""
     held += f" of {megabytes(facts['constant_bytes'])}" if facts.get("constant_bytes") else ""
     console.print(f"{file}: a {facts['kind']}, {megabytes(facts['bytes'])}{held}", style="bold")
-    for key in ("producer", "opsets", "parameters", "sha256", "source_sha256", "passes"):
+    for key in ("producer", "opsets", "parameters", "sha256", "source_sha256"):
         if facts.get(key):
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
+    if facts.get("passes"):
+        console.print(f"passes: {len(facts['passes'])}, which --json lists", style="dim")
     values = [(kind[:-1], each) for kind in ("inputs", "outputs") for each in facts[kind]]
     table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
     table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))
@@ -160,4 +162,4 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {each}" for key, each in value.items())
-    return ", ".join(value) if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

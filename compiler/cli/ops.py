@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from compiler.cli.output import console, errors, json_option, print_json, table
+from compiler.errors import did_you_mean
 
 EXPANDED = "(its ONNX function body)"
 
@@ -23,14 +24,18 @@ def command(context: click.Context, names: tuple[str, ...], as_json: bool) -> No
     candlec ops
     candlec ops Conv Einsum
     """
-    rows = [row for row in _operators() if not names or row[0] in names]
-    missing = sorted(set(names) - {name for name, *_ in rows})
+    every = _operators()
+    rows = [row for row in every if not names or row[0] in names]
+    missing = {
+        name: did_you_mean(name, (each for each, *_ in every)) for name in sorted({*names} - {row[0] for row in rows})
+    }
     if as_json:
-        print_json([dict(zip(("operator", "newest", "family", "domain"), row, strict=True)) for row in rows])
+        listed = [dict(zip(("operator", "newest", "family", "domain"), row, strict=True)) for row in rows]
+        print_json({"ok": not missing, "operators": listed, "missing": list(missing)})
     elif rows:
         table(("operator", ">newest version", "family", "domain"), ((n, str(v), f, d) for n, v, f, d in rows))
-    for name in missing:
-        errors.print(f"{name} cannot be compiled", style="red")
+    for name, question in missing.items():
+        errors.print(f"{name} cannot be compiled{question and f': {question}'}", style="red")
     if not as_json and not names:
         console.print(f"{len(rows)} operators")
     context.exit(1 if missing else 0)

@@ -48,7 +48,7 @@ class Output(Console):
         raise BrokenPipeError
 
 
-console = Output(width=None if sys.stdout.isatty() else WIDE)
+console = Output(width=WIDE if sys.stdout is None or not sys.stdout.isatty() else None)
 errors = Output(stderr=True)
 
 Cell = str | Text

@@ -116,7 +116,8 @@ def command(
         warning = f"warning: {plan} was compiled from another model file than {model}"
         errors.print(warning, style="yellow", soft_wrap=True)
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
-    with working("comparing with onnxruntime"):
+    doubted = arguments.sizes_doubted(compared.inputs, inputs, sizes)
+    with working("comparing with onnxruntime"), doubted:
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
     layers = None
     if layerwise:

@@ -16,6 +16,7 @@ from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 from compiler import origin
 from compiler.errors import Diagnostic
 from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
+from compiler.lower.lower import can_lower
 from compiler.passes.report import Fired, Missed, Pass, Report
 from compiler.passes.sound_shapes import Corrections
 
@@ -118,8 +119,11 @@ class _Inference:
             value.const_value = None
             value.metadata_props.pop(SYM_DATA_KEY, None)
         version = opset_of(node, self.opsets.get(node.domain, 1))
-        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew.
-        infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
+        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew. The
+        # library's rules for operators that will be refused are not checked here, and some guess a type.
+        infer = None
+        if not node.domain or can_lower(node):
+            infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
         try:
             if infer is not None:
                 infer(self.context, node)
