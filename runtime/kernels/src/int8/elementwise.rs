@@ -89,19 +89,26 @@ pub fn mean(isa: Isa, x: Codes, by: Quantize, out: &mut [u8]) {
     let rows = x.bits.len().checked_div(out.len()).unwrap_or(1);
     assert!(rows > 0 && rows * out.len() == x.bits.len(), "whole rows");
     let flip = if x.signed { SIGN } else { 0 };
-    let nothing = (x.zero + i32::from(flip)).wrapping_mul(rows as i32).wrapping_neg();
+    let nothing = -i64::from(x.zero + i32::from(flip)) * rows as i64;
     let mut sums = vec![nothing; out.len()];
-    add_rows(isa, x.bits, flip, &mut sums);
+    for rows in x.bits.chunks(MOST * out.len().max(1)) {
+        let mut part = vec![0; out.len()];
+        add_rows(isa, rows, flip, &mut part);
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += i64::from(part));
+    }
     for (out, sum) in out.iter_mut().zip(sums) {
         *out = code(sum as f32 / (rows as f32 * by.scale), by);
     }
 }
 
+/// The most codes whose sum has room in 32 bits.
+const MOST: usize = (u32::MAX / 255) as usize;
+
 per_isa! {
-    fn add_rows(x: &[u8], flip: u8, sums: &mut [i32]) where FMA {
+    fn add_rows(x: &[u8], flip: u8, sums: &mut [u32]) where FMA {
         for row in x.chunks_exact(sums.len().max(1)) {
             for (sum, &x) in sums.iter_mut().zip(row) {
-                *sum = sum.wrapping_add(i32::from(x ^ flip));
+                *sum += u32::from(x ^ flip);
             }
         }
     }
@@ -148,6 +155,9 @@ mod tests {
                 assert_eq!(out, expected(sum as f32, 5.0 * 0.7), "{c} at {isa:?}");
             }
         }
+        let (large, mut out) = (vec![255; MOST + 7], [0]);
+        mean(Isa::get(), Codes { bits: &large, signed: false, zero: 250 }, BY, &mut out);
+        assert_eq!(out[0], expected(5.0, 0.7), "sums of more than 32 bits");
         let table: [u8; 256] = std::array::from_fn(|i| 255 - i as u8);
         let mut out = vec![0; 100];
         look_up(&table, &x, &mut out);

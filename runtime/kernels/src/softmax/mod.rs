@@ -4,6 +4,7 @@
 //! −∞ gives NaN, as in onnxruntime.
 
 mod rows;
+mod short;
 
 use crate::isa::Isa;
 use crate::lanes::{fold, load, per_isa, Real, LANES};
@@ -34,6 +35,7 @@ pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, 
     }
     if inner == 1 {
         x.for_each_chunk(threads, TASK.div_ceil(n) * n, |_, mut rows| match rows.as_f32() {
+            Some(rows) if n <= short::MOST => short::softmax(isa, form, n, rows),
             Some(rows) => rows::softmax(isa, form, n, rows),
             None => softmax_rows(isa, form, n, rows),
         });
@@ -242,13 +244,15 @@ per_isa! {
 mod tests {
     use super::*;
 
-    const SHAPES: [[usize; 3]; 14] = [
+    const SHAPES: [[usize; 3]; 16] = [
         [1, 1, 1],
         [0, 3, 2],
         [2, 0, 3],
         [3, 7, 1],
         [2, 64, 1],
         [5, 128, 1],
+        [37, 2, 1],
+        [4, 8, 1],
         [1, 1000, 1],
         [2, 20_000, 1],
         [2, 5, 3],

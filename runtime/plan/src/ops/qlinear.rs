@@ -1,7 +1,8 @@
 //! Convolutions and products of 8-bit codes that give codes again, each a step of its own.
 //!
-//! A code stands for `(code − zero) · scale`. Sums are exact; they are multiplied with the scales of the operands over the
-//! result's, which the compiler has put together, and rounded once, as onnxruntime does.
+//! A code stands for `(code − zero) · scale`. Sums are exact as long as 32 bits hold them (beyond, they wrap; the compiler
+//! makes no such step of floating-point operators); they are multiplied with the scales of the operands over the result's,
+//! which the compiler has put together, and rounded once, as onnxruntime does.
 
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Weights};
 use candle_plan_kernels::isa::Isa;
