@@ -12,8 +12,9 @@ pub type Dims = SmallVec<[usize; 6]>;
 pub struct Broadcast {
     /// The merged dimensions; at least one.
     pub dims: Dims,
-    /// For each operand as many strides as there are merged dimensions.
-    pub strides: SmallVec<[Dims; 4]>,
+    /// The strides of all operands, `width` for each.
+    strides: SmallVec<[usize; 12]>,
+    width: usize,
 }
 
 /// The shape that operands of these shapes broadcast to as NumPy does; `None` when two sizes of an axis differ and neither is 1.
@@ -38,32 +39,44 @@ impl Broadcast {
     /// # Errors
     /// The index of the first operand whose shape does not broadcast to `result`.
     pub fn new(result: &[usize], operands: &[&[usize]]) -> Result<Broadcast, usize> {
-        let mut full = SmallVec::<[Dims; 4]>::new();
-        for (i, operand) in operands.iter().enumerate() {
-            full.push(strides(result, operand).ok_or(i)?);
+        let width = result.len().max(1);
+        let mut merged = Broadcast { dims: Dims::new(), strides: SmallVec::new(), width };
+        merged.strides.resize(operands.len() * width, 0);
+        for (i, (operand, strides)) in operands.iter().zip(merged.strides.chunks_exact_mut(width)).enumerate() {
+            write_strides(result, operand, strides).ok_or(i)?;
         }
-        let mut merged = Broadcast { dims: Dims::new(), strides: smallvec![Dims::new(); operands.len()] };
         for (axis, &size) in result.iter().enumerate().filter(|(_, &size)| size != 1) {
-            merged.push(size, |operand| full[operand][axis]);
+            merged.push(axis, size);
         }
         if merged.dims.is_empty() {
-            merged.push(1, |_| 0);
+            merged.dims.push(1);
         }
         Ok(merged)
     }
 
-    /// Appends a dimension, joined to the last one where every operand runs through both at one stride.
-    fn push(&mut self, size: usize, stride: impl Fn(usize) -> usize) {
-        let joins = |(operand, strides): (usize, &Dims)| strides.last() == Some(&(stride(operand) * size));
-        let join = !self.dims.is_empty() && self.strides.iter().enumerate().all(joins);
-        if join {
-            let last = self.dims.len() - 1;
-            self.dims[last] *= size;
-            self.strides.iter_mut().enumerate().for_each(|(operand, strides)| strides[last] = stride(operand));
-        } else {
-            self.dims.push(size);
-            self.strides.iter_mut().enumerate().for_each(|(operand, strides)| strides.push(stride(operand)));
-        }
+    /// Appends axis `axis` of the result, joined to the last dimension where every operand runs through both at one stride.
+    /// The strides over it move up to the dimension that it becomes.
+    fn push(&mut self, axis: usize, size: usize) {
+        let joins =
+            self.dims.len().checked_sub(1).filter(|&last| {
+                self.strides.chunks_exact(self.width).all(|strides| strides[last] == strides[axis] * size)
+            });
+        let place = match joins {
+            Some(last) => {
+                self.dims[last] *= size;
+                last
+            }
+            None => {
+                self.dims.push(size);
+                self.dims.len() - 1
+            }
+        };
+        self.strides.chunks_exact_mut(self.width).for_each(|strides| strides[place] = strides[axis]);
+    }
+
+    /// The strides of operand `i`.
+    pub fn strides(&self, i: usize) -> &[usize] {
+        &self.strides[i * self.width..][..self.dims.len()]
     }
 
     /// The length of a run in which every operand advances or stays.
@@ -73,19 +86,19 @@ impl Broadcast {
 
     /// Whether operand `i` advances within a run.
     pub fn advances(&self, i: usize) -> bool {
-        self.strides[i][self.dims.len() - 1] != 0
+        self.strides(i)[self.dims.len() - 1] != 0
     }
 
     /// Whether operand `i` advances from one run to the next.
     pub fn advances_outside(&self, i: usize) -> bool {
-        self.dims.len() > 1 && self.strides[i][self.dims.len() - 2] != 0
+        self.dims.len() > 1 && self.strides(i)[self.dims.len() - 2] != 0
     }
 
     /// The element of operand `i` that meets element `position` of the result.
     pub fn offset(&self, i: usize, position: usize) -> usize {
         let mut rest = position;
         let mut offset = 0;
-        for (size, stride) in self.dims.iter().zip(&self.strides[i]).rev() {
+        for (size, stride) in self.dims.iter().zip(self.strides(i)).rev() {
             offset += rest % size * stride;
             rest /= size;
         }
@@ -104,10 +117,9 @@ pub fn for_each_run(span: usize, start: usize, length: usize, mut run: impl FnMu
     }
 }
 
-/// An operand's strides over the dimensions of the result, 0 where it is repeated.
-fn strides(result: &[usize], operand: &[usize]) -> Option<Dims> {
+/// Writes an operand's strides over the dimensions of the result, 0 where it is repeated; `None` where it does not fit.
+fn write_strides(result: &[usize], operand: &[usize], strides: &mut [usize]) -> Option<()> {
     let leading = result.len().checked_sub(operand.len())?;
-    let mut strides: Dims = smallvec![0; result.len()];
     let mut stride = 1;
     for axis in (0..operand.len()).rev() {
         match operand[axis] {
@@ -117,7 +129,7 @@ fn strides(result: &[usize], operand: &[usize]) -> Option<Dims> {
         }
         stride *= operand[axis];
     }
-    Some(strides)
+    Some(())
 }
 
 #[cfg(test)]
@@ -155,19 +167,10 @@ mod tests {
         ];
         for (result, operands, dims, strides) in cases {
             let broadcast = Broadcast::new(result, operands).unwrap();
-            assert_eq!((&broadcast.dims[..], &broadcast.strides[..]), (*dims, &strides.map_to_vec()[..]), "{result:?}");
+            let found: Vec<&[usize]> = (0..operands.len()).map(|i| broadcast.strides(i)).collect();
+            assert_eq!((&broadcast.dims[..], &found[..]), (*dims, *strides), "{result:?}");
         }
         assert_eq!(Broadcast::new(&[2, 3], &[&[2, 3], &[2]]), Err(1));
         assert_eq!(Broadcast::new(&[3], &[&[1, 3]]), Err(0));
-    }
-
-    trait MapToVec {
-        fn map_to_vec(&self) -> Vec<Dims>;
-    }
-
-    impl MapToVec for &[&[usize]] {
-        fn map_to_vec(&self) -> Vec<Dims> {
-            self.iter().map(|strides| Dims::from_slice(strides)).collect()
-        }
     }
 }

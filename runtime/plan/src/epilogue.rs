@@ -51,7 +51,8 @@ pub fn with<R>(
     compute: impl FnOnce(Option<Finish>) -> Result<R>,
 ) -> Result<R> {
     let Some(program) = program.filter(|program| !program.is_empty()) else { return compute(None) };
-    let mut operands: SmallVec<[Option<Elements<f32>>; 4]> = (0..call.len()).map(|_| None).collect();
+    let mut operands = SmallVec::<[Option<Elements<f32>>; 4]>::new();
+    operands.resize_with(call.len(), || None);
     for i in program.inputs() {
         let operand = call.read(i)?;
         *operands.get_mut(i).ok_or_else(|| Error::op(format!("input {i} is missing")))? = Some(operand);

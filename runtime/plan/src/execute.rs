@@ -152,9 +152,10 @@ impl Run<'_> {
     }
 
     fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>], bound: Option<&Bound>) -> Result<()> {
-        let mut inputs = dying(step, slots);
+        let mut inputs = SmallVec::<[Input; 4]>::new();
+        let mut outlines = SmallVec::<[Outline; 2]>::new();
+        take(step, slots, &mut inputs, &mut outlines);
         self.share(step, slots, &mut inputs);
-        let outlines = outlines(&inputs);
         let blocks = Nested { run: self, step };
         let mut call = Call {
             inputs: &mut inputs,
@@ -247,16 +248,23 @@ fn run_kernel(
     }
 }
 
-/// The inputs of a step.
-type Inputs<'a> = SmallVec<[Input<'a>; 6]>;
-
-/// The inputs that die with the step, taken over; the others are yet to come.
-fn dying<'a>(step: &PreparedStep, slots: &mut [Option<Value>]) -> Inputs<'a> {
-    let take = |operand: &Operand| match *operand {
-        Operand::Dying(slot) => slots[slot as usize].take().map_or(Input::Absent, Input::Owned),
-        _ => Input::Absent,
-    };
-    step.inputs.iter().map(take).collect()
+/// Takes over the inputs that die with the step, and outlines them; the others are yet to come.
+fn take<'a>(
+    step: &PreparedStep,
+    slots: &mut [Option<Value>],
+    inputs: &mut SmallVec<[Input<'a>; 4]>,
+    outlines: &mut SmallVec<[Outline; 2]>,
+) {
+    for (input, operand) in step.inputs.iter().enumerate() {
+        let taken = match *operand {
+            Operand::Dying(slot) => slots[slot as usize].take(),
+            _ => None,
+        };
+        if let Some(Value::Tensor(array)) = &taken {
+            outlines.push(Outline { input, dtype: array.dtype(), dims: array.dims().into() });
+        }
+        inputs.push(taken.map_or(Input::Absent, Input::Owned));
+    }
 }
 
 /// What an error says of a tensor that its step has taken over: the tensor itself is gone.
@@ -264,12 +272,4 @@ struct Outline {
     input: usize,
     dtype: DType,
     dims: Dims,
-}
-
-fn outlines(inputs: &[Input]) -> SmallVec<[Outline; 2]> {
-    let outline = |(input, value): (usize, &Input)| match value {
-        Input::Owned(Value::Tensor(array)) => Some(Outline { input, dtype: array.dtype(), dims: array.dims().into() }),
-        _ => None,
-    };
-    inputs.iter().enumerate().filter_map(outline).collect()
 }

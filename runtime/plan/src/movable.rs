@@ -28,7 +28,10 @@ impl Movable {
         if let [Value::Strings(_), ..] = values {
             return Movable::of_strings(values);
         }
-        let arrays: SmallVec<[Array; 4]> = values.iter().map(|value| value.tensor().cloned()).collect::<Result<_>>()?;
+        let mut arrays = SmallVec::<[Array; 4]>::new();
+        for value in values {
+            arrays.push(value.tensor()?.clone());
+        }
         match arrays.iter().find(|array| array.dtype() != arrays[0].dtype()) {
             Some(other) => Err(Error::op(format!("{} and {} do not mix", arrays[0].dtype(), other.dtype()))),
             None => Ok(Movable { arrays, strings: None }),

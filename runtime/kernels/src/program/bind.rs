@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::machine::{self, Join, Place, Step, CYCLE};
 use super::unary::{floor_mod, power};
 use super::{Binary, Instruction, Invalid, Operand, Program};
-use crate::broadcast::{for_each_run, Broadcast, Dims};
+use crate::broadcast::{for_each_run, Broadcast};
 use crate::isa::Isa;
 use crate::threads::Threads;
 
@@ -54,14 +54,16 @@ impl Program {
     /// The program does not [check](Program::check), or an operand is absent, does not fill its shape, or does not broadcast.
     pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
         let mut binder = Binder { arguments, operands: SmallVec::new(), saved: [false; Program::SLOTS as usize] };
-        let steps = self.code.iter().enumerate().map(|(at, step)| binder.step(at, *step));
-        let steps = steps.collect::<Result<SmallVec<_>, _>>()?;
+        let mut steps = SmallVec::with_capacity(self.code.len());
+        for (at, step) in self.code.iter().enumerate() {
+            steps.push(binder.step(at, *step)?);
+        }
         let operands = binder.operands;
         let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(Resolved::dims).collect();
         let broadcast = Broadcast::new(result, &shapes)
             .map_err(|i| Invalid::Broadcast { operand: shapes[i].to_vec(), result: result.to_vec() })?;
         drop(shapes);
-        let cycles = cycles(&broadcast);
+        let cycles = cycles(&broadcast, 0..operands.len());
         Ok(Bound { steps, operands, broadcast, cycles, length: result.iter().product() })
     }
 }
@@ -157,10 +159,10 @@ impl Bound<'_> {
 
 /// The length of runs in which every operand advances, stays, or repeats the last dimension of [`CYCLE`] elements; [`None`]
 /// where an operand does something else, or none of it is needed.
-fn cycles(broadcast: &Broadcast) -> Option<usize> {
+fn cycles(broadcast: &Broadcast, mut operands: std::ops::Range<usize>) -> Option<usize> {
     let [.., outer, CYCLE] = broadcast.dims[..] else { return None };
-    let fits = |strides: &Dims| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
-    broadcast.strides.iter().all(fits).then_some(outer * CYCLE)
+    let fits = |strides: &[usize]| matches!(strides[strides.len() - 2..], [CYCLE, 1] | [0, 0 | 1]);
+    operands.all(|i| fits(broadcast.strides(i))).then_some(outer * CYCLE)
 }
 
 impl Resolved<'_> {

@@ -60,19 +60,23 @@ impl Kernel for Elementwise {
 /// # Errors
 /// An input is not a `float32` tensor, or they do not broadcast.
 pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
-    let shapes = (0..call.len()).map(|i| Ok(Dims::from_slice(call.tensor(i)?.dims())));
-    let shapes = shapes.collect::<Result<SmallVec<[Dims; 4]>>>()?;
-    let dims = shape_from(&shapes.iter().map(|dims| &dims[..]).collect::<SmallVec<[&[usize]; 4]>>())?;
+    let dims = result_dims(call)?;
     element_count(&dims)?;
-    let taken = (0..shapes.len()).filter(|&i| shapes[i] == dims).find_map(|i| Some((i, call.take(i)?)));
+    let fits = |call: &Call, i: usize| call.tensor(i).is_ok_and(|x| x.dims() == &dims[..]);
+    let taken = (0..call.len()).find_map(|i| if fits(call, i) { Some((i, call.take(i)?)) } else { None });
     let threads = call.threads;
-    let elements = (0..shapes.len()).map(|i| match &taken {
-        Some((place, _)) if *place == i => Ok(None),
-        _ => call.read::<f32>(i).map(Some),
-    });
-    let elements = elements.collect::<Result<SmallVec<[Option<Elements<f32>>; 4]>>>()?;
-    let argument = |i: usize| elements[i].as_deref().map_or(Argument::Result, |x| Argument::Tensor(x, &shapes[i]));
-    let arguments: SmallVec<[Argument; 4]> = (0..shapes.len()).map(argument).collect();
+    let mut elements = SmallVec::<[Option<Elements<f32>>; 4]>::new();
+    for i in 0..call.len() {
+        let is_taken = taken.as_ref().is_some_and(|(place, _)| *place == i);
+        elements.push(if is_taken { None } else { Some(call.read(i)?) });
+    }
+    let mut arguments = SmallVec::<[Argument; 4]>::new();
+    for (i, elements) in elements.iter().enumerate() {
+        arguments.push(match elements {
+            Some(elements) => Argument::Tensor(elements, call.tensor(i)?.dims()),
+            None => Argument::Result,
+        });
+    }
     let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
     match &taken {
         Some((_, array)) => {
@@ -88,6 +92,15 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
             Array::new(out, &dims)
         }
     }
+}
+
+/// The dimensions that the inputs, all of them tensors, broadcast to.
+fn result_dims(call: &Call) -> Result<Dims> {
+    let mut shapes = SmallVec::<[&[usize]; 4]>::new();
+    for i in 0..call.len() {
+        shapes.push(call.tensor(i)?.dims());
+    }
+    shape_from(&shapes)
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Unary {
     }
 
     fn single(&self, call: &mut Call) -> Result<Array> {
-        let (isa, threads) = (Isa::get(), call.threads.clone());
+        let (isa, threads) = (Isa::get(), call.threads);
         if let Some(array) = call.take(0) {
             array.update::<f32>(|x| {
                 threads.for_each_chunk(x, TASK, |_, x| unary_in_place(isa, self.function, x));
@@ -108,7 +108,7 @@ impl Unary {
             return Ok(array);
         }
         let array = call.tensor(0)?;
-        Array::new(self.apply(&array.read::<f32>()?, &threads), array.dims())
+        Array::new(self.apply(&array.read::<f32>()?, threads), array.dims())
     }
 
     fn apply(&self, x: &[f32], threads: &Threads) -> Vec<f32> {
