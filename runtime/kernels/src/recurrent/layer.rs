@@ -3,6 +3,7 @@
 use super::scalar::{Scalar, Steps};
 use super::{Activation, Cell};
 use crate::isa::Isa;
+use crate::threads::Threads;
 
 /// What one direction of a layer computes.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +38,7 @@ pub struct Layer<R: Scalar> {
     pub(super) isa: Isa,
     pub(super) form: Form<R>,
     pub(super) inputs: usize,
-    pub(super) input: R::Weights,
-    pub(super) state: State<R>,
+    pub(super) weights: Packed<R>,
     /// `[gates · hidden]`: what is added before the step.
     pub(super) bias: Vec<R>,
     /// `[hidden]`: what is added to the state's product of GRU's gate h before r scales it.
@@ -47,12 +47,16 @@ pub struct Layer<R: Scalar> {
     pub(super) peepholes: Option<Vec<R>>,
 }
 
-/// The state's weights.
-pub(super) enum State<R: Scalar> {
-    /// For steps with the usual functions.
+/// Weights, packed.
+pub(super) enum Packed<R: Scalar> {
+    /// For the usual functions.
     Fused(R::Fused),
-    /// Of the gates that do not wait for another gate, and of those that do.
-    General([R::Weights; 2]),
+    /// For any.
+    General {
+        input: R::Weights,
+        /// Of the gates that do not wait for another gate, and of those that do.
+        state: [R::Weights; 2],
+    },
 }
 
 impl<R: Scalar> Layer<R> {
@@ -75,25 +79,26 @@ impl<R: Scalar> Layer<R> {
             }
             reset_bias.copy_from_slice(&b[2 * rows - hidden..]);
         }
-        let is_fused = form.is_usual() && peepholes.is_none();
-        let fused = is_fused.then(|| <R::Fused as Steps<R>>::new(isa, cell, state, &reset_bias)).flatten();
-        let ready = rows - cell.waiting() * hidden;
-        let state = fused.map_or_else(
-            || {
-                State::General(
-                    [(0, ready), (ready, rows)]
-                        .map(|(from, to)| R::pack(isa, &state[from * hidden..to * hidden], to - from, hidden)),
-                )
-            },
-            State::Fused,
-        );
-        let input = R::pack(isa, input, rows, inputs);
-        Layer { isa, form, inputs, input, state, bias, reset_bias, peepholes: peepholes.map(<[R]>::to_vec) }
+        let fuse = || R::Fused::new(isa, cell, [input, state], &bias, &reset_bias);
+        let fused = (form.is_usual() && peepholes.is_none()).then(fuse).flatten();
+        let weights = fused.map_or_else(|| Packed::general(isa, cell, hidden, [input, state]), Packed::Fused);
+        Layer { isa, form, inputs, weights, bias, reset_bias, peepholes: peepholes.map(<[R]>::to_vec) }
     }
 
     /// The elements of a step's gates.
-    pub(super) fn rows(&self) -> usize {
-        self.form.cell.gates() * self.form.hidden
+    pub(super) fn row(&self) -> usize {
+        match &self.weights {
+            Packed::Fused(fused) => fused.row(),
+            Packed::General { .. } => self.form.cell.gates() * self.form.hidden,
+        }
+    }
+
+    /// What the inputs `x`, `[steps, inputs]`, give to the gates, `[steps, row]`.
+    pub(super) fn project(&self, threads: &Threads, x: &[R], gates: &mut [R]) {
+        match &self.weights {
+            Packed::Fused(fused) => fused.project(threads, x, gates),
+            Packed::General { input, .. } => R::product(self.isa, threads, x, input, Some(&self.bias), gates),
+        }
     }
 
     /// Whether both take the same inputs and states.
@@ -105,10 +110,20 @@ impl<R: Scalar> Layer<R> {
     /// The elements of workspace that a task needs for each of its sequences.
     pub(super) fn scratch(&self) -> usize {
         let Form { cell, hidden, .. } = self.form;
-        match self.state {
-            State::Fused(_) => hidden,
-            State::General(_) => 2 * (cell.gates() + 1) * hidden,
+        match self.weights {
+            Packed::Fused(_) => hidden,
+            Packed::General { .. } => 2 * (cell.gates() + 1) * hidden,
         }
+    }
+}
+
+impl<R: Scalar> Packed<R> {
+    fn general(isa: Isa, cell: Cell, hidden: usize, [input, state]: [&[R]; 2]) -> Packed<R> {
+        let rows = cell.gates() * hidden;
+        let ready = rows - cell.waiting() * hidden;
+        let (now, later) = state.split_at(ready * hidden);
+        let state = [R::pack(isa, now, ready, hidden), R::pack(isa, later, rows - ready, hidden)];
+        Packed::General { input: R::pack(isa, input, rows, input.len() / rows.max(1)), state }
     }
 }
 

@@ -82,14 +82,14 @@ impl<R: Scalar> Pass<'_, R> {
     /// The elements of workspace that [`Pass::run`] needs: for the directions that run at the same time, the gates of every
     /// step, and what each sequence's steps need. `None` where they are more than can be counted.
     pub fn workspace(&self, threads: &Threads) -> Option<usize> {
-        let one = |layer: &Layer<R>| self.steps.checked_mul(layer.rows())?.checked_add(layer.scratch());
+        let one = |layer: &Layer<R>| self.steps.checked_mul(layer.row())?.checked_add(layer.scratch());
         let most = self.layers.iter().map(one).try_fold(0, |most, one| Some(one?.max(most)))?;
         most.checked_mul(self.batch)?.checked_mul(self.layers.len().min(self.threads(threads)))
     }
 
     /// How many threads the steps are worth.
     fn threads(&self, threads: &Threads) -> usize {
-        let one = |layer: &Layer<R>| layer.rows().saturating_mul(layer.form.hidden + FINISH);
+        let one = |layer: &Layer<R>| layer.row().saturating_mul(layer.form.hidden + FINISH);
         let turn = self.layers.iter().map(one).fold(0, usize::saturating_add);
         let worth = turn.saturating_mul(self.steps).saturating_mul(self.batch) / SPLIT;
         threads.count().min(worth.max(1))
@@ -126,8 +126,8 @@ impl<R: Scalar> Pass<'_, R> {
         for (i, layers) in self.layers.chunks(together).enumerate() {
             let (mut room, mut tasks) = (&mut *workspace, Vec::with_capacity(layers.len() * parts));
             for (d, layer) in layers.iter().enumerate() {
-                let gates = take(&mut room, self.steps * self.batch * layer.rows());
-                R::product(layer.isa, threads, x, &layer.input, Some(&layer.bias), gates);
+                let gates = take(&mut room, self.steps * self.batch * layer.row());
+                layer.project(threads, x, gates);
                 for part in 0..parts {
                     let sequences = self.sequences(layer.form.reversed, part, parts);
                     let states = sequences.count * layer.form.hidden;

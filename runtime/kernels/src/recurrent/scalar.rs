@@ -15,7 +15,7 @@ use crate::vector::{sigmoid_in_place, tanh_in_place};
 pub trait Scalar: Real {
     /// A matrix of weights `[n, k]`, ready to be multiplied.
     type Weights: Send + Sync + 'static;
-    /// The state's weights of steps that are fused.
+    /// A layer with the usual functions.
     type Fused: Steps<Self>;
 
     /// Makes weights `[n, k]` ready.
@@ -35,11 +35,20 @@ pub trait Scalar: Real {
     fn activate(isa: Isa, function: Activation, x: &mut [Self]);
 }
 
-/// Steps with the usual functions, sigmoid and tanh.
+/// A layer with the usual functions, sigmoid and tanh.
 pub trait Steps<R>: Sized + Send + Sync + 'static {
-    /// Makes the state's weights `[gates · hidden, hidden]` ready, where the type has such steps. `reset_bias [hidden]` is added to
-    /// the product of GRU's gate h.
-    fn new(isa: Isa, cell: Cell, weights: &[R], reset_bias: &[R]) -> Option<Self>;
+    /// Makes the weights of the input and of the state ready, `[gates · hidden, …]`, where the type has such layers.
+    /// `bias [gates · hidden]` is added before the step, and `reset_bias [hidden]` to the product of GRU's gate h.
+    fn new(isa: Isa, cell: Cell, weights: [&[R]; 2], bias: &[R], reset_bias: &[R]) -> Option<Self>;
+
+    /// The elements of a step's gates.
+    fn row(&self) -> usize;
+
+    /// The gates of steps with the inputs `x`, `[steps, inputs]`.
+    ///
+    /// # Panics
+    /// The lengths do not fit.
+    fn project(&self, threads: &Threads, x: &[R], gates: &mut [R]);
 
     /// Takes a step.
     ///
@@ -49,8 +58,16 @@ pub trait Steps<R>: Sized + Send + Sync + 'static {
 }
 
 impl Steps<f32> for Fused {
-    fn new(isa: Isa, cell: Cell, weights: &[f32], reset_bias: &[f32]) -> Option<Fused> {
-        Some(Fused::new(isa, cell, weights, reset_bias))
+    fn new(isa: Isa, cell: Cell, weights: [&[f32]; 2], bias: &[f32], reset_bias: &[f32]) -> Option<Fused> {
+        Some(Fused::new(isa, cell, weights, bias, reset_bias))
+    }
+
+    fn row(&self) -> usize {
+        self.row()
+    }
+
+    fn project(&self, threads: &Threads, x: &[f32], gates: &mut [f32]) {
+        self.project(threads, x, gates);
     }
 
     fn turn(&self, threads: &Threads, turn: Turn<f32>) {
@@ -60,8 +77,16 @@ impl Steps<f32> for Fused {
 
 /// Double precision has general steps only.
 impl Steps<f64> for Infallible {
-    fn new(_: Isa, _: Cell, _: &[f64], _: &[f64]) -> Option<Infallible> {
+    fn new(_: Isa, _: Cell, _: [&[f64]; 2], _: &[f64], _: &[f64]) -> Option<Infallible> {
         None
+    }
+
+    fn row(&self) -> usize {
+        match *self {}
+    }
+
+    fn project(&self, _: &Threads, _: &[f64], _: &mut [f64]) {
+        match *self {}
     }
 
     fn turn(&self, _: &Threads, _: Turn<f64>) {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::fused::Turn;
 use super::general::Step;
-use super::layer::State;
+use super::layer::Packed;
 use super::scalar::Steps;
 use super::{Layer, Scalar};
 use crate::threads::Threads;
@@ -37,7 +37,7 @@ impl Sequences<'_> {
 pub(super) struct Task<'a, R: Scalar> {
     pub layer: &'a Layer<R>,
     pub sequences: Sequences<'a>,
-    /// What the inputs give to the gates, `[batch · steps, gates · hidden]`.
+    /// What the inputs give to the gates, `[batch · steps, row]`.
     pub gates: &'a [R],
     /// h and c of the sequences.
     pub states: [&'a mut [R]; 2],
@@ -58,7 +58,7 @@ impl<R: Scalar> Task<'_, R> {
                 unsafe { self.y.write(row, h) };
             }
         }
-        if matches!(self.layer.state, State::Fused(_)) && steps % 2 == 1 {
+        if matches!(self.layer.weights, Packed::Fused(_)) && steps % 2 == 1 {
             self.scratch.copy_from_slice(self.states[0]);
         }
     }
@@ -66,12 +66,12 @@ impl<R: Scalar> Task<'_, R> {
     /// One step of every sequence that has a row.
     fn step(&mut self, threads: &Threads, rows: &[Option<usize>], backwards: bool) {
         let [h, c] = &mut self.states;
-        match &self.layer.state {
-            State::Fused(fused) => {
+        match &self.layer.weights {
+            Packed::Fused(fused) => {
                 fused.turn(threads, Turn { gates: self.gates, rows, h, next: self.scratch, c, backwards });
                 std::mem::swap(h, &mut self.scratch);
             }
-            State::General(weights) => {
+            Packed::General { state: weights, .. } => {
                 Step { layer: self.layer, weights, gates: self.gates, rows }.take([h, c], self.scratch);
             }
         }

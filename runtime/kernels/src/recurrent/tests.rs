@@ -132,8 +132,19 @@ fn fused_steps_leave_sequences_that_have_ended() {
 fn nothing_is_read_of_nothing() {
     for cell in CELLS {
         for (batch, steps) in [(0, 3), (3, 0), (0, 0)] {
-            Case { directions: 2, ..Case::usual(cell, 5, batch, steps) }
-                .check(&format!("{cell:?}, batch {batch}, {steps} steps"));
+            let name = format!("{cell:?}, batch {batch}, {steps} steps");
+            Case { directions: 2, ..Case::usual(cell, 5, batch, steps) }.check(&name);
+        }
+        Case { inputs: 0, ..Case::usual(cell, 5, 3, 4) }.check(&format!("{cell:?}, no inputs"));
+    }
+}
+
+#[test]
+fn inputs_are_summed_in_pieces() {
+    for (cell, inputs) in FUSED.into_iter().flat_map(|cell| [64, 129, 300].map(|inputs| (cell, inputs))) {
+        for (batch, steps, hidden) in [(1, 1, 40), (1, 11, 20), (3, 40, 40)] {
+            let name = format!("{cell:?}, {inputs} inputs, batch {batch}, {steps} steps, {hidden} units");
+            Case { inputs, ..Case::usual(cell, hidden, batch, steps) }.check(&name);
         }
     }
 }
@@ -200,7 +211,7 @@ fn activations_have_their_limits() {
 fn fused_steps_have_the_bits_of_the_general_ones() {
     for (cell, hidden, batch) in FUSED.into_iter().flat_map(|cell| [(cell, 37, 1), (cell, 150, 1), (cell, 70, 6)]) {
         let [fused, general] = [None, Some(1e9)].map(|clip| {
-            let case = Case { clip, ..Case::usual(cell, hidden, batch, 4) };
+            let case = Case { clip, inputs: 130, ..Case::usual(cell, hidden, batch, 4) };
             case.outputs::<f32>(Isa::get(), &Threads::serial()).into_iter().map(f32::to_bits).collect::<Vec<_>>()
         });
         assert!(fused == general, "{cell:?}, {hidden} units, batch {batch}");

@@ -4,9 +4,6 @@ use crate::vector::{math, Vector};
 
 /// The first `count` units of a block of one sequence.
 pub(super) struct Units {
-    pub gates: *const f32,
-    /// The distance from one gate to the next.
-    pub hidden: usize,
     /// What is added to the product of GRU's gate h.
     pub bias: *const f32,
     pub h: *const f32,
@@ -24,23 +21,13 @@ impl Units {
         // SAFETY: the caller's promise.
         unsafe { V::load_first(from, self.count) }
     }
-
-    /// What the input gave to a gate.
-    ///
-    /// # Safety
-    /// The gates have been found to fit.
-    #[inline(always)]
-    unsafe fn gate<V: Vector>(&self, gate: usize) -> V {
-        // SAFETY: the caller's promise.
-        unsafe { self.load(self.gates.add(gate * self.hidden)) }
-    }
 }
 
-/// What a cell makes of its gates.
+/// What a cell makes of its gates: of what the input gave, and of the state's products.
 pub(super) trait Finish<const G: usize> {
     /// # Safety
-    /// All the arrays of `units` hold `count` elements, those written no other task's.
-    unsafe fn finish<V: Vector>(products: [V; G], units: Units);
+    /// The arrays of `units` that the cell has hold `count` elements, those written no other task's.
+    unsafe fn finish<V: Vector>(gates: [V; G], products: [V; G], units: Units);
 }
 
 /// `c = σ(f)·c + σ(i)·tanh(n)`, `h = σ(o)·tanh(c)`, of gates i, o, f, n.
@@ -48,10 +35,10 @@ pub(super) struct Lstm;
 
 impl Finish<4> for Lstm {
     #[inline(always)]
-    unsafe fn finish<V: Vector>(products: [V; 4], units: Units) {
+    unsafe fn finish<V: Vector>(gates: [V; 4], products: [V; 4], units: Units) {
+        let [input, output, forget, new]: [V; 4] = std::array::from_fn(|g| gates[g] + products[g]);
         // SAFETY: the caller's promise.
         unsafe {
-            let [input, output, forget, new]: [V; 4] = std::array::from_fn(|g| units.gate::<V>(g) + products[g]);
             let kept = math::sigmoid(forget) * units.load::<V>(units.c);
             let cell = kept + math::sigmoid(input) * math::tanh(new);
             cell.store_first(units.c, units.count);
@@ -65,12 +52,12 @@ pub(super) struct Gru;
 
 impl Finish<3> for Gru {
     #[inline(always)]
-    unsafe fn finish<V: Vector>(products: [V; 3], units: Units) {
+    unsafe fn finish<V: Vector>(gates: [V; 3], products: [V; 3], units: Units) {
+        let [update, reset]: [V; 2] = std::array::from_fn(|g| gates[g] + products[g]);
         // SAFETY: the caller's promise.
         unsafe {
-            let [update, reset]: [V; 2] = std::array::from_fn(|g| units.gate::<V>(g) + products[g]);
             let waiting = products[2] + units.load(units.bias);
-            let new = math::tanh(units.gate::<V>(2) + math::sigmoid(reset) * waiting);
+            let new = math::tanh(gates[2] + math::sigmoid(reset) * waiting);
             let state = new + math::sigmoid(update) * (units.load::<V>(units.h) - new);
             state.store_first(units.next, units.count);
         }

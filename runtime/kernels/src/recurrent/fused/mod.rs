@@ -1,11 +1,13 @@
-//! Steps with the usual functions, sigmoid and tanh: the state's weights are read once, from front to back, and the gates
-//! of a unit are finished while their sums are in registers.
+//! Layers with the usual functions, sigmoid and tanh: weights are read from front to back, a block of units at a time, and
+//! the gates of a unit are finished while their sums are in registers.
 //!
-//! The operations and their order are those of the general steps, so that both give the same bits: the product with the
-//! state is a sum of sums over [`PIECE`] of its elements, and is added to what the input gave.
+//! The operations and their order are those of the general steps, so that both give the same bits: a product is a sum of
+//! sums over [`PIECE`] terms, added to the bias one after the other, and the state's product is added to the input's.
 
 mod cells;
 mod sums;
+
+use std::marker::PhantomData;
 
 use super::Cell;
 use crate::gemm::tile::PIECE;
@@ -14,21 +16,28 @@ use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 use cells::{Finish, Gru, Lstm, Units};
+use sums::Take;
 
-/// The state's weights, `[blocks][hidden][gates][lanes]`: a block is a vector of units, the last one filled up with zeros.
+/// The weights of a layer. A block is a vector of units, the last one filled up with zeros.
 pub struct Fused {
     isa: Isa,
     gates: usize,
+    inputs: usize,
     hidden: usize,
     lanes: usize,
-    weights: Lines,
+    /// `[blocks][inputs][gates][lanes]`
+    input: Lines,
+    /// `[blocks][hidden][gates][lanes]`
+    state: Lines,
+    /// `[blocks][gates][lanes]`
+    bias: Lines,
     /// `[hidden]`: what is added to the product of GRU's gate h.
     reset_bias: Vec<f32>,
 }
 
 /// One step of every sequence of a batch.
 pub struct Turn<'a, R> {
-    /// What the inputs give to the gates: rows of `gates · hidden`.
+    /// What the inputs give to the gates: rows as the layer gave them.
     pub gates: &'a [R],
     /// The row of each sequence; `None` where it has ended.
     pub rows: &'a [Option<usize>],
@@ -42,23 +51,86 @@ pub struct Turn<'a, R> {
     pub backwards: bool,
 }
 
-/// Products that are worth several threads.
+/// Multiplications that are worth several threads.
 const SPLIT: usize = 1 << 18;
 
 impl Fused {
-    /// Packs the weights of a cell's state, `[gates · hidden, hidden]`.
-    pub(super) fn new(isa: Isa, cell: Cell, state: &[f32], reset_bias: &[f32]) -> Fused {
+    /// Packs the weights of a cell's input and state, `[gates · hidden, …]`.
+    pub(super) fn new(isa: Isa, cell: Cell, [input, state]: [&[f32]; 2], bias: &[f32], reset_bias: &[f32]) -> Fused {
         let (gates, hidden) = (cell.gates(), reset_bias.len());
         let mut lanes = 0;
         dispatch_isa!(isa, (lanes: &mut usize = &mut lanes), V => *lanes = V::LANES);
-        let mut weights = Lines::for_overwrite(hidden.div_ceil(lanes) * lanes * gates * hidden);
-        weights.fill(0.0);
-        for (row, from) in state.chunks_exact(hidden).enumerate() {
-            let (gate, unit) = (row / hidden, row % hidden);
-            let first = (unit / lanes * hidden * gates + gate) * lanes + unit % lanes;
-            weights[first..].iter_mut().step_by(gates * lanes).zip(from).for_each(|(to, &from)| *to = from);
+        let inputs = input.len() / (gates * hidden).max(1);
+        let [input, state, bias] = [(input, inputs), (state, hidden), (bias, 1)].map(|(weights, length)| {
+            let mut packed = Lines::for_overwrite(hidden.div_ceil(lanes) * lanes * gates * length);
+            packed.fill(0.0);
+            for (row, from) in weights.chunks_exact(length.max(1)).enumerate() {
+                let (gate, unit) = (row / hidden, row % hidden);
+                let first = (unit / lanes * length * gates + gate) * lanes + unit % lanes;
+                packed[first..].iter_mut().step_by(gates * lanes).zip(from).for_each(|(to, &from)| *to = from);
+            }
+            packed
+        });
+        Fused { isa, gates, inputs, hidden, lanes, input, state, bias, reset_bias: reset_bias.to_vec() }
+    }
+
+    fn blocks(&self) -> usize {
+        self.hidden.div_ceil(self.lanes)
+    }
+
+    /// The elements of the gates of a step, `[blocks][gates][lanes]`.
+    pub(super) fn row(&self) -> usize {
+        self.blocks() * self.gates * self.lanes
+    }
+
+    /// The gates of steps with the inputs `x`, `[steps, inputs]`.
+    ///
+    /// # Panics
+    /// The lengths do not fit.
+    pub(super) fn project(&self, threads: &Threads, x: &[f32], gates: &mut [f32]) {
+        let (rows, blocks) = (gates.len() / self.row(), self.blocks());
+        assert!(gates.len() == rows * self.row() && x.len() == rows * self.inputs, "inputs of {rows} steps");
+        let worth = (gates.len() * self.inputs / SPLIT).clamp(1, threads.count());
+        let parts = [worth.min(blocks), (worth / worth.min(blocks)).min(rows.max(1))];
+        let gates = Shared::new(gates);
+        threads.for_each(parts[0] * parts[1], |i| {
+            let part = |whole: usize, i: usize, parts: usize| [whole * i / parts, whole * (i + 1) / parts];
+            let (blocks, rows) = (part(blocks, i % parts[0], parts[0]), part(rows, i / parts[0], parts[1]));
+            dispatch_isa!(self.isa, (this: &Fused = self, x: &[f32] = x, gates: Shared = gates, blocks: [usize; 2] = blocks,
+                rows: [usize; 2] = rows), V => {
+                // SAFETY: the assertion above; each part has rows of blocks of its own.
+                unsafe {
+                    match this.gates {
+                        4 => this.project_blocks::<V, 4>(x, gates, blocks, rows),
+                        _ => this.project_blocks::<V, 3>(x, gates, blocks, rows),
+                    }
+                }
+            });
+        });
+    }
+
+    /// The gates of `blocks[0] .. blocks[1]` in rows `rows[0] .. rows[1]`.
+    ///
+    /// # Safety
+    /// They exist, and are no other task's.
+    #[inline(always)]
+    unsafe fn project_blocks<V: Vector, const G: usize>(
+        &self,
+        x: &[f32],
+        gates: Shared,
+        blocks: [usize; 2],
+        rows: [usize; 2],
+    ) {
+        for block in blocks[0]..blocks[1] {
+            let first = block * G * V::LANES;
+            let weights = self.input.as_ptr().wrapping_add(first * self.inputs);
+            let to = Gates { gates: gates.at(first), row: self.row() };
+            // SAFETY: the caller's promise.
+            unsafe {
+                let bias = std::array::from_fn(|g| V::load(self.bias.as_ptr().add(first + g * V::LANES)));
+                sums::of_rows::<V, G>(bias, weights, (x.as_ptr(), self.inputs), rows, &to);
+            }
         }
-        Fused { isa, gates, hidden, lanes, weights, reset_bias: reset_bias.to_vec() }
     }
 
     /// Takes a step.
@@ -67,13 +139,11 @@ impl Fused {
     /// The lengths do not fit.
     pub(super) fn turn(&self, threads: &Threads, turn: Turn<f32>) {
         let Turn { gates, rows, h, next, c, backwards } = turn;
-        let (hidden, states) = (self.hidden, rows.len() * self.hidden);
-        let row = self.gates * hidden;
+        let states = rows.len() * self.hidden;
         assert!(h.len() == states && next.len() == states && (self.gates == 3 || c.len() == states), "states");
-        assert!(rows.iter().flatten().all(|&i| (i + 1) * row <= gates.len()), "rows of gates");
-        let blocks = hidden.div_ceil(self.lanes);
-        let worth = rows.len() * row * hidden / SPLIT;
-        let parts = threads.count().min(blocks).min(worth).max(1);
+        assert!(rows.iter().flatten().all(|&i| i < gates.len() / self.row()), "rows of gates");
+        let blocks = self.blocks();
+        let parts = threads.count().min(blocks).min(states * self.row() / SPLIT).max(1);
         let step = Step { fused: self, gates, rows, h, next: Shared::new(next), c: Shared::new(c), backwards };
         threads.for_each(parts, |part| {
             let blocks = [blocks * part / parts, blocks * (part + 1) / parts];
@@ -90,6 +160,23 @@ impl Fused {
     }
 }
 
+/// A block of the gates of all rows, which are `row` apart; they can be written.
+struct Gates {
+    gates: *mut f32,
+    row: usize,
+}
+
+impl<V: Vector, const G: usize> Take<V, G> for Gates {
+    #[inline(always)]
+    unsafe fn take(&self, row: usize, sums: [V; G]) {
+        let to = self.gates.wrapping_add(row * self.row);
+        for (g, sum) in sums.into_iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { sum.store(to.wrapping_add(g * V::LANES)) };
+        }
+    }
+}
+
 /// A [`Turn`] whose lengths have been found to fit, shared by tasks that finish disjoint units.
 struct Step<'a> {
     fused: &'a Fused,
@@ -103,78 +190,62 @@ struct Step<'a> {
 
 /// The methods are unsafe for one reason: the units they finish exist, and are no other task's.
 impl Step<'_> {
-    /// Blocks `blocks[0] .. blocks[1]` of all sequences. What is one piece is read two blocks at a time for one sequence, so
-    /// that enough sums are under way.
+    /// Blocks `blocks[0] .. blocks[1]` of all sequences, those of one sequence in pairs unless its state is of pairs of pieces.
     #[inline(always)]
     unsafe fn blocks<V: Vector, F: Finish<G>, const G: usize>(&self, blocks: [usize; 2]) {
-        let in_pairs = self.rows.len() == 1 && self.fused.hidden <= PIECE;
-        let length = if in_pairs { 2 } else { 1 };
+        let is_one = self.rows.len() == 1;
+        let length = if is_one && !self.fused.hidden.is_multiple_of(2 * PIECE) { 2 } else { 1 };
         let count = (blocks[1] - blocks[0]).div_ceil(length);
         for i in 0..count {
             let block = blocks[0] + length * if self.backwards { count - 1 - i } else { i };
             // SAFETY: as for this function.
             unsafe {
-                if in_pairs && block + 2 <= blocks[1] {
-                    let weights = [block, block + 1].map(|block| self.weights(block));
-                    let [first, second] = sums::chains::<V, G, 2>(weights, [self.h.as_ptr(); 2], self.fused.hidden);
-                    self.finish::<V, F, G>(first, block, 0);
-                    self.finish::<V, F, G>(second, block + 1, 0);
-                } else {
-                    self.sequences::<V, F, G>(block);
+                match (blocks[1] - block).min(length) {
+                    2 => self.pair::<V, F, G>(block),
+                    _ if is_one => self.single::<V, F, G>(block),
+                    _ => self.block::<V, F, G>(block),
                 }
             }
         }
     }
 
-    /// A block of all sequences, of which several share a weight when it is loaded.
+    /// A block of the only sequence.
     #[inline(always)]
-    unsafe fn sequences<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
-        let mut sequence = 0;
-        while sequence < self.rows.len() {
-            // SAFETY: as for this function.
-            unsafe {
-                sequence += match self.rows.len() - sequence {
-                    4.. if V::LANES == 16 => self.together::<V, F, G, 4>(block, sequence),
-                    2.. => self.together::<V, F, G, 2>(block, sequence),
-                    _ => self.alone::<V, F, G>(block, sequence),
-                };
-            }
+    unsafe fn single<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
+        let zero = [V::splat(0.0); G];
+        // SAFETY: as for this function.
+        unsafe {
+            let sums = sums::alone(zero, self.weights(block), self.h.as_ptr(), self.fused.hidden);
+            self.finish::<V, F, G>(sums, block, 0);
         }
     }
 
-    /// A block of `M` sequences from `first` on. Returns `M`.
+    /// Two blocks of the only sequence.
     #[inline(always)]
-    unsafe fn together<V: Vector, F: Finish<G>, const G: usize, const M: usize>(
-        &self,
-        block: usize,
-        first: usize,
-    ) -> usize {
+    unsafe fn pair<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
+        let weights = [block, block + 1].map(|block| self.weights(block));
+        let zero = [[V::splat(0.0); G]; 2];
         // SAFETY: as for this function.
         unsafe {
-            let h = self.h.as_ptr().add(first * self.fused.hidden);
-            let sums = sums::together::<V, G, M>(self.weights(block), h, self.fused.hidden);
-            for (m, sums) in sums.into_iter().enumerate() {
-                self.finish::<V, F, G>(sums, block, first + m);
-            }
+            let [first, second] = sums::of_blocks(zero, weights, self.h.as_ptr(), self.fused.hidden);
+            self.finish::<V, F, G>(first, block, 0);
+            self.finish::<V, F, G>(second, block + 1, 0);
         }
-        M
     }
 
-    /// A block of one sequence. Returns 1.
+    /// A block of all sequences.
     #[inline(always)]
-    unsafe fn alone<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize, sequence: usize) -> usize {
+    unsafe fn block<V: Vector, F: Finish<G>, const G: usize>(&self, block: usize) {
+        let (h, zero) = ((self.h.as_ptr(), self.fused.hidden), [V::splat(0.0); G]);
+        let to = Block { step: self, block, cell: PhantomData::<F> };
         // SAFETY: as for this function.
-        unsafe {
-            let h = self.h.as_ptr().add(sequence * self.fused.hidden);
-            self.finish::<V, F, G>(sums::alone(self.weights(block), h, self.fused.hidden), block, sequence);
-        }
-        1
+        unsafe { sums::of_rows(zero, self.weights(block), h, [0, self.rows.len()], &to) }
     }
 
     /// The weights of a block.
     fn weights(&self, block: usize) -> *const f32 {
-        let Fused { gates, hidden, lanes, weights, .. } = self.fused;
-        weights.as_ptr().wrapping_add(block * hidden * gates * lanes)
+        let Fused { gates, hidden, lanes, state, .. } = self.fused;
+        state.as_ptr().wrapping_add(block * hidden * gates * lanes)
     }
 
     /// Finishes the units of a block of one sequence; where it has ended, its state stays as it is.
@@ -183,12 +254,28 @@ impl Step<'_> {
         let (hidden, unit) = (self.fused.hidden, block * V::LANES);
         let (state, count) = (sequence * hidden + unit, (hidden - unit).min(V::LANES));
         let (h, next) = (self.h[state..].as_ptr(), self.next.at(state));
-        // SAFETY: as for this function.
+        // SAFETY: as for this function; rows of gates are of whole blocks.
         unsafe {
             let Some(row) = self.rows[sequence] else { return V::load_first(h, count).store_first(next, count) };
-            let gates = self.gates[row * G * hidden + unit..].as_ptr();
+            let gates = self.gates.as_ptr().add(row * self.fused.row() + unit * G);
+            let gates = std::array::from_fn(|g| V::load(gates.add(g * V::LANES)));
             let bias = self.fused.reset_bias[unit..].as_ptr();
-            F::finish(products, Units { gates, hidden, bias, h, next, c: self.c.at(state), count });
+            F::finish(gates, products, Units { bias, h, next, c: self.c.at(state), count });
         }
+    }
+}
+
+/// A block of a step, whose rows are sequences.
+struct Block<'a, F> {
+    step: &'a Step<'a>,
+    block: usize,
+    cell: PhantomData<F>,
+}
+
+impl<V: Vector, F: Finish<G>, const G: usize> Take<V, G> for Block<'_, F> {
+    #[inline(always)]
+    unsafe fn take(&self, row: usize, sums: [V; G]) {
+        // SAFETY: the caller's promise.
+        unsafe { self.step.finish::<V, F, G>(sums, self.block, row) }
     }
 }

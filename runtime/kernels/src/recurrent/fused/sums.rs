@@ -1,18 +1,136 @@
-//! Products of states with a block of weights, `[hidden][gates][lanes]`: a vector of sums a gate.
+//! Products of rows with a block of weights, `[length][gates][lanes]`: a vector of sums a gate.
 //!
-//! A sum waits four times as long for its next term as a vector takes: eight sums keep the processor busy.
+//! A multiplication takes as long as eight of them take to begin: about so many sums are under way, of two blocks, two pieces
+//! of one, or several rows.
 
 use crate::gemm::tile::PIECE;
 use crate::vector::Vector;
 
-/// `N` chains of sums over `length` elements, each from its own weights and states on.
+/// What `start` and the products of `N` blocks with one row of `length` elements make.
 ///
 /// # Safety
-/// The weights and states can be read.
+/// The weights and the row can be read.
 #[inline(always)]
-pub(super) unsafe fn chains<V: Vector, const G: usize, const N: usize>(
+pub(super) unsafe fn of_blocks<V: Vector, const G: usize, const N: usize>(
+    start: [[V; G]; N],
     weights: [*const f32; N],
-    h: [*const f32; N],
+    x: *const f32,
+    length: usize,
+) -> [[V; G]; N] {
+    let mut all = start;
+    for k in (0..length).step_by(PIECE) {
+        let weights = weights.map(|weights| weights.wrapping_add(k * G * V::LANES));
+        // SAFETY: the caller's promise.
+        let pieces = unsafe { chains([x.wrapping_add(k); N], weights, PIECE.min(length - k)) };
+        all.iter_mut().zip(pieces).for_each(|(sums, piece)| add(sums, piece));
+    }
+    all
+}
+
+/// Where the sums of rows go. A trait, as a closure is not always inlined into the instruction set of its caller.
+pub(super) trait Take<V, const G: usize> {
+    /// # Safety
+    /// As the implementation says.
+    unsafe fn take(&self, row: usize, sums: [V; G]);
+}
+
+/// Gives `to` what `start` and the products of a block with each of `rows` rows make, `length` elements each from `x` on.
+/// Several rows share a weight when it is loaded.
+///
+/// # Safety
+/// The weights and the rows can be read, and `to` takes every row.
+#[inline(always)]
+pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
+    start: [V; G],
+    weights: *const f32,
+    (x, length): (*const f32, usize),
+    [mut row, end]: [usize; 2],
+    to: &impl Take<V, G>,
+) {
+    while row < end {
+        let x = x.wrapping_add(row * length);
+        macro_rules! together {
+            ($M:literal) => {{
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let all = together::<V, G, $M>(start, weights, x, length);
+                    for (m, sums) in all.into_iter().enumerate() {
+                        to.take(row + m, sums);
+                    }
+                }
+                $M
+            }};
+        }
+        row += match end - row {
+            1 => {
+                // SAFETY: the caller's promise.
+                unsafe { to.take(row, alone(start, weights, x, length)) };
+                1
+            }
+            3 | 5 if V::LANES == 16 => together!(3),
+            4 | 7 | 8 if V::LANES == 16 => together!(4),
+            6.. if V::LANES == 16 => together!(6),
+            _ => together!(2),
+        };
+    }
+}
+
+/// What `start` and the products of a block with one row make, two pieces at a time.
+///
+/// # Safety
+/// The weights and the row can be read.
+#[inline(always)]
+pub(super) unsafe fn alone<V: Vector, const G: usize>(
+    mut sums: [V; G],
+    weights: *const f32,
+    x: *const f32,
+    length: usize,
+) -> [V; G] {
+    let from = |k: usize| weights.wrapping_add(k * G * V::LANES);
+    let pairs = length - length % (2 * PIECE);
+    for k in (0..pairs).step_by(2 * PIECE) {
+        let (rows, weights) = ([k, k + PIECE].map(|k| x.wrapping_add(k)), [k, k + PIECE].map(from));
+        // SAFETY: the caller's promise.
+        let pieces = unsafe { chains::<V, G, 2>(rows, weights, PIECE) };
+        pieces.into_iter().for_each(|piece| add(&mut sums, piece));
+    }
+    // SAFETY: the caller's promise.
+    let [sums] = unsafe { of_blocks([sums], [from(pairs)], x.wrapping_add(pairs), length - pairs) };
+    sums
+}
+
+/// The sums of `M` rows that follow one another.
+#[inline(always)]
+unsafe fn together<V: Vector, const G: usize, const M: usize>(
+    start: [V; G],
+    weights: *const f32,
+    x: *const f32,
+    length: usize,
+) -> [[V; G]; M] {
+    let mut all = [start; M];
+    for first in (0..length).step_by(PIECE) {
+        let mut pieces = [[V::splat(0.0); G]; M];
+        for k in first..length.min(first + PIECE) {
+            let weights = weights.wrapping_add(k * G * V::LANES);
+            // SAFETY: the caller's promise.
+            unsafe {
+                let weights: [V; G] = std::array::from_fn(|g| V::load(weights.wrapping_add(g * V::LANES)));
+                for (m, sums) in pieces.iter_mut().enumerate() {
+                    let x = V::splat(*x.wrapping_add(m * length + k));
+                    sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum = x.mul_add(weight, *sum));
+                }
+            }
+        }
+        all.iter_mut().zip(pieces).for_each(|(sums, piece)| add(sums, piece));
+    }
+    all
+}
+
+/// `N` chains of sums over `length` elements, each from its own elements and weights on.
+#[inline(always)]
+unsafe fn chains<V: Vector, const G: usize, const N: usize>(
+    x: [*const f32; N],
+    weights: [*const f32; N],
     length: usize,
 ) -> [[V; G]; N] {
     let mut chains = [[V::splat(0.0); G]; N];
@@ -21,69 +139,14 @@ pub(super) unsafe fn chains<V: Vector, const G: usize, const N: usize>(
             let weights = weights[n].wrapping_add(k * G * V::LANES);
             // SAFETY: the caller's promise.
             unsafe {
-                let h = V::splat(*h[n].wrapping_add(k));
+                let x = V::splat(*x[n].wrapping_add(k));
                 for (g, sum) in sums.iter_mut().enumerate() {
-                    *sum = h.mul_add(V::load(weights.wrapping_add(g * V::LANES)), *sum);
+                    *sum = x.mul_add(V::load(weights.wrapping_add(g * V::LANES)), *sum);
                 }
             }
         }
     }
     chains
-}
-
-/// The sums of one state, two pieces at a time.
-///
-/// # Safety
-/// The weights and `hidden` elements of the state can be read.
-#[inline(always)]
-pub(super) unsafe fn alone<V: Vector, const G: usize>(weights: *const f32, h: *const f32, hidden: usize) -> [V; G] {
-    let from = |k: usize| (weights.wrapping_add(k * G * V::LANES), h.wrapping_add(k));
-    let mut sums = [V::splat(0.0); G];
-    let mut start = 0;
-    while start + 2 * PIECE <= hidden {
-        let ((weights, h), (next_weights, next_h)) = (from(start), from(start + PIECE));
-        // SAFETY: the caller's promise.
-        let pieces = unsafe { chains::<V, G, 2>([weights, next_weights], [h, next_h], PIECE) };
-        pieces.into_iter().for_each(|piece| add(&mut sums, piece));
-        start += 2 * PIECE;
-    }
-    while start < hidden {
-        let (weights, h) = from(start);
-        // SAFETY: the caller's promise.
-        let [piece] = unsafe { chains([weights], [h], PIECE.min(hidden - start)) };
-        add(&mut sums, piece);
-        start += PIECE;
-    }
-    sums
-}
-
-/// The sums of `M` states that follow one another.
-///
-/// # Safety
-/// The weights and `M · hidden` elements of states can be read.
-#[inline(always)]
-pub(super) unsafe fn together<V: Vector, const G: usize, const M: usize>(
-    weights: *const f32,
-    h: *const f32,
-    hidden: usize,
-) -> [[V; G]; M] {
-    let mut all = [[V::splat(0.0); G]; M];
-    for start in (0..hidden).step_by(PIECE) {
-        let mut pieces = [[V::splat(0.0); G]; M];
-        for k in start..hidden.min(start + PIECE) {
-            let weights = weights.wrapping_add(k * G * V::LANES);
-            // SAFETY: the caller's promise.
-            unsafe {
-                let weights: [V; G] = std::array::from_fn(|g| V::load(weights.wrapping_add(g * V::LANES)));
-                for (m, sums) in pieces.iter_mut().enumerate() {
-                    let h = V::splat(*h.wrapping_add(m * hidden + k));
-                    sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum = h.mul_add(weight, *sum));
-                }
-            }
-        }
-        all.iter_mut().zip(pieces).for_each(|(sums, piece)| add(sums, piece));
-    }
-    all
 }
 
 /// Adds the sums of a piece.
