@@ -95,7 +95,7 @@ test: test-rust test-python ## every test, Rust and Python
 $(CURDIR)/$(BIN)/cargo-nextest: $(BIN)/maturin
 	$(SAY) "Installing the runner of the Rust tests (once, some minutes)"
 	@mkdir -p build
-	@cargo install --locked --root $(VENV) cargo-nextest --version '~0.9.143' $(WATCHED)
+	@cargo install --locked --root $(VENV) cargo-nextest --version 0.9.143 $(WATCHED)
 
 test-rust: $(VENV)/.demo $(NEXTEST)
 	$(SAY) "Rust tests"
