@@ -120,18 +120,25 @@ impl Scalar for f32 {
 }
 
 impl Scalar for f64 {
-    /// The weights as they are, and `k`.
-    type Weights = (Vec<f64>, usize);
+    /// The weights as they are, and their sizes.
+    type Weights = (Vec<f64>, [usize; 2]);
     type Fused = Infallible;
 
-    fn pack(_: Isa, weights: &[f64], _: usize, k: usize) -> (Vec<f64>, usize) {
-        (weights.to_vec(), k)
+    fn pack(_: Isa, weights: &[f64], n: usize, k: usize) -> Self::Weights {
+        (weights.to_vec(), [n, k])
     }
 
-    fn product(_: Isa, _: &Threads, x: &[f64], (weights, k): &Self::Weights, bias: Option<&[f64]>, out: &mut [f64]) {
-        let n = weights.len() / (*k).max(1);
+    fn product(
+        _: Isa,
+        _: &Threads,
+        x: &[f64],
+        (weights, sizes): &Self::Weights,
+        bias: Option<&[f64]>,
+        out: &mut [f64],
+    ) {
+        let [n, k] = *sizes;
         for (i, out) in out.iter_mut().enumerate() {
-            let (x, weights) = (&x[i / n * k..][..*k], &weights[i % n * k..][..*k]);
+            let (x, weights) = (&x[i / n * k..][..k], &weights[i % n * k..][..k]);
             *out = bias.map_or(0.0, |bias| bias[i % n]) + x.iter().zip(weights).map(|(x, w)| x * w).sum::<f64>();
         }
     }
