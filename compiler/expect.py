@@ -6,7 +6,10 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["instance", "mapping", "sizes", "whole"]
+__all__ = ["LARGEST", "instance", "mapping", "sizes", "whole"]
+
+LARGEST = 10**18
+"""What sizes are below, so that sums and small multiples of them are 64-bit numbers."""
 
 
 def instance(argument: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:

@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import SupportsIndex
 
+from compiler.expect import LARGEST
 from compiler.passes.report import Report
 
-__all__ = ["LARGEST", "Options"]
-
-
-LARGEST = 10**18
-"""What sizes are below, so that sums and small multiples of them are 64-bit numbers."""
+__all__ = ["Options"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 from compiler import _runtime, expect
 from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
-from compiler.options import LARGEST
 from compiler.plan import Plan, TensorInfo
 from compiler.symbols import shown
 
@@ -105,7 +104,7 @@ class Session:
         if threads is not None:
             threads = expect.whole("threads", threads, 1, _runtime.MAX_THREADS)
         if max_memory is not None:
-            max_memory = expect.whole("max_memory", max_memory, 0, LARGEST - 1)
+            max_memory = expect.whole("max_memory", max_memory, 0, expect.LARGEST - 1)
         module, device = _runtime_of(device)
         try:
             self._runtime = module.Session(plan.data, device, threads, max_memory)

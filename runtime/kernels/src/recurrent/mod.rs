@@ -137,8 +137,8 @@ impl<R: Scalar> Pass<'_, R> {
                 }
             }
             let serial = Threads::serial();
-            let inner = if count > 1 && tasks.len() == 1 { threads } else { &serial };
-            threads.for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(|task| task.run(inner)));
+            // The units of one sequence stay together: their weights are in one core's cache.
+            threads.for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(|task| task.run(&serial)));
         }
     }
 
