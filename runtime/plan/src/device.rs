@@ -86,11 +86,6 @@ impl Device {
         }
     }
 
-    /// Whether it is the processor.
-    pub fn is_host(&self) -> bool {
-        matches!(self, Device::Cpu)
-    }
-
     /// A value of the host, on the device.
     ///
     /// # Errors

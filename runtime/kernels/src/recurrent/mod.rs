@@ -136,9 +136,8 @@ impl<R: Scalar> Pass<'_, R> {
                     tasks.push(Task { layer, sequences, gates, states, scratch, y: y.direction(i * together + d) });
                 }
             }
-            let serial = Threads::serial();
             // The units of one sequence stay together: their weights are in one core's cache.
-            threads.for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(|task| task.run(&serial)));
+            threads.for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(Task::run));
         }
     }
 

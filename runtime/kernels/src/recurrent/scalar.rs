@@ -54,7 +54,7 @@ pub trait Steps<R>: Sized + Send + Sync + 'static {
     ///
     /// # Panics
     /// The lengths do not fit.
-    fn turn(&self, threads: &Threads, turn: Turn<R>);
+    fn turn(&self, turn: Turn<R>);
 }
 
 impl Steps<f32> for Fused {
@@ -70,8 +70,8 @@ impl Steps<f32> for Fused {
         self.project(threads, x, gates);
     }
 
-    fn turn(&self, threads: &Threads, turn: Turn<f32>) {
-        self.turn(threads, turn);
+    fn turn(&self, turn: Turn<f32>) {
+        self.turn(turn);
     }
 }
 
@@ -89,7 +89,7 @@ impl Steps<f64> for Infallible {
         match *self {}
     }
 
-    fn turn(&self, _: &Threads, _: Turn<f64>) {
+    fn turn(&self, _: Turn<f64>) {
         match *self {}
     }
 }

@@ -7,7 +7,6 @@ use super::general::Step;
 use super::layer::Packed;
 use super::scalar::Steps;
 use super::{Layer, Scalar};
-use crate::threads::Threads;
 
 /// Sequences of a batch, and the order in which their steps are read.
 #[derive(Clone, Copy)]
@@ -46,12 +45,12 @@ pub(super) struct Task<'a, R: Scalar> {
 }
 
 impl<R: Scalar> Task<'_, R> {
-    pub fn run(&mut self, threads: &Threads) {
+    pub fn run(&mut self) {
         let (Sequences { steps, count, .. }, hidden) = (self.sequences, self.layer.form.hidden);
         let mut rows = vec![None; count];
         for turn in 0..steps {
             rows.iter_mut().enumerate().for_each(|(i, row)| *row = self.sequences.row(turn, i));
-            self.step(threads, &rows, turn % 2 == 1);
+            self.step(&rows, turn % 2 == 1);
             for (row, h) in rows.iter().zip(self.states[0].chunks_exact(hidden)) {
                 let Some(row) = *row else { continue };
                 // SAFETY: the rows of a direction's sequences are this task's.
@@ -64,11 +63,11 @@ impl<R: Scalar> Task<'_, R> {
     }
 
     /// One step of every sequence that has a row.
-    fn step(&mut self, threads: &Threads, rows: &[Option<usize>], backwards: bool) {
+    fn step(&mut self, rows: &[Option<usize>], backwards: bool) {
         let [h, c] = &mut self.states;
         match &self.layer.weights {
             Packed::Fused(fused) => {
-                fused.turn(threads, Turn { gates: self.gates, rows, h, next: self.scratch, c, backwards });
+                fused.turn(Turn { gates: self.gates, rows, h, next: self.scratch, c, backwards });
                 std::mem::swap(h, &mut self.scratch);
             }
             Packed::General { state: weights, .. } => {

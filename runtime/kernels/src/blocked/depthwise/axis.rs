@@ -27,6 +27,15 @@ pub(super) struct Taps {
     pub from: usize,
 }
 
+/// From one tap to the next; 1 where there is one.
+pub(super) fn dilation(shape: &Shape, a: usize) -> usize {
+    if shape.kernel[a] > 1 {
+        shape.dilations[a]
+    } else {
+        1
+    }
+}
+
 impl Axis {
     pub fn new(shape: &Shape, a: usize) -> Axis {
         Axis::of(shape, a, shape.input[a], shape.before[a], 0)
@@ -40,7 +49,7 @@ impl Axis {
 
     fn of(shape: &Shape, a: usize, input: usize, before: isize, added: isize) -> Axis {
         let (kernel, stride) = (shape.kernel[a], shape.strides[a]);
-        let dilation = if kernel > 1 { shape.dilations[a] } else { 1 };
+        let dilation = dilation(shape, a);
         let taps = |at: usize| {
             let start = (at * stride) as isize - before;
             let until = |limit: isize| (limit - start).max(0).unsigned_abs().div_ceil(dilation).min(kernel);

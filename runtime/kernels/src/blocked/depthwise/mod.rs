@@ -15,7 +15,7 @@ use crate::conv::Shape;
 use crate::gemm::Shared;
 use crate::isa::Isa;
 use crate::threads::Threads;
-use axis::Axis;
+use axis::{dilation, Axis};
 use rows::Rows;
 use tile::Tile;
 
@@ -88,12 +88,11 @@ pub fn depthwise(
     if let Some(bias) = bias {
         padded[..bias.len()].copy_from_slice(bias);
     }
-    let axes = axes(shape);
-    let rows = rows_kernels(filter.isa, shape);
     let (products, row) = (out.len() * shape.kernel[0] * shape.kernel[1], shape.output[1] * BLOCK);
     let parts = shape.output[0].div_ceil((PART / row).clamp(1, shape.output[0]));
     let units = shape.batch * blocks * parts;
-    let work = Depthwise { shape, filter, bias: padded, axes, rows, x, out: Shared::new(out), epilogue };
+    let form = Form::of(filter.isa, shape);
+    let work = Depthwise { shape, filter, bias: padded, form, x, out: Shared::new(out), epilogue };
     let tasks = if threads.count() == 1 { 1 } else { (products / TASK).clamp(1, units) };
     threads.for_each(tasks, |task| {
         let mut scratch = Vec::new();
@@ -104,13 +103,25 @@ pub fn depthwise(
     });
 }
 
-/// What computes whole rows, one or two at a time, if the window is a usual one.
-fn rows_kernels(isa: Isa, shape: &Shape) -> [Option<rows::Kernel>; 2] {
-    let dilation = |a: usize| if shape.kernel[a] > 1 { shape.dilations[a] } else { 1 };
-    let table = rows::table(isa, shape.kernel[1], shape.strides[1]).filter(|_| dilation(1) == 1);
-    let is_square = shape.kernel[0] == shape.kernel[1] && [shape.strides[0], dilation(0)] == [1, 1];
-    let [one, two] = table.unwrap_or_default();
-    [one, if is_square { two } else { &[] }].map(|kernels| rows::kernel(kernels, shape.output[1]))
+/// How a window is computed.
+enum Form {
+    /// A usual one: in whole rows, one at a time or two.
+    Rows(rows::Kernel, Option<rows::Kernel>),
+    /// Any other.
+    Any([Axis; 2]),
+}
+
+impl Form {
+    fn of(isa: Isa, shape: &Shape) -> Form {
+        let dilations = [0, 1].map(|a| dilation(shape, a));
+        let table = rows::table(isa, shape.kernel[1], shape.strides[1]).filter(|_| dilations[1] == 1);
+        let is_square = shape.kernel[0] == shape.kernel[1] && [shape.strides[0], dilations[0]] == [1, 1];
+        let [one, two] = table.unwrap_or_default();
+        match rows::kernel(one, shape.output[1]) {
+            Some(one) => Form::Rows(one, rows::kernel(two, shape.output[1]).filter(|_| is_square)),
+            None => Form::Any(axes(shape)),
+        }
+    }
 }
 
 /// The axes of the image; of one with its padding, where that is small and many windows would be cut.
@@ -128,9 +139,7 @@ struct Depthwise<'a> {
     shape: &'a Shape,
     filter: &'a DepthwiseFilter,
     bias: Vec<f32>,
-    axes: [Axis; 2],
-    /// For whole rows, one or two at a time.
-    rows: [Option<rows::Kernel>; 2],
+    form: Form,
     x: &'a [f32],
     out: Shared,
     epilogue: Epilogue<'a>,
@@ -148,9 +157,9 @@ impl Depthwise<'_> {
     fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Vec<f32>) {
         let size = self.shape.input[0] * self.shape.input[1] * BLOCK;
         let x = &self.x[index * size..][..size];
-        match self.rows {
-            [Some(one), two] => self.whole_rows(Block { index, x }, rows.clone(), one, two),
-            _ => self.any_rows(Block { index, x: self.padded(x, scratch) }, rows.clone()),
+        match &self.form {
+            Form::Rows(one, two) => self.whole_rows(Block { index, x }, rows.clone(), *one, *two),
+            Form::Any(axes) => self.any_rows(axes, Block { index, x: self.padded(axes, x, scratch) }, rows.clone()),
         }
         if let Some(finish) = self.epilogue.finish {
             let (start, row) = (self.offset(index, rows.start, 0), self.shape.output[1] * BLOCK);
@@ -161,7 +170,6 @@ impl Depthwise<'_> {
 
     /// Rows of a usual window.
     fn whole_rows(&self, block: Block, rows: Range<usize>, one: rows::Kernel, two: Option<rows::Kernel>) {
-        let down = &self.axes[0];
         let channel = block.index % self.shape.channels.div_ceil(BLOCK);
         let [kh, kw] = self.shape.kernel;
         let mut y = rows.start;
@@ -170,8 +178,8 @@ impl Depthwise<'_> {
             let rows = Rows {
                 x: block.x.as_ptr(),
                 input: self.shape.input,
-                from: [(y * down.stride) as isize - self.shape.before[0], -self.shape.before[1]],
-                dilation: down.dilation,
+                from: [(y * self.shape.strides[0]) as isize - self.shape.before[0], -self.shape.before[1]],
+                dilation: dilation(self.shape, 0),
                 taps: kh,
                 w: self.filter.data[channel * kh * kw * BLOCK..].as_ptr(),
                 bias: self.bias[channel * BLOCK..].as_ptr(),
@@ -179,24 +187,23 @@ impl Depthwise<'_> {
                 out: self.out.at(self.offset(block.index, y, 0)),
                 columns: self.shape.output[1],
             };
-            // SAFETY: `depthwise` checked the slices, `rows_kernels` the window; the rows are this task's.
+            // SAFETY: `depthwise` checked the slices, [`Form::of`] the window; the rows are this task's.
             unsafe { kernel(&rows) };
             y += count;
         }
     }
 
     /// Rows of any window.
-    fn any_rows(&self, block: Block, rows: Range<usize>) {
-        let across = &self.axes[1];
-        rows.clone().for_each(|y| self.row(block, y));
+    fn any_rows(&self, axes: &[Axis; 2], block: Block, rows: Range<usize>) {
+        let across = &axes[1];
+        rows.clone().for_each(|y| self.row(axes, block, y));
         for x in (0..across.whole.start).chain(across.whole.end..self.shape.output[1]) {
-            self.column(block, x, rows.clone());
+            self.column(axes, block, x, rows.clone());
         }
     }
 
     /// The image `[H, W, 16]` as the axes have it.
-    fn padded<'a>(&self, x: &'a [f32], scratch: &'a mut Vec<f32>) -> &'a [f32] {
-        let [down, across] = &self.axes;
+    fn padded<'a>(&self, [down, across]: &[Axis; 2], x: &'a [f32], scratch: &'a mut Vec<f32>) -> &'a [f32] {
         let [height, width] = self.shape.input;
         if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
             return x;
@@ -212,22 +219,22 @@ impl Depthwise<'_> {
     }
 
     /// The inner pixels of a row.
-    fn row(&self, block: Block, y: usize) {
-        let columns = self.axes[1].whole.clone();
+    fn row(&self, axes: &[Axis; 2], block: Block, y: usize) {
+        let columns = axes[1].whole.clone();
         if columns.is_empty() {
             return;
         }
-        let tile = Tile { pixel: self.axes[1].stride * BLOCK, ..self.tile(block, y, columns.start) };
+        let tile = Tile { pixel: axes[1].stride * BLOCK, ..self.tile(axes, block, y, columns.start) };
         // SAFETY: the taps of the inner columns are inside the image.
         unsafe { tile::run(tile::tiles(self.filter.isa), columns.len(), tile) };
     }
 
     /// One column of outer pixels.
-    fn column(&self, block: Block, x: usize, rows: Range<usize>) {
-        let down = &self.axes[0];
+    fn column(&self, axes: &[Axis; 2], block: Block, x: usize, rows: Range<usize>) {
+        let down = &axes[0];
         let any = tile::tiles(self.filter.isa);
         let run = |y: usize, pixels: usize| {
-            let tile = self.tile(block, y, x);
+            let tile = self.tile(axes, block, y, x);
             let (pixel, out_pixel) = (tile.pixel * down.stride, self.shape.output[1] * BLOCK);
             // SAFETY: the taps are inside the image, for one pixel and for pixels that have all taps of a column.
             unsafe { tile::run(any, pixels, Tile { pixel, out_pixel, ..tile }) };
@@ -247,9 +254,8 @@ impl Depthwise<'_> {
     }
 
     /// The tile whose first pixel is an output, with the taps that lie inside. Its pixels are a row of the input apart.
-    fn tile(&self, block: Block, y: usize, x: usize) -> Tile {
+    fn tile(&self, [down, across]: &[Axis; 2], block: Block, y: usize, x: usize) -> Tile {
         let [kh, kw] = self.shape.kernel;
-        let [down, across] = &self.axes;
         let (i, j, row) = (down.taps[y], across.taps[x], across.input * BLOCK);
         let channel = block.index % self.shape.channels.div_ceil(BLOCK);
         Tile {

@@ -137,25 +137,20 @@ impl Fused {
     ///
     /// # Panics
     /// The lengths do not fit.
-    pub(super) fn turn(&self, threads: &Threads, turn: Turn<f32>) {
+    pub(super) fn turn(&self, turn: Turn<f32>) {
         let Turn { gates, rows, h, next, c, backwards } = turn;
         let states = rows.len() * self.hidden;
         assert!(h.len() == states && next.len() == states && (self.gates == 3 || c.len() == states), "states");
         assert!(rows.iter().flatten().all(|&i| i < gates.len() / self.row()), "rows of gates");
-        let blocks = self.blocks();
-        let parts = threads.count().min(blocks).min(states * self.row() / SPLIT).max(1);
-        let step = Step { fused: self, gates, rows, h, next: Shared::new(next), c: Shared::new(c), backwards };
-        threads.for_each(parts, |part| {
-            let blocks = [blocks * part / parts, blocks * (part + 1) / parts];
-            dispatch_isa!(self.isa, (step: &Step = &step, blocks: [usize; 2] = blocks), V => {
-                // SAFETY: the assertions above; the blocks of the parts are disjoint.
-                unsafe {
-                    match step.fused.gates {
-                        4 => step.blocks::<V, Lstm, 4>(blocks),
-                        _ => step.blocks::<V, Gru, 3>(blocks),
-                    }
+        let step = Step { fused: self, gates, rows, h, next: next.as_mut_ptr(), c: c.as_mut_ptr(), backwards };
+        dispatch_isa!(self.isa, (step: &Step = &step), V => {
+            // SAFETY: the assertions above.
+            unsafe {
+                match step.fused.gates {
+                    4 => step.all_blocks::<V, Lstm, 4>(),
+                    _ => step.all_blocks::<V, Gru, 3>(),
                 }
-            });
+            }
         });
     }
 }
@@ -177,30 +172,31 @@ impl<V: Vector, const G: usize> Take<V, G> for Gates {
     }
 }
 
-/// A [`Turn`] whose lengths have been found to fit, shared by tasks that finish disjoint units.
+/// A [`Turn`] whose lengths have been found to fit.
 struct Step<'a> {
     fused: &'a Fused,
     gates: &'a [f32],
     rows: &'a [Option<usize>],
     h: &'a [f32],
-    next: Shared,
-    c: Shared,
+    next: *mut f32,
+    c: *mut f32,
     backwards: bool,
 }
 
-/// The methods are unsafe for one reason: the units they finish exist, and are no other task's.
+/// The methods are unsafe for one reason: the units they finish exist.
 impl Step<'_> {
-    /// Blocks `blocks[0] .. blocks[1]` of all sequences, those of one sequence in pairs unless its state is of pairs of pieces.
+    /// All blocks of all sequences, those of one sequence in pairs unless its state is of pairs of pieces.
     #[inline(always)]
-    unsafe fn blocks<V: Vector, F: Finish<G>, const G: usize>(&self, blocks: [usize; 2]) {
+    unsafe fn all_blocks<V: Vector, F: Finish<G>, const G: usize>(&self) {
+        let blocks = self.fused.blocks();
         let is_one = self.rows.len() == 1;
         let length = if is_one && !self.fused.hidden.is_multiple_of(2 * PIECE) { 2 } else { 1 };
-        let count = (blocks[1] - blocks[0]).div_ceil(length);
+        let count = blocks.div_ceil(length);
         for i in 0..count {
-            let block = blocks[0] + length * if self.backwards { count - 1 - i } else { i };
+            let block = length * if self.backwards { count - 1 - i } else { i };
             // SAFETY: as for this function.
             unsafe {
-                match (blocks[1] - block).min(length) {
+                match (blocks - block).min(length) {
                     2 => self.pair::<V, F, G>(block),
                     _ if is_one => self.single::<V, F, G>(block),
                     _ => self.block::<V, F, G>(block),
@@ -253,14 +249,14 @@ impl Step<'_> {
     unsafe fn finish<V: Vector, F: Finish<G>, const G: usize>(&self, products: [V; G], block: usize, sequence: usize) {
         let (hidden, unit) = (self.fused.hidden, block * V::LANES);
         let (state, count) = (sequence * hidden + unit, (hidden - unit).min(V::LANES));
-        let (h, next) = (self.h[state..].as_ptr(), self.next.at(state));
+        let (h, next) = (self.h[state..].as_ptr(), self.next.wrapping_add(state));
         // SAFETY: as for this function; rows of gates are of whole blocks.
         unsafe {
             let Some(row) = self.rows[sequence] else { return V::load_first(h, count).store_first(next, count) };
             let gates = self.gates.as_ptr().add(row * self.fused.row() + unit * G);
             let gates = std::array::from_fn(|g| V::load(gates.add(g * V::LANES)));
             let bias = self.fused.reset_bias[unit..].as_ptr();
-            F::finish(gates, products, Units { bias, h, next, c: self.c.at(state), count });
+            F::finish(gates, products, Units { bias, h, next, c: self.c.wrapping_add(state), count });
         }
     }
 }
