@@ -12,6 +12,7 @@ from typing import Any
 from compiler import _runtime, expect
 from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
+from compiler.prepared import Prepared
 from compiler.symbols import shown
 
 __all__ = ["HostStep", "Peaks", "Session", "StepTime", "load"]
@@ -53,6 +54,8 @@ class StepTime:
     `operations` are the multiplications and additions of its op's formula, 0 for one that memory bounds; `bytes` are
     those that it reads and writes. Both are `None` where the op does not tell, or a size is not known.
 
+    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`.
+
     A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
     """
 
@@ -63,6 +66,9 @@ class StepTime:
     seconds: float
     operations: int | None = None
     bytes: int | None = None
+    kernel: str | None = None
+    program: str | None = None
+    packed_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -159,6 +165,10 @@ class Session:
         except _FAILURES as error:
             raise _own(error) from None
         return [StepTime(**item) for item in steps]
+
+    def prepared(self) -> Prepared:
+        """What was decided before a run: kernels, layouts, and what is alive at once."""
+        return Prepared.from_json(json.loads(self._runtime.prepared()))
 
     def peaks(self) -> Peaks:
         """What the processor can do at most with this session's threads: measured now, which takes a moment."""

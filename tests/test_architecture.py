@@ -21,7 +21,7 @@ PYTHON_LAYERS = [
     {"loader", "plan", "text", "verifier"},
     {"lower"},
     {"passes"},
-    {"options", "pipeline", "session"},
+    {"options", "pipeline", "prepared", "session"},
     {"baseline", "check", "compare", "double", "exporter", "layerwise", "peaks", "reference", "samples", "zoo"},
     {"backend", "bench"},
     {"cli"},
@@ -53,7 +53,7 @@ RUST_LAYERS = [
     {"kernel", "ops", "plan", "control"},
     {"read", "verify"},
     {"prepare"},
-    {"execute", "inputs", "profile"},
+    {"execute", "inputs", "inspect", "profile"},
     {"session"},
 ]
 """The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""

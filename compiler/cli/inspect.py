@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +24,29 @@ if TYPE_CHECKING:
 @click.command(short_help="Show what a plan or a model holds.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
+@click.option(
+    "--prepared",
+    is_flag=True,
+    help="Print every step as a session runs it: kernel, layouts, what is taken over in place, what is alive.",
+)
+@arguments.pin_option
 @json_option
-def command(file: Path, steps: bool, as_json: bool) -> None:
+def command(file: Path, steps: bool, prepared: bool, sizes: dict[str, int], as_json: bool) -> None:
     """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model.
+
+    With --prepared, a model is compiled first. `docs/performance.md` says what the kernels' names mean.
 
     \b
     candlec inspect model.plan
     candlec inspect model.plan --steps
     candlec inspect model.onnx --json
+    candlec inspect model.onnx --prepared --dim batch=1
     """
+    if sizes and not prepared:
+        raise click.UsageError("--dim is for --prepared, which compiles a model")
+    if prepared:
+        _show_prepared(file, sizes, as_json)
+        return
     import compiler
     from compiler.loader import load
 
@@ -45,6 +60,27 @@ def command(file: Path, steps: bool, as_json: bool) -> None:
         print_json({"ok": True, **facts, **(_steps(loaded) if steps else {})})
     else:
         _show(file, facts)
+
+
+def _show_prepared(file: Path, dims: dict[str, int], as_json: bool) -> None:
+    """The steps of a plan, or of a model that is compiled now, as a session runs them."""
+    import compiler
+    from compiler.cli.prepared_table import show_prepared
+
+    if arguments.is_plan(file):
+        if dims:
+            raise click.UsageError(
+                "--dim gives sizes to a model's symbols; those of a plan were given as it was compiled"
+            )
+        plan = compiler.Plan.load(file)
+    else:
+        with working(f"compiling {file}"):
+            plan = compiler.compile(file, compiler.Options(dims=dims))
+    prepared = compiler.load(plan).prepared()
+    if as_json:
+        print_json({"ok": True, **asdict(prepared)})
+    else:
+        show_prepared(prepared)
 
 
 def _text_of(loaded: Plan | Loaded) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler.cli.output import console, table
+from compiler.cli.prepared_table import form
 
 if TYPE_CHECKING:
     from compiler.session import Peaks, StepTime
@@ -26,8 +27,8 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks, runs: int) -> None:
     rows = [[op, str(len(group)), *speed(group, total, peaks, runs)] for op, group in slow_first]
     table(("op", ">steps", *SPEED), rows)
     slowest = sorted(steps, key=lambda step: -step.seconds)[:SLOWEST]
-    rows = [["  " * step.depth + step.op, *speed([step], total, peaks, runs), step.origin] for step in slowest]
-    table((f"the {len(slowest)} slowest steps", *SPEED, "origin"), rows)
+    rows = [["  " * step.depth + step.op, *speed([step], total, peaks, runs), *_place(step)] for step in slowest]
+    table((f"the {len(slowest)} slowest steps", *SPEED, "kernel", "origin"), rows)
     console.print(f"peaks: {1e-9 * peaks.operations:.0f} GFLOP/s, {1e-9 * peaks.bytes:.0f} GB/s", style="dim")
 
 
@@ -45,3 +46,8 @@ def speed(steps: Iterable[StepTime], total: float, peaks: Peaks, runs: int) -> l
     bound = "arithmetic" if arithmetic >= memory else "memory"
     speed = [f"{1e-9 * operations / known:.1f}" if operations else "", f"{1e-9 * moved / known:.1f}"]
     return [*shares, *speed, f"{max(arithmetic, memory) / known:.0%} {bound}"]
+
+
+def _place(step: StepTime) -> list[str]:
+    """How the step runs, and where it came from."""
+    return [form(step.kernel, step.program), step.origin]

@@ -86,6 +86,11 @@ impl Session {
         Ok(named)
     }
 
+    /// What was decided before a run, as JSON.
+    fn prepared(&self) -> String {
+        json!(self.inner.prepared()).to_string()
+    }
+
     /// The most operations, and bytes of memory, a second, with this session's threads: measured now.
     fn peaks(&self, py: Python<'_>) -> (f64, f64) {
         let peaks = py.detach(|| self.inner.peaks());

@@ -25,6 +25,15 @@ impl Isa {
         })
     }
 
+    /// The name by which the environment variable `CANDLE_PLAN_ISA` knows the level.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        }
+    }
+
     /// Every level that this processor can run, plainest first: what a test walks through.
     pub fn available() -> impl Iterator<Item = Isa> {
         let widest = Isa::widest();

@@ -127,7 +127,7 @@ impl Run<'_> {
         if inputs.len() != block.inputs.len() {
             return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
         }
-        let mut slots: Vec<Option<Value>> = vec![None; block.slots];
+        let mut slots: Vec<Option<Value>> = vec![None; block.held.len()];
         for (slot, value) in block.inputs.iter().zip(inputs) {
             slots[*slot as usize] = Some(value);
         }

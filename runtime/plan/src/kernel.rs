@@ -9,6 +9,7 @@ use candle_plan_kernels::threads::Threads;
 use crate::device::{Needs, OnDevice};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::layout::Blocked;
 use crate::plan::Block;
 use crate::types::{TensorType, Type};
@@ -47,6 +48,11 @@ pub trait Kernel: Debug + Send + Sync {
     /// The constants do not fit the op.
     fn prepack(&self, _constants: &Constants) -> Result<Option<Packed>> {
         Ok(None)
+    }
+
+    /// How the op runs with what [`Kernel::prepack`] made: which kernel was chosen, and what was packed for it.
+    fn form(&self, _packed: Option<&Packed>) -> Form {
+        Form::default()
     }
 
     /// How the op runs on images in blocks of channels, if it can; `outputs` are the types that it gives.

@@ -7,6 +7,7 @@
 use candle_plan_kernels::blocked::{self, BLOCK};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
+use serde::Serialize;
 
 use crate::bail;
 use crate::dtype::DType;
@@ -16,7 +17,8 @@ use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, room, Array, Value};
 
 /// A layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// As the plan has it.
     Rows,

@@ -123,6 +123,13 @@ fn owned<'a>(input: &'a Input) -> Option<&'a Value> {
     }
 }
 
+/// The bytes that values lie in.
+pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value>) -> usize {
+    let mut held = HashMap::new();
+    values.for_each(|value| storages(value, &mut held));
+    held.values().sum()
+}
+
 /// Adds the storages that a value lies in, with their bytes.
 fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
     match value {

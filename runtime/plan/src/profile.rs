@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer};
+use crate::form::Form;
 use crate::interrupt::Stop;
 use crate::kernel::{Call, Types};
 use crate::memory::type_of;
@@ -31,6 +32,9 @@ pub struct StepTime {
     pub calls: u64,
     /// How long, in all runs.
     pub seconds: f64,
+    /// How it runs.
+    #[serde(flatten)]
+    pub form: Form,
     /// What it had to do, in all runs, where the op tells.
     #[serde(flatten)]
     pub work: Option<Work>,
@@ -58,8 +62,8 @@ impl Executable {
         for step in &block.steps {
             let (calls, time) = found.times.get(&address(step)).copied().unwrap_or_default();
             let work = found.works.get(&address(step)).copied().flatten().map(|work| work * found.runs);
-            let origin = self.origin(step);
-            steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64(), work });
+            let (origin, form) = (self.origin(step), step.kernel.form(step.packed.as_ref()));
+            steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64(), form, work });
             for block in &step.blocks {
                 self.list(block, depth + 1, found, steps);
             }

@@ -6,6 +6,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::inspect::Prepared;
 use crate::interrupt::Stop;
 use crate::prepare::{Executable, HostStep};
 use crate::profile::StepTime;
@@ -88,6 +89,11 @@ impl Session {
     /// What the processor can do at most, with as many threads as this session has.
     pub fn peaks(&self) -> Peaks {
         peaks::measure(Isa::get(), &self.threads)
+    }
+
+    /// What was decided before a run: kernels, layouts, and what is alive at once.
+    pub fn prepared(&self) -> Prepared {
+        self.executable.inspect()
     }
 
     /// What every step takes, over `runs` runs after a first one.

@@ -72,6 +72,16 @@ impl Filter {
         self.isa
     }
 
+    /// The form that was chosen, in words.
+    pub fn form(&self) -> &'static str {
+        self.form.map_or("direct", Form::name)
+    }
+
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.data[..])
+    }
+
     /// Whether the weights are those of such a convolution.
     pub(super) fn is_for(&self, shape: &Shape) -> bool {
         let sizes = [self.channels * shape.groups, self.outputs * shape.groups] == [shape.channels, shape.outputs];

@@ -44,6 +44,23 @@ impl Weights {
         }
     }
 
+    /// The form that was chosen, in words.
+    pub fn form(&self) -> String {
+        match self {
+            Weights::Groups(filter) => format!("{}, in blocks", filter.form()),
+            Weights::Rows(filter) => format!("{}, from rows to blocks", filter.form()),
+            Weights::Depthwise(_) => "depthwise, in blocks".to_string(),
+        }
+    }
+
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Weights::Groups(filter) | Weights::Rows(filter) => filter.bytes(),
+            Weights::Depthwise(filter) => filter.bytes(),
+        }
+    }
+
     /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or [in rows](Weights::take_rows), `out`
     /// `[N, O / 16, H', W', 16]`.
     ///

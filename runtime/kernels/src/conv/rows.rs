@@ -41,6 +41,11 @@ impl Rows {
         packed
     }
 
+    /// The bytes that the packed weights take.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.data[..])
+    }
+
     /// The number of panels of one group.
     pub(super) fn panels(&self) -> usize {
         self.outputs.div_ceil(Tiles::of(self.isa).rows())

@@ -94,6 +94,19 @@ impl TransposedWeights {
             phases: rows.flat_map(|y| columns.clone().map(move |x| (y, x))).map(|(y, x)| pack(y, x)).collect(),
         }
     }
+
+    /// The form, in words: a convolution for each remainder that output rows and columns leave by the strides.
+    pub fn form(&self) -> String {
+        match self.phases.len() {
+            1 => "one convolution".to_string(),
+            count => format!("{count} convolutions"),
+        }
+    }
+
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        self.phases.iter().map(|(_, _, weights)| weights.bytes()).sum()
+    }
 }
 
 /// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over a bias, then `finish` over every

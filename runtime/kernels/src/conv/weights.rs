@@ -25,4 +25,20 @@ impl Weights {
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),
         }
     }
+
+    /// The form that was chosen, in words.
+    pub fn form(&self) -> String {
+        match self {
+            Weights::Rows(_) => "direct, in rows".to_string(),
+            Weights::Blocks(filter) => format!("{}, in blocks within the step", filter.form()),
+        }
+    }
+
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Weights::Rows(rows) => rows.bytes(),
+            Weights::Blocks(filter) => filter.bytes(),
+        }
+    }
 }

@@ -20,6 +20,11 @@ pub struct PackedB {
 }
 
 impl PackedB {
+    /// The bytes that the packed matrix takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.data[..])
+    }
+
     /// Packs `b`, of `k` rows and `n` columns.
     ///
     /// # Panics

@@ -67,6 +67,26 @@ impl Filter {
         };
         Filter(Kind::Dense((0..groups).map(group).collect()))
     }
+
+    /// The form that was chosen, in words.
+    pub fn form(&self) -> String {
+        match &self.0 {
+            Kind::Dense(groups) => format!("int8, {}", groups.first().map_or("empty", Weights::form)),
+            Kind::Depthwise(_) => "int8, depthwise".to_string(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Interleaved(_) => "int8, depthwise, taps interleaved for VNNI".to_string(),
+        }
+    }
+
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Kind::Dense(groups) => groups.iter().map(Weights::bytes).sum(),
+            Kind::Depthwise(weights) => weights.bytes(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Interleaved(weights) => weights.bytes(),
+        }
+    }
 }
 
 /// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] − x.zero)`, what

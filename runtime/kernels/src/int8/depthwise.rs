@@ -28,6 +28,11 @@ pub(super) const WIDE: usize = 64;
 const NARROW: usize = 16;
 
 impl Depthwise {
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.differences[..]) + size_of_val(&self.sums[..])
+    }
+
     /// Packs `w`, `[C, taps]`.
     pub fn new(isa: Isa, taps: usize, w: &[u8], signed: bool, zeros: &[i32]) -> Depthwise {
         let channels = w.len().checked_div(taps).unwrap_or(zeros.len());

@@ -17,6 +17,17 @@ pub(super) enum Dots {
 }
 
 impl Dots {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dots::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx2 => "AVX2",
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx512Vnni => "AVX-512 VNNI",
+        }
+    }
+
     /// The best that processors of a level have, and this one.
     #[cfg(target_arch = "x86_64")]
     pub fn of(isa: Isa) -> Dots {

@@ -25,6 +25,11 @@ pub(super) struct Interleaved {
 }
 
 impl Interleaved {
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        self.plain.bytes() + size_of_val(&self.data[..])
+    }
+
     /// Rearranges weights; `None` where the difference to a zero point is no `i8`.
     pub fn new(channels: usize, plain: &Depthwise) -> Option<Interleaved> {
         let quads = plain.differences.len().checked_div(channels)?.div_ceil(4);

@@ -39,6 +39,16 @@ pub struct Weights {
 }
 
 impl Weights {
+    /// The bytes that the packed matrix takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.data[..]) + size_of_val(&self.sums[..]) + size_of_val(&self.zeros[..])
+    }
+
+    /// The instructions that its products are summed with, in words.
+    pub fn form(&self) -> &'static str {
+        self.dots.name()
+    }
+
     /// Packs a matrix.
     ///
     /// # Panics

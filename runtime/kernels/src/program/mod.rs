@@ -6,6 +6,7 @@
 mod bind;
 mod function;
 mod machine;
+mod text;
 mod unary;
 
 use schemars::JsonSchema;

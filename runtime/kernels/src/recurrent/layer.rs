@@ -85,6 +85,24 @@ impl<R: Scalar> Layer<R> {
         Layer { isa, form, inputs, weights, bias, reset_bias, peepholes: peepholes.map(<[R]>::to_vec) }
     }
 
+    /// How a step is taken, in words.
+    pub fn kernel(&self) -> &'static str {
+        match self.weights {
+            Packed::Fused(_) => "gates finished in registers",
+            Packed::General { .. } => "gates as matrix products",
+        }
+    }
+
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        let weights = match &self.weights {
+            Packed::Fused(fused) => fused.bytes(),
+            Packed::General { input, state } => [input, &state[0], &state[1]].into_iter().map(R::bytes).sum(),
+        };
+        let peepholes = self.peepholes.as_deref().map_or(0, size_of_val);
+        weights + size_of_val(&self.bias[..]) + size_of_val(&self.reset_bias[..]) + peepholes
+    }
+
     /// The elements of a step's gates.
     pub(super) fn row(&self) -> usize {
         match &self.weights {

@@ -21,6 +21,9 @@ pub trait Scalar: Real {
     /// Makes weights `[n, k]` ready.
     fn pack(isa: Isa, weights: &[Self], n: usize, k: usize) -> Self::Weights;
 
+    /// The bytes that ready weights take.
+    fn bytes(weights: &Self::Weights) -> usize;
+
     /// `out [m, n] = x [m, k] · weightsᵀ + bias [n]`
     fn product(
         isa: Isa,
@@ -40,6 +43,9 @@ pub trait Steps<R>: Sized + Send + Sync + 'static {
     /// Makes the weights of the input and of the state ready, `[gates · hidden, …]`, where the type has such layers.
     /// `bias [gates · hidden]` is added before the step, and `reset_bias [hidden]` to the product of GRU's gate h.
     fn new(isa: Isa, cell: Cell, weights: [&[R]; 2], bias: &[R], reset_bias: &[R]) -> Option<Self>;
+
+    /// The bytes that the weights take.
+    fn bytes(&self) -> usize;
 
     /// The elements of a step's gates.
     fn row(&self) -> usize;
@@ -62,6 +68,10 @@ impl Steps<f32> for Fused {
         Some(Fused::new(isa, cell, weights, bias, reset_bias))
     }
 
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
     fn row(&self) -> usize {
         self.row()
     }
@@ -79,6 +89,10 @@ impl Steps<f32> for Fused {
 impl Steps<f64> for Infallible {
     fn new(_: Isa, _: Cell, _: [&[f64]; 2], _: &[f64], _: &[f64]) -> Option<Infallible> {
         None
+    }
+
+    fn bytes(&self) -> usize {
+        match *self {}
     }
 
     fn row(&self) -> usize {
@@ -100,6 +114,10 @@ impl Scalar for f32 {
 
     fn pack(isa: Isa, weights: &[f32], n: usize, k: usize) -> PackedB {
         PackedB::new(isa, &Threads::serial(), k, n, &Matrix { data: weights, row: 1, column: k })
+    }
+
+    fn bytes(weights: &PackedB) -> usize {
+        weights.bytes()
     }
 
     fn product(isa: Isa, threads: &Threads, x: &[f32], weights: &PackedB, bias: Option<&[f32]>, out: &mut [f32]) {
@@ -126,6 +144,10 @@ impl Scalar for f64 {
 
     fn pack(_: Isa, weights: &[f64], n: usize, k: usize) -> Self::Weights {
         (weights.to_vec(), [n, k])
+    }
+
+    fn bytes((weights, _): &Self::Weights) -> usize {
+        size_of_val(&weights[..])
     }
 
     fn product(

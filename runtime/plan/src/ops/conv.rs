@@ -12,6 +12,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::Blocked;
 use crate::types::{Dim, TensorType, Type};
@@ -62,6 +63,11 @@ impl Kernel for Conv {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
         let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        let form = Form::of(packed, |weights: &Weights| Form::named(weights.form()).packed(weights.bytes()));
+        form.with(self.epilogue.as_ref())
     }
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {

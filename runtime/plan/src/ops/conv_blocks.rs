@@ -7,6 +7,7 @@ use super::conv::{check_bias, infer_window, out_dims, Conv};
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{in_blocks, in_rows, type_in_blocks, Blocked, Image, Layout};
 use crate::types::{TensorType, Type};
@@ -64,6 +65,11 @@ impl Kernel for ConvBlocks {
         let Some(w) = constants.tensor(1) else { return Ok(None) };
         let shape = self.conv.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        let form = Form::of(packed, |weights: &Weights| Form::named(weights.form()).packed(weights.bytes()));
+        form.with(self.conv.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

@@ -12,6 +12,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
@@ -75,6 +76,11 @@ impl Kernel for ConvTranspose {
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
         Ok(Some(Box::new(self.pack(w)?)))
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        let form = Form::of(packed, |weights: &TransposedWeights| Form::named(weights.form()).packed(weights.bytes()));
+        form.with(self.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

@@ -11,7 +11,8 @@ use crate::bail;
 use crate::broadcast::{shape_from, shape_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::form::Form;
+use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, room, Array, Elements, Value};
@@ -43,6 +44,10 @@ impl Kernel for Elementwise {
 
     fn in_place(&self) -> &'static [usize] {
         &[0, 1, 2, 3, 4, 5, 6, 7]
+    }
+
+    fn form(&self, _packed: Option<&Packed>) -> Form {
+        Form::default().with(Some(&self.program))
     }
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {

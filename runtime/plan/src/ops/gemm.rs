@@ -14,6 +14,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
@@ -77,6 +78,11 @@ impl Kernel for Gemm {
             }
             _ => Ok(None),
         }
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        let form = Form::of(packed, |packed: &PackedB| Form::named("B prepacked").packed(packed.bytes()));
+        form.with(self.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

@@ -18,6 +18,7 @@ use super::padding::Padding;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::copy_view;
 use crate::types::{TensorType, Type};
@@ -87,6 +88,10 @@ impl Kernel for MatMulInteger {
             Some(b) if (zero.is_some() || !zero_given) && is_one_each(b, zero) => Ok(Some(Box::new(pack(b, zero)?))),
             _ => Ok(None),
         }
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        Form::of(packed, |b: &int8::Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
@@ -165,6 +170,12 @@ impl Kernel for ConvInteger {
             Some(w) if zero.is_some() || !zero_given => Ok(Some(Box::new(self.pack(&self.weights(w, zero)?)?))),
             _ => Ok(None),
         }
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        Form::of(packed, |PackedBytes { weights, .. }: &PackedBytes| {
+            Form::named(format!("{}, as float32", weights.form())).packed(weights.bytes())
+        })
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

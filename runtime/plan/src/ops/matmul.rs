@@ -13,6 +13,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::Result;
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{element_count, Array, Value};
@@ -61,6 +62,12 @@ impl Kernel for MatMul {
             }
             _ => Ok(None),
         }
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        let bytes = |packed: &Vec<PackedB>| packed.iter().map(PackedB::bytes).sum();
+        let form = Form::of(packed, |packed| Form::named("B prepacked").packed(bytes(packed)));
+        form.with(self.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

@@ -15,6 +15,7 @@ pub mod padding;
 mod places;
 mod pool_blocks;
 mod power;
+mod recurrent_inputs;
 pub mod resample;
 
 /// The table of ops: a family is a file, a word is an op.

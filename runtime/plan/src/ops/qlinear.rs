@@ -14,6 +14,7 @@ use super::padding::Padding;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::size::room;
 use crate::types::{Dim, TensorType, Type};
@@ -81,6 +82,10 @@ impl Kernel for QLinearConv {
             (Some(w), Some(zero)) => Ok(Some(Box::new(self.pack(w, zero)?))),
             _ => Ok(None),
         }
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        Form::of(packed, |filter: &Filter| Form::named(filter.form()).packed(filter.bytes()))
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
@@ -154,6 +159,10 @@ impl Kernel for QLinearMatMul {
             (Some(b), Some(zero)) => Ok(Some(Box::new(pack(b, Some(zero))?))),
             _ => Ok(None),
         }
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        Form::of(packed, |b: &Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

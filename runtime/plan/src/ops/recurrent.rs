@@ -2,15 +2,17 @@
 
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::recurrent::{Activation, Cell, Form, Layer, Pass, Scalar, Weights};
+use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar, Weights};
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::recurrent_inputs::Expected;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::{require_dtype, Float, FLOATS};
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -125,6 +127,10 @@ macro_rules! kernel {
                 self.recurrence().prepack(constants)
             }
 
+            fn form(&self, packed: Option<&Packed>) -> Form {
+                layers_form::<f32>(packed).unwrap_or_else(|| layers_form::<f64>(packed).unwrap_or_default())
+            }
+
             fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
                 Work::multiplying(inputs, outputs, work::recurrent([X, W, R].map(|i| inputs.tensor(i).ok())))
             }
@@ -141,6 +147,12 @@ kernel! { Lstm, 8, 3, op => Cell::Lstm { input_forget: op.input_forget } }
 kernel! { Gru, 6, 2, op => Cell::Gru { linear_before_reset: op.linear_before_reset } }
 kernel! { Rnn, 6, 2, _op => Cell::Rnn }
 
+/// How packed layers, one a direction, run; `None` where they are of another type.
+fn layers_form<T: Scalar>(packed: Option<&Packed>) -> Option<Form> {
+    let layers = packed?.downcast_ref::<Vec<Layer<T>>>()?;
+    Some(Form::named(layers.first()?.kernel()).packed(layers.iter().map(Layer::bytes).sum()))
+}
+
 // The places of the inputs.
 const X: usize = 0;
 const W: usize = 1;
@@ -150,32 +162,6 @@ const LENGTHS: usize = 4;
 const H: usize = 5;
 const C: usize = 6;
 const P: usize = 7;
-const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
-
-/// What an input has to be.
-struct Expected {
-    dtype: DType,
-    /// The sizes, where they are known, of the first `rank` axes.
-    sizes: [Option<usize>; 3],
-    rank: usize,
-}
-
-impl Expected {
-    /// Refuses a tensor of another type as input `i`.
-    fn check(&self, i: usize, found: &TensorType) -> Result<()> {
-        let sizes = self.sizes[..self.rank].iter().map(|size| size.map(Dim::Size));
-        let expected = TensorType { dtype: self.dtype, shape: Some(sizes.collect()) };
-        if found.agrees_with(&expected) {
-            return Ok(());
-        }
-        bail!("{} is {}, where {} is needed", NAMES[i], Type::Tensor(found.clone()), Type::Tensor(expected))
-    }
-
-    /// Whether the sizes are all known and an array has just these.
-    fn is_met(&self, array: &Array) -> bool {
-        array.dtype() == self.dtype && array.dims().iter().map(|&size| Some(size)).eq(self.sizes[..self.rank].iter().copied())
-    }
-}
 
 impl Recurrence<'_> {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -282,16 +268,16 @@ impl Recurrence<'_> {
             let bias = bias.as_deref().map(|all| &all[part(all)]);
             let peepholes = peepholes.as_deref().map(|all| &all[part(all)]);
             let weights = Weights { input: &w[part(&w)], state: &r[part(&r)], bias, peepholes };
-            Layer::new(Isa::get(), self.form(&self.directions[d]), weights)
+            Layer::new(Isa::get(), self.cell_of(&self.directions[d]), weights)
         };
         Ok((0..self.directions.len()).map(layer).collect())
     }
 
-    fn form<V: Number>(&self, direction: &Direction) -> Form<V> {
+    fn cell_of<V: Number>(&self, direction: &Direction) -> recurrent::Form<V> {
         let clip = self.clip.map(|limit| V::from_f64(f64::from(limit)));
         let given = &direction.activations;
         let activations = std::array::from_fn(|i| given.get(i).copied().unwrap_or(Activation::Tanh));
-        Form { cell: self.cell, hidden: self.hidden, activations, clip, reversed: direction.reversed }
+        recurrent::Form { cell: self.cell, hidden: self.hidden, activations, clip, reversed: direction.reversed }
     }
 
     fn run<T: Float<Wide: Scalar>>(&self, call: &Call) -> Result<Vec<Value>> {

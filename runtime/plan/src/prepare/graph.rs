@@ -1,7 +1,9 @@
 //! The steps of a block while they are prepared: what runs each may change, and steps may be added.
 
+use super::Held;
 use crate::device::Reason;
 use crate::kernel::{Constants, Kernel};
+use crate::layout::Layout;
 use crate::plan::{Block, OriginId, Step};
 use crate::types::Type;
 use crate::value::Value;
@@ -11,6 +13,8 @@ pub(super) struct Graph {
     pub nodes: Vec<Node>,
     /// The type of each value in the plan.
     pub kinds: Vec<Type>,
+    /// What each value holds.
+    pub held: Vec<Held>,
     /// The constant that a value is.
     pub constant_of: Vec<Option<u32>>,
     pub inputs: Vec<u32>,
@@ -21,6 +25,8 @@ pub(super) struct Graph {
 pub(super) struct Node {
     /// The plan's step that it is, or is done for.
     pub index: usize,
+    /// Whether prepare added it.
+    pub added: bool,
     pub name: &'static str,
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Option<u32>>,
@@ -42,15 +48,17 @@ impl Graph {
         Graph {
             nodes: block.steps.iter().enumerate().map(|(index, step)| Node::of(index, step)).collect(),
             kinds: block.values.iter().map(|value| value.kind.clone()).collect(),
+            held: (0..block.values.len() as u32).map(|value| Held { value, layout: Layout::Rows }).collect(),
             constant_of,
             inputs: block.inputs.iter().map(|id| id.0).collect(),
             outputs: block.outputs.iter().map(|id| id.0).collect(),
         }
     }
 
-    /// Adds a value of a type.
-    pub fn add(&mut self, kind: Type, constant: Option<u32>) -> u32 {
-        self.kinds.push(kind);
+    /// Adds another form of a value.
+    pub fn add(&mut self, value: u32, layout: Layout, constant: Option<u32>) -> u32 {
+        self.kinds.push(self.kind(value).clone());
+        self.held.push(Held { layout, ..self.held[value as usize] });
         self.constant_of.push(constant);
         self.kinds.len() as u32 - 1
     }
@@ -78,6 +86,7 @@ impl Node {
     fn of(index: usize, step: &Step) -> Node {
         Node {
             index,
+            added: false,
             name: step.op.name(),
             kernel: step.op.boxed(),
             inputs: step.inputs.iter().map(|id| id.map(|id| id.0)).collect(),
@@ -92,6 +101,7 @@ impl Node {
     pub fn added(place: (usize, OriginId), name: &'static str, kernel: Box<dyn Kernel>, from: u32, to: u32) -> Node {
         let (index, origin) = place;
         let (inputs, outputs) = (vec![Some(from)], vec![Some(to)]);
-        Node { index, name, kernel, inputs, outputs, channels: Vec::new(), host: None, origin }
+        let channels = Vec::new();
+        Node { index, added: true, name, kernel, inputs, outputs, channels, host: None, origin }
     }
 }

@@ -25,8 +25,7 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
     let takes_part = chosen(&graph, &forms);
     forms.iter_mut().zip(takes_part).filter(|(_, takes_part)| !takes_part).for_each(|(form, _)| *form = None);
     let nodes = std::mem::take(&mut graph.nodes);
-    let layouts = vec![Layout::Rows; graph.kinds.len()];
-    let mut rewrite = Rewrite { graph, constants, layouts, moved: HashMap::new() };
+    let mut rewrite = Rewrite { graph, constants, moved: HashMap::new() };
     for (node, form) in nodes.into_iter().zip(forms) {
         rewrite.node(node, form)?;
     }
@@ -74,8 +73,6 @@ type Place = (usize, OriginId);
 struct Rewrite<'a> {
     graph: Graph,
     constants: &'a mut Vec<Value>,
-    /// By value, the layout that it has.
-    layouts: Vec<Layout>,
     /// By value and number of dimensions in rows, the value in the other layout.
     moved: HashMap<(u32, usize), u32>,
 }
@@ -98,7 +95,7 @@ impl Rewrite<'_> {
         if let Some(form) = form {
             for (id, layout) in node.outputs.iter().zip(&form.outputs) {
                 if let Some(id) = id {
-                    self.layouts[*id as usize] = *layout;
+                    self.graph.held[*id as usize].layout = *layout;
                 }
             }
             node.kernel = form.kernel;
@@ -109,7 +106,7 @@ impl Rewrite<'_> {
 
     /// The value in rows, for a step of the plan.
     fn rows(&mut self, id: u32, place: Place) -> Result<u32> {
-        match (self.layouts[id as usize], Image::of(self.graph.kind(id))) {
+        match (self.graph.held[id as usize].layout, Image::of(self.graph.kind(id))) {
             (Layout::Blocks, Some(Image { channels, rank, .. })) => {
                 self.moved(id, Reorder { to: Layout::Rows, channels, rank }, place)
             }
@@ -119,7 +116,7 @@ impl Rewrite<'_> {
 
     /// The value in blocks, as an image of so many dimensions, of which the value may lack the first.
     fn blocks(&mut self, id: u32, rank: usize, place: Place) -> Result<u32> {
-        if self.layouts[id as usize] == Layout::Blocks {
+        if self.graph.held[id as usize].layout == Layout::Blocks {
             return Ok(id);
         }
         let channels = self.channels(id, rank)?;
@@ -143,8 +140,7 @@ impl Rewrite<'_> {
             self.constants.push(array.into());
             self.constants.len() as u32 - 1
         });
-        let moved = self.graph.add(self.graph.kind(id).clone(), constant);
-        self.layouts.push(reorder.to);
+        let moved = self.graph.add(id, reorder.to, constant);
         self.moved.insert((id, reorder.rank), moved);
         if constant.is_none() {
             self.graph.nodes.push(Node::added(place, "Reorder", Box::new(reorder), id, moved));

@@ -12,6 +12,7 @@ mod placement;
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Packed};
+use crate::layout::Layout;
 use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
 use crate::value::Value;
@@ -41,8 +42,8 @@ pub struct HostStep {
 /// A block whose steps are ready to run.
 pub(crate) struct PreparedBlock {
     pub steps: Vec<PreparedStep>,
-    /// How many values a run holds, dead or alive.
-    pub slots: usize,
+    /// What each slot of a run is for.
+    pub held: Vec<Held>,
     pub inputs: Vec<u32>,
     /// The types of the inputs.
     pub takes: Vec<Type>,
@@ -51,13 +52,24 @@ pub(crate) struct PreparedBlock {
     pub exclusive: Vec<bool>,
 }
 
+/// What a slot holds: a value of the plan's block, in a layout.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub value: u32,
+    pub layout: Layout,
+}
+
 /// A step that is ready to run.
 pub(crate) struct PreparedStep {
     /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
     pub index: usize,
+    /// Whether prepare added it.
+    pub added: bool,
     pub name: &'static str,
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Operand>,
+    /// The slot that is meant for each input; those of constants stay empty.
+    pub reads: Vec<Option<u32>>,
     pub outputs: Vec<Option<u32>>,
     /// The channels of each input that is in blocks of them.
     pub channels: Vec<Option<usize>>,
@@ -135,6 +147,27 @@ impl Executable {
     }
 }
 
+impl PreparedStep {
+    /// A step that takes nothing, and of which nothing is packed yet.
+    fn of(node: Node) -> PreparedStep {
+        PreparedStep {
+            index: node.index,
+            added: node.added,
+            name: node.name,
+            kernel: node.kernel,
+            inputs: Vec::new(),
+            reads: node.inputs,
+            outputs: node.outputs,
+            channels: node.channels,
+            drops: Vec::new(),
+            packed: None,
+            blocks: Vec::new(),
+            host: node.host,
+            origin: node.origin,
+        }
+    }
+}
+
 impl PreparedBlock {
     /// Calls `look` with every step, each before those of its blocks.
     fn each_step(&self, look: &mut impl FnMut(&PreparedStep)) {
@@ -167,22 +200,16 @@ fn prepare_block(
     let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
     let exclusive = graph.outputs.iter().map(|&id| lifetimes.is_exclusive_output(id)).collect();
     let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
-    let (slots, starts) = (graph.kinds.len(), graph.inputs);
+    let (held, starts) = (graph.held, graph.inputs);
     let parts = graph.nodes.into_iter().zip(inputs).zip(packed).zip(blocks).enumerate();
     let steps = parts.map(|(at, (((node, inputs), packed), blocks))| PreparedStep {
-        index: node.index,
-        name: node.name,
-        kernel: node.kernel,
         inputs,
-        outputs: node.outputs,
-        channels: node.channels,
-        drops: lifetimes.dead_after(at).to_vec(),
         packed,
         blocks,
-        host: node.host,
-        origin: node.origin,
+        drops: lifetimes.dead_after(at).to_vec(),
+        ..PreparedStep::of(node)
     });
-    Ok(PreparedBlock { steps: steps.collect(), slots, inputs: starts, takes, outputs, exclusive })
+    Ok(PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs, exclusive })
 }
 
 struct Context<'a> {

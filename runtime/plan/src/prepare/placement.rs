@@ -9,6 +9,7 @@ use crate::device::{Device, Needs, OnDevice, Reason, Transfer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::layout::Layout;
 use crate::plan::OriginId;
 use crate::types::Type;
 use crate::value::Value;
@@ -120,7 +121,7 @@ impl Placement<'_> {
             self.constants.push(value);
             self.constants.len() as u32 - 1
         });
-        let moved = self.graph.add(self.graph.kind(id).clone(), constant);
+        let moved = self.graph.add(id, Layout::Rows, constant);
         self.sides.push(side);
         self.sizes.push(self.sizes[id as usize]);
         self.moved.insert(id, moved);

@@ -36,6 +36,11 @@ pub struct DepthwiseFilter {
 }
 
 impl DepthwiseFilter {
+    /// The bytes that the packed weights take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.data[..])
+    }
+
     /// Whether each output is made of one channel, and each channel makes one output.
     pub fn fits(groups: usize, channels: usize, outputs: usize) -> bool {
         groups == channels && channels == outputs

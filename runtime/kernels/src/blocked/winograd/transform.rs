@@ -23,6 +23,16 @@ const A3: f32 = 8.0 / 27.0;
 const B3: f32 = 27.0 / 8.0;
 
 /// Of weights: a row for each point.
+impl Tile {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tile::Two => "Winograd F(2, 3)",
+            Tile::Four => "Winograd F(4, 3)",
+        }
+    }
+}
+
 fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     match tile {
         Tile::Two => vec![[-1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],

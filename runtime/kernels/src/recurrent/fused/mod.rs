@@ -74,6 +74,12 @@ impl Fused {
         Fused { isa, gates, inputs, hidden, lanes, input, state, bias, reset_bias: reset_bias.to_vec() }
     }
 
+    /// The bytes that the packed weights take.
+    pub(super) fn bytes(&self) -> usize {
+        let lines = [&self.input, &self.state, &self.bias].map(|lines| size_of_val(&lines[..]));
+        lines.iter().sum::<usize>() + size_of_val(&self.reset_bias[..])
+    }
+
     fn blocks(&self) -> usize {
         self.hidden.div_ceil(self.lanes)
     }

@@ -1,0 +1,222 @@
+//! What prepare made of a plan: every step with its kernel, the layouts of its values, and what is alive at once.
+
+use std::collections::HashMap;
+
+use candle_plan_kernels::isa::Isa;
+use serde::Serialize;
+
+use crate::form::Form;
+use crate::layout::{type_in_blocks, Layout};
+use crate::memory::{bytes_held, bytes_of};
+use crate::plan::{Block, ValueInfo};
+use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
+use crate::types::Type;
+
+/// A prepared plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prepared {
+    /// The instruction set that kernels use.
+    pub isa: &'static str,
+    /// The bytes of the constants, beside what was packed of them.
+    pub constant_bytes: usize,
+    /// The bytes of what was packed.
+    pub packed_bytes: usize,
+    /// The most bytes that the plan's values hold at once, as far as its steps tell.
+    pub peak_bytes: usize,
+    /// The number of the plan's steps that do not tell.
+    pub untold: usize,
+    /// The steps in their order, those of a block behind the step that runs it.
+    pub steps: Vec<StepForm>,
+}
+
+/// A prepared step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepForm {
+    /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
+    pub index: usize,
+    /// The op's name.
+    pub op: &'static str,
+    /// 0 for a step of the plan itself, `n + 1` for one of a block that a step of depth `n` runs.
+    pub depth: usize,
+    /// Where the step came from.
+    pub origin: String,
+    /// Whether prepare added it.
+    pub added: bool,
+    /// How it runs.
+    #[serde(flatten)]
+    pub form: Form,
+    /// One entry an input; `None` for an absent one.
+    pub inputs: Vec<Option<Slot>>,
+    /// One entry an output; `None` for one that nobody uses.
+    pub outputs: Vec<Option<Slot>>,
+    /// The values that nobody reads after it.
+    pub dies: Vec<String>,
+    /// The bytes that the values of its block hold while it runs, constants aside: at most, as an op that may give a view of
+    /// an input counts as giving one where sizes are equal alone. `None` where a size is not known, or the step runs blocks.
+    pub alive_bytes: Option<usize>,
+}
+
+/// A value that a step takes or gives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Slot {
+    /// Its number in the plan's block, and its name where it has one: `%3:relu`.
+    pub value: String,
+    /// dtype and shape, as the plan knows them.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The layout in which it is held.
+    pub layout: Layout,
+    /// The bytes that it takes, where its size is known.
+    pub bytes: Option<usize>,
+    /// Whether it is a constant.
+    pub constant: bool,
+    /// Whether the step may have its storage.
+    pub taken: bool,
+}
+
+impl Executable {
+    /// What prepare decided.
+    pub fn inspect(&self) -> Prepared {
+        let mut steps = Vec::new();
+        Listing { executable: self, plan: &self.plan.main, block: &self.main, depth: 0 }.list(&mut steps);
+        let alive = steps.iter().filter(|step| step.depth == 0).map(|step| step.alive_bytes);
+        Prepared {
+            isa: Isa::get().name(),
+            constant_bytes: bytes_held(self.constants.iter()),
+            packed_bytes: steps.iter().map(|step| step.form.packed_bytes).sum(),
+            peak_bytes: alive.clone().flatten().max().unwrap_or(0),
+            untold: alive.filter(Option::is_none).count(),
+            steps,
+        }
+    }
+}
+
+/// A block that is being listed.
+struct Listing<'a> {
+    executable: &'a Executable,
+    plan: &'a Block,
+    block: &'a PreparedBlock,
+    depth: usize,
+}
+
+impl Listing<'_> {
+    fn list(&self, steps: &mut Vec<StepForm>) {
+        let mut alive = Alive::of(self);
+        for step in &self.block.steps {
+            steps.push(StepForm {
+                index: step.index,
+                op: step.name,
+                depth: self.depth,
+                origin: self.executable.origin(step),
+                added: step.added,
+                form: step.kernel.form(step.packed.as_ref()),
+                inputs: step.inputs.iter().enumerate().map(|(i, operand)| self.input(step, i, *operand)).collect(),
+                outputs: step.outputs.iter().map(|slot| slot.map(|slot| self.slot(slot, false, false))).collect(),
+                dies: step.drops.iter().map(|slot| self.name(*slot)).collect(),
+                alive_bytes: alive.during(self, step),
+            });
+            for (plan, block) in step.kernel.blocks().into_iter().zip(&step.blocks) {
+                Listing { executable: self.executable, plan, block, depth: self.depth + 1 }.list(steps);
+            }
+        }
+    }
+
+    fn input(&self, step: &PreparedStep, i: usize, operand: Operand) -> Option<Slot> {
+        match operand {
+            Operand::Absent => None,
+            Operand::Slot(slot) => Some(self.slot(slot, false, false)),
+            Operand::Dying(slot) => Some(self.slot(slot, false, true)),
+            Operand::Constant(_) => step.reads.get(i).copied().flatten().map(|slot| self.slot(slot, true, false)),
+        }
+    }
+
+    fn slot(&self, slot: u32, constant: bool, taken: bool) -> Slot {
+        let layout = self.block.held[slot as usize].layout;
+        let kind = self.info(slot).kind.to_string();
+        Slot { value: self.name(slot), kind, layout, bytes: self.bytes(slot), constant, taken }
+    }
+
+    fn info(&self, slot: u32) -> &ValueInfo {
+        &self.plan.values[self.block.held[slot as usize].value as usize]
+    }
+
+    fn name(&self, slot: u32) -> String {
+        let (number, name) = (self.block.held[slot as usize].value, &self.info(slot).name);
+        if name.is_empty() {
+            format!("%{number}")
+        } else {
+            format!("%{number}:{name}")
+        }
+    }
+
+    /// The bytes of a slot's value, where its size is known.
+    fn bytes(&self, slot: u32) -> Option<usize> {
+        let Type::Tensor(tensor) = &self.info(slot).kind else { return None };
+        tensor.sizes()?;
+        match self.block.held[slot as usize].layout {
+            Layout::Rows => Some(bytes_of(tensor)),
+            Layout::Blocks => Some(bytes_of(&type_in_blocks(tensor))),
+        }
+    }
+}
+
+/// The storages that values of a block lie in, step by step.
+struct Alive {
+    /// By slot, the storage that its value lies in.
+    storage_of: HashMap<u32, usize>,
+    /// By storage, its bytes, where they are known.
+    sizes: Vec<Option<usize>>,
+}
+
+impl Alive {
+    /// Before the first step: the inputs, which the caller of a nested block holds and counts.
+    fn of(listing: &Listing) -> Alive {
+        let mut alive = Alive { storage_of: HashMap::new(), sizes: Vec::new() };
+        for &slot in &listing.block.inputs {
+            let bytes = if listing.depth == 0 { listing.bytes(slot) } else { Some(0) };
+            alive.add(slot, bytes);
+        }
+        alive
+    }
+
+    fn add(&mut self, slot: u32, bytes: Option<usize>) {
+        self.storage_of.insert(slot, self.sizes.len());
+        self.sizes.push(bytes);
+    }
+
+    /// The bytes while a step runs; what is alive after it is alive then.
+    fn during(&mut self, listing: &Listing, step: &PreparedStep) -> Option<usize> {
+        for (i, &slot) in step.outputs.iter().enumerate().filter_map(|(i, slot)| Some((i, slot.as_ref()?))) {
+            let bytes = listing.bytes(slot);
+            match self.storage_for(listing, step, i, bytes) {
+                Some(storage) => {
+                    self.storage_of.insert(slot, storage);
+                }
+                None => self.add(slot, bytes),
+            }
+        }
+        let mut storages: Vec<usize> = self.storage_of.values().copied().collect();
+        storages.sort_unstable();
+        storages.dedup();
+        for slot in &step.drops {
+            self.storage_of.remove(slot);
+        }
+        if !step.blocks.is_empty() {
+            return None;
+        }
+        storages.into_iter().map(|storage| self.sizes[storage]).sum()
+    }
+
+    /// The storage of an input that output `i` lies in, if it does: that of a view, or that of one which it takes over.
+    fn storage_for(&self, listing: &Listing, step: &PreparedStep, i: usize, bytes: Option<usize>) -> Option<usize> {
+        let lies_in = |(input, operand): (usize, &Operand)| {
+            let slot = match *operand {
+                Operand::Dying(slot) if i == 0 => slot,
+                Operand::Slot(slot) if step.kernel.shares(input) => slot,
+                _ => return None,
+            };
+            (bytes.is_some() && listing.bytes(slot) == bytes).then(|| self.storage_of.get(&slot).copied()).flatten()
+        };
+        step.inputs.iter().enumerate().find_map(lies_in)
+    }
+}

@@ -1,0 +1,171 @@
+"""What a session tells of its steps before a run: kernels, layouts, storage that is taken over, and what is alive."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnx.parser
+import pytest
+
+import compiler
+from compiler.cli import main
+from compiler.prepared import Prepared, PreparedStep
+from compiler.samples import random_inputs
+
+
+def prepared(text: str, **weights: tuple[int, ...]) -> Prepared:
+    """What is prepared of a model in ONNX's text form, with weights of these shapes."""
+    return compiler.load(compiler.compile(model(text, **weights)), threads=1).prepared()
+
+
+def model(text: str, **weights: tuple[int, ...]) -> onnx.ModelProto:
+    made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}')
+    generator = np.random.default_rng(0)
+    for name, shape in weights.items():
+        array = generator.standard_normal(shape).astype(np.float32)
+        made.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return made
+
+
+def ops(found: Prepared) -> list[str]:
+    return [step.op for step in found.steps]
+
+
+CONVS = """(float[1, 3, 32, 32] x) => (float[1, 32, 32, 32] y) {
+    a = Conv <pads = [1, 1, 1, 1]> (x, v)
+    b = Relu (a)
+    c = Conv <pads = [1, 1, 1, 1]> (b, w)
+    y = Add (c, b)
+}"""
+
+
+def test_convolutions_tell_form_layout_and_what_was_added() -> None:
+    found = prepared(CONVS, v=(32, 3, 3, 3), w=(32, 32, 3, 3))
+    first, second, _ = found.steps
+    assert ops(found) == ["Conv", "Conv", "Reorder"]
+    assert [step.added for step in found.steps] == [False, False, True]
+    assert first.kernel == "direct, from rows to blocks"
+    assert first.program == "Relu"
+    assert second.kernel in {f"{form}, in blocks" for form in ("direct", "Winograd F(2, 3)", "Winograd F(4, 3)")}
+    assert second.program == "Add(·, x3)"
+    layouts = [(step.inputs[0], step.outputs[0]) for step in found.steps]
+    assert [[value.layout for value in pair if value] for pair in layouts] == [
+        ["rows", "blocks"],
+        ["blocks", "blocks"],
+        ["blocks", "rows"],
+    ]
+    assert first.packed_bytes >= 4 * 32 * 3 * 9
+    assert found.packed_bytes == sum(step.packed_bytes for step in found.steps)
+    assert found.constant_bytes >= 4 * (32 * 3 * 9 + 32 * 32 * 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "expected"),
+    [
+        ("(float[4, 8] x) => (float[4, 6] y) { y = MatMul (x, w) }", {"w": (8, 6)}, ["B prepacked"]),
+        ("(float[4, 8] x, float[8, 6] w) => (float[4, 6] y) { y = MatMul (x, w) }", {}, [None]),
+        ("(float[1, 8, 4] x) => (float[1, 8, 4] y) { y = Conv <group = 8> (x, w) }", {"w": (8, 1, 1)}, None),
+        (
+            "(float[1, 2, 4, 4] x) => (float[1, 3, 8, 8] y) { y = ConvTranspose <strides = [2, 2]> (x, w) }",
+            {"w": (2, 3, 2, 2)},
+            ["4 convolutions"],
+        ),
+        (
+            "(float[5, 1, 8] x) => (float[5, 1, 1, 4] y) { y = LSTM <hidden_size = 4> (x, w, r) }",
+            {"w": (1, 16, 8), "r": (1, 16, 4)},
+            ["gates finished in registers"],
+        ),
+    ],
+    ids=["prepacked", "not prepacked", "depthwise", "transposed", "recurrent"],
+)
+def test_kernels_are_named(text: str, weights: dict[str, tuple[int, ...]], expected: list[str | None] | None) -> None:
+    steps = [step for step in prepared(text, **weights).steps if step.packed_bytes or step.op == "MatMul"]
+    assert steps
+    for step, kernel in zip(steps, expected or [steps[0].kernel], strict=True):
+        assert step.kernel == kernel
+        assert bool(step.packed_bytes) == bool(weights)
+        assert step.packed_bytes >= (4 * sum(map(np.prod, weights.values())) if weights else 0)
+
+
+def test_a_program_is_shown_and_takes_over_what_dies() -> None:
+    found = prepared("(float[3, 4] x) => (float[3, 4] y) { a = Softmax (x) b = Mul (a, a) y = Tanh (b) }")
+    last = found.steps[-1]
+    assert (last.op, last.program) == ("Elementwise", "x0, Mul(·, x0), Tanh")
+    assert [value.taken for value in last.inputs if value] == [True]
+    assert not any(value.taken for value in found.steps[0].inputs if value)
+    assert found.steps[0].dies == ["%0:x"]
+
+
+def test_sizes_that_are_not_known_are_not_told() -> None:
+    found = prepared("(float[4, 8] x, int64[2] s) => (float[o, p] y) { a = Exp (x) b = Reshape (a, s) y = Sqrt (b) }")
+    assert [step.alive_bytes for step in found.steps] == [16 + 4 * 32 * 2, None, None]
+    assert (found.peak_bytes, found.untold) == (16 + 4 * 32 * 2, 2)
+
+
+MEASURED = [
+    "(float[64, 64] x) => (float[64, 64] y) { a = Softmax (x) b = MatMul (a, a) y = Tanh (b) }",
+    "(float[4, 1024] x) => (float[1024, 4] y) { a = Exp (x) b = Transpose (a) y = Softmax (b) }",
+    "(float[8, 256] x) => (float[8, 768] y) { a = Exp (x) b = Softmax (a) y = Concat <axis = 1> (a, b, x) }",
+]
+
+
+@pytest.mark.parametrize("text", MEASURED, ids=["products", "transpose", "concat"])
+def test_what_is_alive_is_what_a_run_needs(text: str) -> None:
+    """The bound on memory under which a run just passes is the peak that was told."""
+    plan = compiler.compile(model(text))
+    found = compiler.load(plan, threads=1).prepared()
+    inputs = random_inputs(plan.inputs, {})
+    assert found.untold == 0
+    compiler.load(plan, threads=1, max_memory=found.peak_bytes).run(inputs)
+    with pytest.raises(compiler.RunError, match="max_memory"):
+        compiler.load(plan, threads=1, max_memory=found.peak_bytes - 1).run(inputs)
+
+
+def test_steps_of_blocks_follow_the_step_that_runs_them() -> None:
+    found = prepared("""(bool c, float[4] x) => (float[4] y) {
+        y = If (c) <then_branch = t () => (float[4] p) { p = Exp (x) },
+                    else_branch = e () => (float[4] q) { q = Sin (x) }>
+    }""")
+    assert [(step.op, step.depth) for step in found.steps] == [("If", 0), ("Unary", 1), ("Unary", 1)]
+    assert (found.steps[0].alive_bytes, found.untold) == (None, 1)
+
+
+def test_a_profile_tells_the_kernel() -> None:
+    made = model("(float[4, 8] x) => (float[4, 6] y) { a = MatMul (x, w) y = Relu (a) }", w=(8, 6))
+    session = compiler.load(compiler.compile(made), threads=1)
+    (step,) = session.profile(random_inputs(session.inputs, {}), 1)
+    assert (step.kernel, step.program) == ("B prepacked", "Relu")
+
+
+def run(*arguments: str) -> int | str | None:
+    """The exit code of `candlec` with these arguments."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code
+
+
+def test_the_command_shows_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, plan = tmp_path / "m.onnx", tmp_path / "m.plan"
+    onnx.save(model(CONVS, v=(32, 3, 3, 3), w=(32, 32, 3, 3)), file)
+    compiler.compile(file).save(plan)
+    for path in (file, plan):
+        assert run("inspect", str(path), "--prepared") == 0
+        shown = capsys.readouterr().out
+        assert "from rows to blocks; Relu" in shown
+        assert re.search(r"^ *\+1 +Reorder +%\d+▦", shown, re.MULTILINE)
+        assert run("inspect", str(path), "--prepared", "--json") == 0
+        data = json.loads(capsys.readouterr().out)
+        assert [step["op"] for step in data["steps"]] == ["Conv", "Conv", "Reorder"]
+        assert data["steps"][0].keys() == PreparedStep.__dataclass_fields__.keys()
+
+
+@pytest.mark.parametrize("arguments", [["m.onnx", "--dim", "n=1"], ["m.plan", "--prepared", "--dim", "n=1"]])
+def test_sizes_are_for_models_that_are_prepared(arguments: list[str], tmp_path: Path) -> None:
+    onnx.save(model("(float[n] x) => (float[n] y) { y = Exp (x) }"), tmp_path / "m.onnx")
+    compiler.compile(tmp_path / "m.onnx").save(tmp_path / "m.plan")
+    assert run("inspect", str(tmp_path / arguments[0]), *arguments[1:]) == 2
