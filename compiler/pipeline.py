@@ -24,6 +24,7 @@ from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_batch_norm import fold_batch_norm
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.fold_pads import fold_pads
+from compiler.passes.fold_slices import fold_slices
 from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.fuse_elementwise import fuse_elementwise
 from compiler.passes.fuse_epilogues import fuse_epilogues
@@ -147,6 +148,7 @@ def _fusing() -> list[Pass]:
     """From operators to fewer and larger steps; the shapes of what was made are inferred always."""
     return [
         fold_pads,
+        fold_slices,
         fold_batch_norm,
         expand_batch_norm,
         merge_duplicates,  # of what was made for several places

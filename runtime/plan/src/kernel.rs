@@ -20,7 +20,7 @@ use crate::work::Work;
 ///
 /// A kernel never assumes that its inputs are well-formed beyond what [`Kernel::infer`] checked: shapes may be symbolic
 /// until a run, so `run` checks them and returns an error.
-pub trait Kernel: Debug + Send + Sync {
+pub trait Kernel: Any + Debug + Send + Sync {
     /// How many inputs and outputs the op takes. Optional inputs in the middle may be absent.
     fn arity(&self) -> Arity;
 
@@ -57,6 +57,12 @@ pub trait Kernel: Debug + Send + Sync {
 
     /// How the op runs on images in blocks of channels, if it can; `outputs` are the types that it gives.
     fn blocked(&self, _operands: &Constants, _outputs: &[Option<&Type>]) -> Option<Blocked> {
+        None
+    }
+
+    /// The kernel that does this one's work and then that of `next`, which alone reads the one output, as input 0: where that
+    /// takes less time than one after the other. It takes this one's inputs, then those of `next` but input 0.
+    fn with_next(&self, _operands: &Constants, _next: &dyn Kernel, _of_next: &Constants) -> Option<Box<dyn Kernel>> {
         None
     }
 

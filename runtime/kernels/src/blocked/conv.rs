@@ -25,17 +25,12 @@ pub fn conv(
     out: &mut [f32],
     epilogue: Epilogue,
 ) {
-    assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
-    assert!(filter.is_for(shape), "{shape:?}");
-    assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
-    let length = |channels: usize, [h, w]: [usize; 2]| shape.batch * channels * h * w;
-    assert_eq!(x.len(), length(shape.channels.next_multiple_of(filter.unit), shape.input), "{shape:?}");
-    assert_eq!(out.len(), length(shape.outputs.next_multiple_of(BLOCK), shape.output), "{shape:?}");
+    let length = shape.batch * shape.channels.next_multiple_of(filter.unit) * shape.input[0] * shape.input[1];
+    assert_eq!(x.len(), length, "{shape:?}");
     if out.is_empty() {
         return;
     }
-    let bias = bias.map(|bias| filter.padded(bias));
-    let convolution = Convolution { shape, filter, bias, epilogue, x, out: Shared::new(out) };
+    let convolution = Convolution::new(shape, filter, bias, x, out, epilogue);
     match filter.form {
         None => Direct::new(&convolution, threads).run(threads),
         Some(form) => Winograd { convolution: &convolution, form }.run(threads),
@@ -50,6 +45,29 @@ pub(super) struct Convolution<'a> {
     pub epilogue: Epilogue<'a>,
     x: &'a [f32],
     out: Shared,
+}
+
+impl<'a> Convolution<'a> {
+    /// The convolution of `x`, or of what its form is given instead.
+    ///
+    /// # Panics
+    /// The output, the bias or the filter do not fit the shape.
+    pub fn new(
+        shape: &'a Shape,
+        filter: &'a Filter,
+        bias: Option<&[f32]>,
+        x: &'a [f32],
+        out: &'a mut [f32],
+        epilogue: Epilogue<'a>,
+    ) -> Convolution<'a> {
+        assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
+        assert!(filter.is_for(shape), "{shape:?}");
+        assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
+        let length = shape.batch * shape.outputs.next_multiple_of(BLOCK) * shape.output[0] * shape.output[1];
+        assert_eq!(out.len(), length, "{shape:?}");
+        let bias = bias.map(|bias| filter.padded(bias));
+        Convolution { shape, filter, bias, epilogue, x, out: Shared::new(out) }
+    }
 }
 
 impl Convolution<'_> {

@@ -4,6 +4,7 @@ use super::tile::Tiles;
 use super::winograd::{self, Form};
 use super::{DepthwiseFilter, Filter, BLOCK};
 use crate::conv::Shape;
+use crate::gemm;
 use crate::isa::Isa;
 
 /// Multiply-adds of a vector that cost as much as transforming one vector of a patch of input, or of output: loads and
@@ -17,16 +18,19 @@ const FETCH: f64 = 1.0;
 pub const REORDER: f64 = 15.0;
 /// What a tap of a depthwise convolution saves over blocks, where it needs no shuffles.
 const DEPTHWISE: f64 = 2.0;
-/// The time of a convolution over rows, in that of one over blocks, tap by tap.
-const ROWS: f64 = 1.2;
+/// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows leave the
+/// processor waiting for the elements that each multiply-add reads.
+const ALL: f64 = 0.85;
+const FEW: f64 = 3.0;
+/// Multiply-adds of a vector that cost as much as copying a row with its padding: for itself, and for each vector of it.
+const COPY: [f64; 2] = [60.0, 6.0];
 
 /// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
 pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
     if !Filter::fits(shape.groups, shape.channels, shape.outputs) || shape.channels.min(shape.outputs) < BLOCK {
         return false;
     }
-    let groups = shape.groups as f64;
-    groups * blocks(isa, shape) + reordered(shape) < ROWS * groups * direct(isa, shape)
+    shape.groups as f64 * blocks(isa, shape) + reordered(shape) < shape.groups as f64 * rows(isa, shape)
 }
 
 /// The time that moving one image to blocks and its result back takes.
@@ -49,9 +53,8 @@ pub fn gain(isa: Isa, shape: &Shape) -> i64 {
         let vectors = shape.channels.div_ceil(BLOCK) * shape.pixels() * shape.batch;
         return (DEPTHWISE * taps * vectors as f64) as i64;
     }
-    let direct = shape.groups as f64 * direct(isa, shape);
-    let (in_blocks, moved) = (shape.groups as f64 * blocks(isa, shape), reordered(shape));
-    (shape.batch as f64 * ((ROWS * direct).min(in_blocks + moved) - in_blocks)) as i64
+    let [in_rows, in_blocks] = [rows(isa, shape), blocks(isa, shape)].map(|time| shape.groups as f64 * time);
+    (shape.batch as f64 * (in_rows.min(in_blocks + reordered(shape)) - in_blocks)) as i64
 }
 
 /// The form of a convolution; [`None`]: tap by tap.
@@ -73,6 +76,23 @@ fn direct(isa: Isa, shape: &Shape) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
     let terms = (channels * shape.kernel[0] * shape.kernel[1]) as f64;
     terms * outputs * (pixels(isa, shape.pixels()) + FETCH)
+}
+
+/// The time of one group over rows of pixels.
+fn rows(isa: Isa, shape: &Shape) -> f64 {
+    let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
+    let tiles = gemm::tile::Tiles::of(isa);
+    let reach = [0, 1].map(|a| shape.kernel[a].saturating_sub(1) * shape.dilations[a]);
+    let [height, width] = shape.output;
+    let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / BLOCK as f64;
+    // Rows one by one, or in one line with what stands between them.
+    let line = height.saturating_sub(1) * (width + reach[1] / shape.strides[1]) + width;
+    let in_a_tile = outputs as f64 / outputs.div_ceil(tiles.rows()).max(1) as f64;
+    let terms = (channels * shape.kernel[0] * shape.kernel[1] * outputs) as f64;
+    let copied = (channels * (height * shape.strides[0] + reach[0])) as f64;
+    let length = vectors(width * shape.strides[1] + reach[1]);
+    let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
+    terms * (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0)) + copies
 }
 
 fn winograd(isa: Isa, shape: &Shape, form: Form) -> f64 {

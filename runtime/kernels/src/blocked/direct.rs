@@ -24,6 +24,17 @@ impl<'a> Direct<'a> {
         Direct { convolution, windows, wanted }
     }
 
+    /// A convolution of single pixels, of which `pixels` at a time lie by themselves.
+    pub fn of_pixels(convolution: &'a Convolution, pixels: usize) -> Direct<'a> {
+        Direct { convolution, windows: Windows::of_pixels(convolution.shape, pixels), wanted: 1 }
+    }
+
+    /// The outputs of an image from pixel `first` on, of `x`, `[C / 16, pixels, 16]`.
+    pub fn pixels(&self, image: usize, first: usize, x: &[f32]) {
+        let part = Part { y: [0, 1], x: [first, first + self.windows.row / BLOCK] };
+        self.convolution.filter.spans().into_iter().for_each(|span| self.span(image, &part, span, x));
+    }
+
     pub fn run(&self, threads: &Threads) {
         let (parts, spans) = (self.windows.parts(), self.convolution.filter.spans());
         split(threads, self.wanted, self.convolution.images() * parts.len(), &spans, |unit, spans, scratch| {
@@ -74,7 +85,7 @@ impl<'a> Direct<'a> {
         };
         Tile {
             x: x.as_ptr(),
-            pixel: shape.strides[1] * filter.unit,
+            pixel: self.windows.pixel,
             row: shape.strides[0] * self.windows.row,
             taps: &self.windows.taps,
             last,

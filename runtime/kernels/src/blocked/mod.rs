@@ -10,6 +10,7 @@ mod direct;
 mod filter;
 mod pool;
 mod reorder;
+mod separable;
 mod tile;
 mod weights;
 mod window;
@@ -24,6 +25,7 @@ pub use depthwise::{depthwise, DepthwiseFilter};
 pub use filter::Filter;
 pub use pool::{global_average, global_max, pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
+pub use separable::{is_separable, separable, Stage};
 pub use weights::Weights;
 
 use crate::gemm::Finish;

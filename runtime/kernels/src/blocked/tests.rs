@@ -274,3 +274,42 @@ fn global_pools_reduce_whole_planes() {
         }
     }
 }
+
+#[test]
+fn together_is_one_after_the_other() {
+    let depthwise = |batch, channels, size, kernel| same(batch, channels, channels, channels, size, kernel);
+    for (shape, outputs) in [
+        (depthwise(1, 17, 9, 3), 16),
+        (depthwise(2, 40, 30, 3), 70),
+        (Shape { strides: [2, 2], output: [30, 30], ..depthwise(1, 33, 60, 5) }, 8),
+        (Shape { before: [-1, 1], output: [4, 9], ..depthwise(1, 64, 9, 3) }, 33),
+        (depthwise(1, 300, 7, 7), 48),
+        (Shape { input: [50, 1], output: [50, 1], kernel: [3, 1], before: [1, 0], ..depthwise(1, 20, 1, 1) }, 20),
+        (depthwise(0, 17, 9, 3), 16),
+        (Shape { output: [0, 9], ..depthwise(1, 17, 9, 3) }, 16),
+    ] {
+        let Shape { batch, channels, output, .. } = shape;
+        let next = Shape { batch, input: output, output, ..same(1, channels, outputs, 1, 1, 1) };
+        let x = noise(batch * channels * shape.input[0] * shape.input[1], 1);
+        let x = blocked(batch, channels, shape.input[0] * shape.input[1], &x);
+        let bias = noise(channels.max(outputs), 3);
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) / BLOCK % 5) as f32);
+        };
+        let epilogue = Epilogue { limits: [-0.5, 1.0], finish: Some(&finish) };
+        for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+            let threads = Threads::new(count).unwrap();
+            let window = Weights::new(isa, &shape, &noise(channels * shape.kernel[0] * shape.kernel[1], 2));
+            let weights = Weights::new(isa, &next, &noise(channels * outputs, 4));
+            let first = Stage { shape: &shape, weights: &window, bias: Some(&bias[..channels]), epilogue };
+            let second = Stage { shape: &next, weights: &weights, bias: Some(&bias[..outputs]), epilogue };
+            let room = |channels: usize| vec![f32::NAN; images(batch, channels, output[0] * output[1]).blocked_len()];
+            let (mut between, mut expected, mut found) = (room(channels), room(outputs), room(outputs));
+            window.conv(&threads, &shape, first.bias, &x, &mut between, epilogue);
+            weights.conv(&threads, &next, second.bias, &between, &mut expected, epilogue);
+            separable(&threads, first, second, &x, &mut found);
+            let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+            assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");
+        }
+    }
+}

@@ -46,6 +46,8 @@ pub(super) struct Tiles {
     /// By number of pixels less one: wide tiles of one row, wide ones of two rows, and the same for one block of outputs.
     wide: [&'static [Kernel]; 2],
     narrow: [&'static [Kernel]; 2],
+    /// Wide and narrow tiles of one row whose pixels' channels lie side by side.
+    beside: [&'static [Kernel]; 2],
 }
 
 impl Tiles {
@@ -69,7 +71,10 @@ impl Tiles {
     /// # Safety
     /// As for [`Kernel`].
     pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, tile: Tile) {
-        let kernels = self.kernels(rows, outputs);
+        let kernels = match tile.pixel {
+            1 if rows == 1 => self.beside[usize::from(outputs != self.outputs)],
+            _ => self.kernels(rows, outputs),
+        };
         let count = pixels.div_ceil(kernels.len());
         for i in 0..count {
             let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
@@ -94,9 +99,10 @@ impl Tiles {
 /// channels: rounding errors grow with the length of a piece and the number of pieces, not with the number of terms.
 const TAPS: usize = 8;
 
-/// See [`Kernel`].
+/// See [`Kernel`]. A step is from one pixel to the next, or 0 where only the tile tells: in a loop over few channels, the
+/// addresses of pixels that are not constants cost as much as the products.
 #[inline(always)]
-unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
     let (full, last) = t.taps.split_at(t.taps.len() - t.last);
     let (mut w, mut first) = (t.w, true);
     let few = TAPS * BLOCK / t.last_channels.max(1);
@@ -104,31 +110,32 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
     unsafe {
         for (i, taps) in full.chunks(TAPS).enumerate() {
             let is_last = last.is_empty() && (i + 1) * TAPS >= full.len();
-            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, BLOCK, w, [first, is_last]);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, BLOCK, w, [first, is_last]);
             w = w.add(taps.len() * BLOCK * VECTORS * V::LANES);
             first = false;
         }
         for (i, taps) in last.chunks(few).enumerate() {
             let is_last = (i + 1) * few >= last.len();
-            sum::<V, ROWS, PIXELS, VECTORS>(t, taps, t.last_channels, w, [first, is_last]);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, t.last_channels, w, [first, is_last]);
             w = w.add(taps.len() * t.last_channels * VECTORS * V::LANES);
             first = false;
         }
         if first {
-            sum::<V, ROWS, PIXELS, VECTORS>(t, &[], 0, w, [true; 2]);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, &[], 0, w, [true; 2]);
         }
     }
 }
 
 /// The terms of some taps; added to what the output holds, unless they are the first.
 #[inline(always)]
-unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(
+unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
     taps: &[u32],
     channels: usize,
     mut w: *const f32,
     first_and_last: [bool; 2],
 ) {
+    let step = if STEP == 0 { t.pixel } else { STEP };
     // SAFETY: the caller's promise covers every address below.
     unsafe {
         let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
@@ -141,7 +148,7 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
                     for (p, sums) in sums.iter_mut().enumerate() {
-                        let x = V::splat(*x.add(r * t.row + p * t.pixel + c));
+                        let x = V::splat(*x.add(r * t.row + p * step + c));
                         for (sum, &weights) in sums.iter_mut().zip(&weights) {
                             *sum = x.mul_add(weights, *sum);
                         }
@@ -180,21 +187,22 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
     }
 }
 
-/// A table of [`Kernel`]s of one or two rows: for each number of pixels, the tile that leaves no sum outside the registers.
+/// A table of [`Kernel`]s of one or two rows and a step: for each number of pixels, the tile that leaves no sum outside the
+/// registers.
 macro_rules! kernels {
-    ($function:ident $rows:literal x $vectors:literal: $($pixels:literal)*) => {
-        &[$($function::<$rows, $pixels, $vectors> as Kernel),*] as &[Kernel]
+    ($function:ident $rows:literal x $vectors:literal by $step:literal: $($pixels:literal)*) => {
+        &[$($function::<$rows, $pixels, $vectors, $step> as Kernel),*] as &[Kernel]
     };
 }
 
-unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
     // SAFETY: the caller's promise.
-    unsafe { tile::<f32, ROWS, PIXELS, VECTORS>(t) }
+    unsafe { tile::<f32, ROWS, PIXELS, VECTORS, STEP>(t) }
 }
 
 const SCALAR: Tiles = {
-    let kernels = [kernels!(scalar 1 x 16: 1 2), kernels!(scalar 2 x 16: 1)];
-    Tiles { outputs: BLOCK, wide: kernels, narrow: kernels }
+    let kernels = [kernels!(scalar 1 x 16 by 0: 1 2), kernels!(scalar 2 x 16 by 0: 1)];
+    Tiles { outputs: BLOCK, wide: kernels, narrow: kernels, beside: [kernels[0]; 2] }
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -203,27 +211,38 @@ mod x86 {
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
-    unsafe fn avx512<const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+    unsafe fn avx512<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
         // SAFETY: the caller's promise.
-        unsafe { tile::<F32x16, ROWS, PIXELS, VECTORS>(t) }
+        unsafe { tile::<F32x16, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn avx2<const ROWS: usize, const PIXELS: usize, const VECTORS: usize>(t: &Tile) {
+    unsafe fn avx2<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
         // SAFETY: the caller's promise.
-        unsafe { tile::<F32x8, ROWS, PIXELS, VECTORS>(t) }
+        unsafe { tile::<F32x8, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
     /// 32 registers.
     pub(super) const AVX512: Tiles = Tiles {
         outputs: 2 * BLOCK,
-        wide: [kernels!(avx512 1 x 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14), kernels!(avx512 2 x 2: 1 2 3 4 5 6 7)],
-        narrow: [kernels!(avx512 1 x 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14), kernels!(avx512 2 x 1: 1 2 3 4 5 6 7)],
+        wide: [
+            kernels!(avx512 1 x 2 by 0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            kernels!(avx512 2 x 2 by 0: 1 2 3 4 5 6 7),
+        ],
+        narrow: [
+            kernels!(avx512 1 x 1 by 0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            kernels!(avx512 2 x 1 by 0: 1 2 3 4 5 6 7),
+        ],
+        beside: [
+            kernels!(avx512 1 x 2 by 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            kernels!(avx512 1 x 1 by 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        ],
     };
 
     /// 16 registers.
     pub(super) const AVX2: Tiles = {
-        let kernels = [kernels!(avx2 1 x 2: 1 2 3 4 5 6), kernels!(avx2 2 x 2: 1 2 3)];
-        Tiles { outputs: BLOCK, wide: kernels, narrow: kernels }
+        let kernels = [kernels!(avx2 1 x 2 by 0: 1 2 3 4 5 6), kernels!(avx2 2 x 2 by 0: 1 2 3)];
+        let beside = kernels!(avx2 1 x 2 by 1: 1 2 3 4 5 6);
+        Tiles { outputs: BLOCK, wide: kernels, narrow: kernels, beside: [beside; 2] }
     };
 }

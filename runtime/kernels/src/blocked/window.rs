@@ -1,7 +1,8 @@
 //! How a convolution reads its input: parts of the output, and their taps at fixed offsets.
 
+use super::BLOCK;
 use crate::buffer;
-use crate::conv::Shape;
+use crate::conv::{copy_row, Shape};
 
 /// A part of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +18,11 @@ pub(super) struct Windows {
     /// Elements from one row to the next, and from one block of channels to the next.
     pub row: usize,
     block: usize,
+    /// Elements from one output's taps to the next one's.
+    pub pixel: usize,
+    /// Where the rows are split by the places of a stride, so that neighbouring outputs read single channels that lie side by
+    /// side: the parts of a row, and the elements of each.
+    split: Option<[usize; 2]>,
     pub taps: Vec<u32>,
     /// Whether the input is read where it stands, without padding.
     direct: bool,
@@ -34,11 +40,15 @@ const PIXELS: usize = 1 << 11;
 impl Windows {
     pub fn new(shape: &Shape, unit: usize, parts: usize) -> Windows {
         let reach = [0, 1].map(|a| (shape.kernel[a] - 1) * shape.dilations[a]);
-        let direct = (0..2)
-            .all(|a| shape.before[a] == 0 && (shape.output[a] - 1) * shape.strides[a] + reach[a] < shape.input[a]);
+        let is_split = unit == 1 && shape.strides[1] > 1;
+        let direct = !is_split
+            && (0..2)
+                .all(|a| shape.before[a] == 0 && (shape.output[a] - 1) * shape.strides[a] + reach[a] < shape.input[a]);
         let is_flat = direct && shape.strides == [1, 1] && reach == [0, 0] && shape.output == shape.input;
         let channels = (shape.channels / shape.groups).next_multiple_of(unit).max(1);
         let even = |size: usize, limit: usize| size.div_ceil(size.div_ceil(limit.clamp(1, size)));
+        let width = (shape.output[1] - 1) * shape.strides[1] + reach[1] + 1;
+        let split = is_split.then(|| [shape.strides[1].min(reach[1] + 1), width.div_ceil(shape.strides[1])]);
         let (output, part, row, rows);
         if is_flat {
             let pixels = shape.output[0] * shape.output[1];
@@ -46,8 +56,8 @@ impl Windows {
             part = [1, even(pixels, (BUDGET / channels).clamp(56, PIXELS).min(pixels.div_ceil(parts)))];
             (row, rows) = (pixels, 1);
         } else {
-            let width = (shape.output[1] - 1) * shape.strides[1] + reach[1] + 1;
-            row = if direct { shape.input[1] } else { width };
+            let padded = split.map_or(width, |[parts, length]| parts * length);
+            row = if direct { shape.input[1] } else { padded };
             let fitting = (BUDGET / (channels * row)).saturating_sub(reach[0]) / shape.strides[0];
             output = shape.output;
             let fitting = if unit == 1 { fitting.min(PIXELS / output[1]) } else { fitting };
@@ -59,8 +69,31 @@ impl Windows {
         let [kh, kw] = shape.kernel;
         let [dy, dx] = shape.dilations;
         let taps = (0..blocks).flat_map(|b| (0..kh * kw).map(move |tap| (b, tap / kw, tap % kw)));
-        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + j * dx * unit) as u32).collect();
-        Windows { unit, row, block, taps, direct, output, part }
+        let column = |x: usize| match split {
+            Some([_, length]) => x % shape.strides[1] * length + x / shape.strides[1],
+            None => x * unit,
+        };
+        let taps = taps.map(|(b, i, j)| (b * block + i * dy * row + column(j * dx)) as u32).collect();
+        let pixel = if unit == 1 { 1 } else { shape.strides[1] * unit };
+        Windows { unit, row, block, pixel, split, taps, direct, output, part }
+    }
+
+    /// Single pixels, of which so many lie by themselves: `[C / 16, pixels, 16]`.
+    pub fn of_pixels(shape: &Shape, pixels: usize) -> Windows {
+        let row = pixels * BLOCK;
+        let taps = (0..shape.channels.div_ceil(BLOCK)).map(|b| (b * row) as u32).collect();
+        let output = [1, shape.pixels()];
+        Windows {
+            unit: BLOCK,
+            row,
+            block: row,
+            pixel: BLOCK,
+            split: None,
+            taps,
+            direct: true,
+            output,
+            part: [1, pixels],
+        }
     }
 
     pub fn parts(&self) -> Vec<Part> {
@@ -91,8 +124,7 @@ impl Windows {
             for (r, out) in scratch[b * self.block..].chunks_exact_mut(self.row).take(rows).enumerate() {
                 let y = (first[0] + r) as isize - shape.before[0];
                 if (0..height).contains(&y) {
-                    let x = &x[b * image + y as usize * line..][..line];
-                    copy_row(x, shape.before[1] * self.unit as isize, out);
+                    self.copy_row(shape, &x[b * image + y as usize * line..][..line], out);
                 } else {
                     out.fill(0.0);
                 }
@@ -100,14 +132,16 @@ impl Windows {
         }
         scratch
     }
-}
 
-/// A row after `before` zeros (less than none: without so many elements), zeros after it.
-pub(super) fn copy_row(x: &[f32], before: isize, out: &mut [f32]) {
-    let zeros = before.max(0).unsigned_abs().min(out.len());
-    let x = x.get(before.min(0).unsigned_abs()..).unwrap_or_default();
-    let count = x.len().min(out.len() - zeros);
-    out[..zeros].fill(0.0);
-    out[zeros..zeros + count].copy_from_slice(&x[..count]);
-    out[zeros + count..].fill(0.0);
+    /// A row with its padding.
+    fn copy_row(&self, shape: &Shape, x: &[f32], out: &mut [f32]) {
+        match self.split {
+            None => copy_row(x, -shape.before[1] * self.unit as isize, 1, out),
+            Some([_, length]) => {
+                for (place, out) in out.chunks_exact_mut(length).enumerate() {
+                    copy_row(x, place as isize - shape.before[1], shape.strides[1], out);
+                }
+            }
+        }
+    }
 }

@@ -19,6 +19,7 @@ use crate::buffer;
 use crate::gemm::tile::{Start, Tile, Tiles};
 use crate::gemm::{Finish, Shared};
 use crate::threads::Threads;
+pub(crate) use window::copy_row;
 use window::{Block, Windows};
 
 /// The sizes of a convolution `[N, C, H, W] → [N, O, H', W']`: output `(y, x)` reads rows `y · stride + i · dilation − before`.

@@ -159,7 +159,7 @@ impl Windows {
 }
 
 /// `out[q] = x[first + q · stride]`, zero outside of `x`.
-fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) {
+pub(crate) fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) {
     let inside = |limit: isize| usize::try_from(limit - first).map_or(0, |distance| distance.div_ceil(stride));
     let begin = inside(0).min(out.len());
     let end = inside(x.len() as isize).clamp(begin, out.len());

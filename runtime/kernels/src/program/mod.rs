@@ -163,12 +163,31 @@ impl Program {
             _ => None,
         })
     }
+
+    /// The same program for a step that has input `i` as input `place(i)`.
+    pub fn with_inputs(mut self, place: impl Fn(usize) -> usize) -> Program {
+        for operand in self.code.iter_mut().flat_map(Instruction::operands_mut) {
+            if let Operand::Input(input) = operand {
+                *input = place(*input);
+            }
+        }
+        self
+    }
 }
 
 impl Instruction {
     /// What the instruction reads beside the accumulator.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
         let (first, second) = match *self {
+            Instruction::Load(a) | Instruction::Binary(_, a) | Instruction::Reverse(_, a) => (Some(a), None),
+            Instruction::Select(a, b) => (Some(a), Some(b)),
+            Instruction::Save(_) | Instruction::Unary(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    fn operands_mut(&mut self) -> impl Iterator<Item = &mut Operand> {
+        let (first, second) = match self {
             Instruction::Load(a) | Instruction::Binary(_, a) | Instruction::Reverse(_, a) => (Some(a), None),
             Instruction::Select(a, b) => (Some(a), Some(b)),
             Instruction::Save(_) | Instruction::Unary(_) => (None, None),

@@ -1,9 +1,14 @@
 //! Convolutions of images in blocks of channels.
 
+use std::any::Any;
+
 use candle_plan_kernels::blocked::{self, Epilogue, Weights};
+use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::Program;
 
 use super::conv::{check_bias, infer_window, out_dims, Conv};
+use super::separable;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::{Error, Result};
@@ -39,11 +44,11 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
 
 /// [`Conv`] of images in blocks.
 #[derive(Debug, Clone)]
-struct ConvBlocks {
-    conv: Conv,
+pub(super) struct ConvBlocks {
+    pub conv: Conv,
     channels: usize,
     /// The number of dimensions in rows.
-    rank: usize,
+    pub rank: usize,
 }
 
 impl Kernel for ConvBlocks {
@@ -63,8 +68,11 @@ impl Kernel for ConvBlocks {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1) else { return Ok(None) };
-        let shape = self.conv.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
-        Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+        Ok(Some(Box::new(Weights::new(Isa::get(), &self.usual_shape(constants)?, &w.read::<f32>()?))))
+    }
+
+    fn with_next(&self, operands: &Constants, next: &dyn Kernel, of_next: &Constants) -> Option<Box<dyn Kernel>> {
+        separable::together(self, operands, (next as &dyn Any).downcast_ref()?, of_next)
     }
 
     fn form(&self, packed: Option<&Packed>) -> Form {
@@ -86,10 +94,7 @@ impl Kernel for ConvBlocks {
         let dims = in_blocks(&out_dims(&shape, self.rank));
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-        let program = self.conv.epilogue.as_ref();
-        let limits = epilogue::limits(program);
-        epilogue::with(program.filter(|_| limits.is_none()), call, &dims, |finish| {
-            let epilogue = Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish };
+        with_epilogue(self.conv.epilogue.as_ref(), call, &dims, |epilogue| {
             weights.conv(call.threads, &shape, bias.as_deref(), &x, &mut out, epilogue);
             Ok(())
         })?;
@@ -98,12 +103,34 @@ impl Kernel for ConvBlocks {
 }
 
 impl ConvBlocks {
+    /// The sizes that the weights are packed for.
+    pub fn usual_shape(&self, operands: &Constants) -> Result<Shape> {
+        let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
+        self.conv.usual_shape(operands.types.first().copied().flatten(), w.dims())
+    }
+
     /// The dimensions of the input in rows, which it may be in.
-    fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
+    pub fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
         if dims.len() == self.rank {
             Ok(dims.to_vec())
         } else {
             in_rows(dims, self.channels)
         }
     }
+}
+
+/// Calls `compute` with what becomes of a result of shape `result` by a program.
+///
+/// # Errors
+/// As [`epilogue::with`].
+pub(super) fn with_epilogue<R>(
+    program: Option<&Program>,
+    call: &Call,
+    result: &[usize],
+    compute: impl FnOnce(Epilogue) -> Result<R>,
+) -> Result<R> {
+    let limits = epilogue::limits(program);
+    epilogue::with(program.filter(|_| limits.is_none()), call, result, |finish| {
+        compute(Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish })
+    })
 }

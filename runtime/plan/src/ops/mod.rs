@@ -17,6 +17,7 @@ mod pool_blocks;
 mod power;
 mod recurrent_inputs;
 pub mod resample;
+mod separable;
 
 /// The table of ops: a family is a file, a word is an op.
 macro_rules! ops {

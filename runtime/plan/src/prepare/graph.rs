@@ -97,6 +97,17 @@ impl Node {
         }
     }
 
+    /// The step with the work of `first` before its own, whose result was its input 0: by `kernel`, which takes the inputs of
+    /// the first, then the others of this one.
+    pub fn follow(&mut self, first: (Vec<Option<u32>>, Vec<Option<usize>>), kernel: Box<dyn Kernel>) {
+        let (inputs, mut channels) = first;
+        channels.resize(inputs.len(), None);
+        channels.extend(self.channels.iter().skip(1));
+        self.channels = channels;
+        self.inputs.splice(..1, inputs);
+        self.kernel = kernel;
+    }
+
     /// A step that prepare adds for one of the plan: from a value to a value.
     pub fn added(place: (usize, OriginId), name: &'static str, kernel: Box<dyn Kernel>, from: u32, to: u32) -> Node {
         let (index, origin) = place;

@@ -1,12 +1,13 @@
 //! Plan → executable: everything that can be decided before a run is decided here, once.
 //!
-//! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]), constants are prepacked, values that die with a step are listed, and inputs whose
+//! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]) and some of them [joined](pairs), constants are prepacked, values that die with a step are listed, and inputs whose
 //! storage a step may take over are found ([`lifetime`]).
 
 mod cut;
 mod graph;
 mod layouts;
 mod lifetime;
+mod pairs;
 mod placement;
 
 use crate::device::{Device, Reason};
@@ -185,7 +186,7 @@ fn prepare_block(
     device: &Device,
 ) -> Result<PreparedBlock> {
     let graph = match device {
-        Device::Cpu => layouts::choose(Graph::of(block), constants)?,
+        Device::Cpu => pairs::join(layouts::choose(Graph::of(block), constants)?, constants),
         _ => placement::choose(Graph::of(block), constants, device)?,
     };
     let lifetimes = Lifetimes::of(&graph);

@@ -9,9 +9,8 @@ mod tile;
 
 use std::ops::Range;
 
-use super::window::copy_row;
 use super::{Epilogue, BLOCK};
-use crate::conv::Shape;
+use crate::conv::{copy_row, Shape};
 use crate::gemm::Shared;
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -216,7 +215,7 @@ impl Depthwise<'_> {
         scratch.resize(down.input * across.input * BLOCK, 0.0);
         for (y, out) in scratch.chunks_exact_mut(across.input * BLOCK).enumerate() {
             match y.checked_add_signed(-down.added).filter(|&y| y < height) {
-                Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], across.added * BLOCK as isize, out),
+                Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], -across.added * BLOCK as isize, 1, out),
                 None => out.fill(0.0),
             }
         }

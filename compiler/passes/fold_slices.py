@@ -1,0 +1,94 @@
+"""Convolutions of an image whose pixels are dealt out to channels, as YOLO's Focus does: of the image itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.graph import constant_of, sole_user
+from compiler.passes.pattern import Match, Op
+from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.passes.slices import ranges_of
+
+__all__ = ["fold_slices"]
+
+
+class FoldSlicesIntoConv(Rule):
+    """`Conv(Concat(x[:, :, a::s, b::s], …), w)` → `Conv(x, v)` with strides and a window `s` times as large."""
+
+    pattern = Op("Conv", Op("Concat", Op("Slice", rest=True), rest=True, name="concat"), rest=True)
+
+    def check(self, match: Match) -> str | None:
+        """The parts are strided slices of one image; the weights are constants of a plain window."""
+        conv, parts = match.root, _parts(match.node("concat"))
+        if isinstance(parts, str):
+            return parts
+        x, step, places = parts
+        w = constant_of(conv.inputs[1])
+        if w is None or w.ndim != 4 or x.shape is None or w.shape[1] != len(places) * x.shape.dims[1]:
+            return "the weights are not constants of one group"
+        if "auto_pad" in conv.attributes and conv.attributes["auto_pad"].as_string() != "NOTSET":
+            return "Conv finds its pads itself"
+        if any(dilation != 1 for dilation in _ints(conv, "dilations", [1, 1])):
+            return f"a window that is dilated is not plain in steps of {step}"
+        return None
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The convolution of the image: the weights of each slice at its places, zeros where there is no slice."""
+        conv, parts = match.root, _parts(match.node("concat"))
+        assert not isinstance(parts, str)
+        (x, step, places), w = parts, constant_of(conv.inputs[1])
+        assert w is not None
+        outputs, _, height, width = w.shape
+        window = np.zeros((outputs, w.shape[1] // len(places), height * step, width * step), w.dtype)
+        for (top, left), part in zip(places, np.split(w, len(places), axis=1), strict=True):
+            window[:, :, top::step, left::step] += part
+        attributes: dict[str, Any] = {name: item for name, item in conv.attributes.items() if name != "auto_pad"}
+        attributes["kernel_shape"] = list(window.shape[2:])
+        attributes["strides"] = [step * stride for stride in _ints(conv, "strides", [1, 1])]
+        attributes["pads"] = [step * pad for pad in _ints(conv, "pads", [0] * 4)]
+        weights = new.constant(window, "weights")
+        result: ir.Value = new.op("Conv", x, weights, *conv.inputs[2:], version=conv.version, **attributes)
+        return result
+
+
+def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
+    return list(node.attributes[name].as_ints()) if name in node.attributes else default
+
+
+def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str:
+    """The image, the step of the slices, and where each begins; or why there is no such thing."""
+    sliced = [value.producer() for value in concat.inputs if value is not None]
+    slices = [node for node in sliced if node is not None and node.op_identifier() == ("", "Slice", "")]
+    image = slices[0].inputs[0]
+    if len(slices) != len(concat.inputs) or any(node.inputs[0] is not image for node in slices):
+        return "it joins other values than slices of one image"
+    if any(sole_user(node.outputs[0]) is not concat for node in slices):
+        return "a slice has other readers"
+    if image is None or image.shape is None or len(image.shape) != 4:
+        return "the image's rank is not known to be 4"
+    if concat.attributes["axis"].as_int() not in (1, -3):
+        return "it does not join channels"
+    sizes = image.shape.dims
+    if not all(isinstance(size, int) for size in sizes[1:]):
+        return "the image's sizes are not known"
+    found = [ranges_of(node) for node in slices]
+    steps = {each.step for ranges in found if ranges for each in ranges.values()}
+    (step,) = steps if len(steps) == 1 else (1,)
+    if step == 1 or any(size % step for size in sizes[2:] if isinstance(size, int)):
+        return "the slices are not strided alike, or do not divide the image"
+    places: list[tuple[int, int]] = []
+    for ranges in found:
+        if ranges is None or set(ranges) != {2, 3}:
+            return "a slice is not of rows and columns"
+        if any(each.start >= step or each.end < sizes[axis] for axis, each in ranges.items()):
+            return "a slice does not reach from one end to the other"
+        places.append((ranges[2].start, ranges[3].start))
+    return image, step, places
+
+
+fold_slices = rules_pass(
+    "fold_slices", [FoldSlicesIntoConv()], result="convolutions of slices folded", requires=frozenset({"shapes"})
+)

@@ -1,0 +1,101 @@
+//! A depthwise convolution and the 1 × 1 convolution after it, some rows at a time: what is between them stays in the cache.
+
+use super::conv::Convolution;
+use super::direct::Direct;
+use super::{depthwise, DepthwiseFilter, Epilogue, Weights, BLOCK};
+use crate::buffer;
+use crate::conv::Shape;
+use crate::gemm::Finish;
+use crate::threads::Threads;
+
+/// Elements between the two that stay in the second-level cache beside weights and results.
+const BAND: usize = 1 << 15;
+/// Elements between the two that would not stay there if there were all of them.
+const MANY: usize = 1 << 17;
+/// Multiplications that are worth a thread of their own.
+const TASK: usize = 1 << 20;
+/// Bands for each thread, so that they end together.
+const SHARES: usize = 4;
+
+/// One of the two.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// Its sizes.
+    pub shape: &'a Shape,
+    /// Its weights.
+    pub weights: &'a Weights,
+    /// One value an output.
+    pub bias: Option<&'a [f32]>,
+    /// What becomes of its outputs.
+    pub epilogue: Epilogue<'a>,
+}
+
+/// Whether two convolutions are faster together: what is between them is large.
+pub fn is_separable(first: &Shape, second: &Shape) -> bool {
+    let first = &first.lying();
+    let between = first.channels.next_multiple_of(BLOCK) * first.pixels();
+    are_separable(first, second) && first.output[0] > 1 && between >= MANY
+}
+
+fn are_separable(first: &Shape, second: &Shape) -> bool {
+    let is_depthwise = first.groups > 1 && DepthwiseFilter::fits(first.groups, first.channels, first.outputs);
+    let is_pointwise =
+        second.groups == 1 && second.kernel == [1, 1] && second.strides == [1, 1] && second.before == [0, 0];
+    let follows = [first.batch, first.outputs] == [second.batch, second.channels] && first.pixels() == second.pixels();
+    is_depthwise && is_pointwise && follows && second.input == second.output && !Weights::take_rows(second)
+}
+
+/// The second of the first of `x`, which is `[N, C / 16, H, W, 16]`; `out` is `[N, O / 16, H', W', 16]`.
+///
+/// # Panics
+/// The slices, weights or shapes do not fit, or the first is not depthwise or the second not 1 × 1.
+pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out: &mut [f32]) {
+    let shape = &first.shape.lying();
+    let (Weights::Depthwise(filter), Weights::Groups(next)) = (first.weights, second.weights) else {
+        panic!("{shape:?}, {:?}", second.shape)
+    };
+    assert!(are_separable(shape, second.shape), "{shape:?}, {:?}", second.shape);
+    if out.is_empty() {
+        return;
+    }
+    let [height, width] = shape.output;
+    let depth = shape.channels.next_multiple_of(BLOCK);
+    let products = shape.batch * second.shape.pixels() * second.shape.channels * second.shape.outputs;
+    let fewest = if products < 2 * TASK { 1 } else { (SHARES * threads.count()).min(height) };
+    let bands = height.div_ceil((BAND / (depth * width)).max(1)).max(fewest);
+    let image = x.len() / shape.batch;
+    let pointwise = Convolution::new(second.shape, next, second.bias, &[], out, second.epilogue);
+    let run = |task: usize| {
+        let (n, band) = (task / bands, task % bands);
+        let [start, end] = [band, band + 1].map(|i| height * i / bands);
+        let between = depthwise_rows(shape, filter, &first, &x[n * image..][..image], n, [start, end]);
+        Direct::of_pixels(&pointwise, (end - start) * width).pixels(n, start * width, &between);
+    };
+    match fewest {
+        1 => (0..shape.batch * bands).for_each(run),
+        _ => threads.for_each(shape.batch * bands, run),
+    }
+}
+
+/// The outputs of some rows of image `n`, `[C / 16, rows, W', 16]`.
+fn depthwise_rows(
+    shape: &Shape,
+    filter: &DepthwiseFilter,
+    stage: &Stage,
+    x: &[f32],
+    n: usize,
+    [start, end]: [usize; 2],
+) -> Vec<f32> {
+    let [height, width] = shape.output;
+    let blocks = shape.channels.div_ceil(BLOCK);
+    let before = [shape.before[0] - (start * shape.strides[0]) as isize, shape.before[1]];
+    let rows = Shape { batch: 1, output: [end - start, width], before, ..shape.clone() };
+    let (part, plane) = ((end - start) * width * BLOCK, height * width * BLOCK);
+    // Where a run lies among all outputs.
+    let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * BLOCK + offset % part;
+    let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
+    let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };
+    let mut between = buffer::for_overwrite(blocks * part);
+    depthwise(&Threads::serial(), &rows, filter, stage.bias, x, &mut between, epilogue);
+    between
+}

@@ -1,0 +1,48 @@
+//! Joins steps that take less time together.
+
+use super::graph::Graph;
+use crate::kernel::Kernel;
+use crate::value::Value;
+
+/// The block with each step joined to the one that alone reads its result, where [`Kernel::with_next`] can.
+pub(super) fn join(mut graph: Graph, constants: &[Value]) -> Graph {
+    let readers = readers(&graph);
+    let mut kept = vec![true; graph.nodes.len()];
+    for (at, kept) in kept.iter_mut().enumerate() {
+        let Some((reader, kernel)) = with_next(&graph, &readers, at, constants) else { continue };
+        let first = &graph.nodes[at];
+        let first = (first.inputs.clone(), first.channels.clone());
+        graph.nodes[reader].follow(first, kernel);
+        *kept = false;
+    }
+    let mut kept = kept.into_iter();
+    graph.nodes.retain(|_| kept.next() == Some(true));
+    graph
+}
+
+/// By value, the steps that read it, each as often as it does; one beyond the last for the block's outputs.
+fn readers(graph: &Graph) -> Vec<Vec<usize>> {
+    let mut readers = vec![Vec::new(); graph.kinds.len()];
+    for (at, node) in graph.nodes.iter().enumerate() {
+        node.inputs.iter().flatten().for_each(|&id| readers[id as usize].push(at));
+    }
+    graph.outputs.iter().for_each(|&id| readers[id as usize].push(graph.nodes.len()));
+    readers
+}
+
+/// The step that a step can be joined to, and what then does the work of both.
+fn with_next(
+    graph: &Graph,
+    readers: &[Vec<usize>],
+    at: usize,
+    constants: &[Value],
+) -> Option<(usize, Box<dyn Kernel>)> {
+    let node = &graph.nodes[at];
+    let [Some(between)] = node.outputs[..] else { return None };
+    let [reader] = readers[between as usize][..] else { return None };
+    let next = graph.nodes.get(reader).filter(|next| next.inputs.first() == Some(&Some(between)))?;
+    let kernel = graph.operands(node, constants, |operands| {
+        graph.operands(next, constants, |of_next| node.kernel.with_next(operands, next.kernel.as_ref(), of_next))
+    })?;
+    Some((reader, kernel))
+}
