@@ -7,6 +7,7 @@ use candle_plan_kernels::isa::Isa;
 use super::conv::{check_bias, out_dims};
 use super::conv_blocks::{with_epilogue, ConvBlocks};
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::in_blocks;
 use crate::types::Type;
@@ -59,6 +60,15 @@ impl Kernel for Separable {
             None => Err(Error::op("the weights are not constant")),
         };
         Ok(Some(Box::new([weights(1, &self.usual[0])?, weights(self.inputs, &self.usual[1])?])))
+    }
+
+    fn form(&self, packed: Option<&Packed>) -> Form {
+        let between = self.first.conv.epilogue.as_ref().map_or_else(String::new, |program| format!(" with {program}"));
+        let form = Form::of(packed, |[first, second]: &[Weights; 2]| {
+            let name = format!("{}{between}, then {} while it is in the cache", first.form(), second.form());
+            Form::named(name).packed(first.bytes() + second.bytes())
+        });
+        form.with(self.second.conv.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

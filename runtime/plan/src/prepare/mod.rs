@@ -1,7 +1,8 @@
 //! Plan → executable: everything that can be decided before a run is decided here, once.
 //!
-//! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]) and some of them [joined](pairs), constants are prepacked, values that die with a step are listed, and inputs whose
-//! storage a step may take over are found ([`lifetime`]).
+//! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]) and some of them [joined](pairs),
+//! constants are prepacked, values that die with a step are listed, and inputs whose storage a step may take over are found
+//! ([`lifetime`]).
 
 mod cut;
 mod graph;

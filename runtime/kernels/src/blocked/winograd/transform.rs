@@ -22,7 +22,6 @@ const B2: f32 = 9.0 / 4.0;
 const A3: f32 = 8.0 / 27.0;
 const B3: f32 = 27.0 / 8.0;
 
-/// Of weights: a row for each point.
 impl Tile {
     /// In words.
     pub fn name(self) -> &'static str {
@@ -33,6 +32,7 @@ impl Tile {
     }
 }
 
+/// Of weights: a row for each point.
 fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     match tile {
         Tile::Two => vec![[-1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
