@@ -6,8 +6,8 @@ from compiler.passes.fold_slices import fold_slices
 
 WEIGHTS = ", ".join(str(i % 11 - 5) for i in range(3 * 8 * 9))
 HEAD = f"""agraph (float[N, 2, 8, 10] x) => (float y)
-    <float[3, 8, 3, 3] w = {{{WEIGHTS}}},
-    int64[2] axes = {{2, 3}}, int64[2] steps = {{2, 2}}, int64[2] uneven = {{2, 1}}, int64[2] ends = {{100, 100}}, int64[2] short = {{6, 10}}, int64[2] half = {{100, 5}},
+    <float[3, 8, 3, 3] w = {{{WEIGHTS}}}, int64[2] axes = {{2, 3}}, int64[2] steps = {{2, 2}},
+    int64[2] uneven = {{2, 1}}, int64[2] ends = {{100, 100}}, int64[2] short = {{6, 10}}, int64[2] half = {{100, 5}},
     int64[2] p = {{0, 0}}, int64[2] q = {{1, 0}}, int64[2] r = {{0, 1}}, int64[2] s = {{1, 1}}>"""
 
 

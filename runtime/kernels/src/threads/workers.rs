@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::io;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,8 +29,8 @@ struct Board {
     /// The number of the job in steps of [`NUMBER`], [`OPEN`] while workers may join it, and how many have joined.
     state: AtomicUsize,
     job: Mutex<Option<Job>>,
-    /// The next task that nobody has begun.
-    next: AtomicUsize,
+    /// How many tasks have been begun from the first on, and in steps of [`BACK`] how many from the last on.
+    begun: AtomicU64,
     /// What a task of a worker panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     sleepers: AtomicUsize,
@@ -42,6 +42,7 @@ struct Board {
 const OPEN: usize = 1 << 15;
 const JOINED: usize = OPEN - 1;
 const NUMBER: usize = OPEN << 1;
+const BACK: u64 = 1 << 32;
 
 /// Calls for tasks `0 .. tasks`.
 #[derive(Clone, Copy)]
@@ -60,7 +61,7 @@ impl Workers {
         for i in 0..count.min(JOINED) {
             let board = workers.board.clone();
             let thread = std::thread::Builder::new().name(format!("worker-{i}"));
-            workers.threads.push(thread.spawn(move || board.serve())?);
+            workers.threads.push(thread.spawn(move || board.serve(i + 1))?);
         }
         Ok(workers)
     }
@@ -70,17 +71,17 @@ impl Workers {
     }
 
     /// Runs the tasks on the caller's thread and the workers'; `false` without running any where another caller has the
-    /// workers.
+    /// workers, or there are more tasks than can be counted.
     ///
     /// # Panics
     /// A task panicked.
     pub fn share(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) -> bool {
-        let Ok(caller) = self.caller.try_lock() else { return false };
+        let Some(caller) = self.caller.try_lock().ok().filter(|_| tasks < BACK as usize / 2) else { return false };
         // SAFETY: workers call `task` only while they have joined, and `close` returns when all have left: before `task` ends.
         let task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(task) };
         let job = Job { task, tasks };
         self.board.open(job);
-        let own = catch_unwind(AssertUnwindSafe(|| self.board.work(job)));
+        let own = catch_unwind(AssertUnwindSafe(|| self.board.work(job, 0)));
         self.board.close();
         let workers = lock(&self.board.panic).take();
         drop(caller);
@@ -106,7 +107,7 @@ impl Board {
     /// Lets workers join a job.
     fn open(&self, job: Job) {
         *lock(&self.job) = Some(job);
-        self.next.store(0, SeqCst);
+        self.begun.store(0, SeqCst);
         self.state.fetch_add(NUMBER + OPEN, SeqCst);
         if self.sleepers.load(SeqCst) > 0 {
             self.ring();
@@ -119,23 +120,27 @@ impl Board {
         wait(|| self.state.load(SeqCst) & JOINED == 0);
     }
 
-    /// Does tasks until all have been begun.
-    fn work(&self, job: Job) {
+    /// Does tasks until all have been begun. Every second thread begins with the last ones: what a thread wrote in one job it
+    /// finds in its own cache in the next, where neighbouring tasks read what neighbouring tasks wrote.
+    fn work(&self, job: Job, thread: usize) {
+        let is_back = !thread.is_multiple_of(2);
         loop {
-            match self.next.fetch_add(1, SeqCst) {
-                i if i < job.tasks => (job.task)(i),
-                _ => return,
+            let begun = self.begun.fetch_add(if is_back { BACK } else { 1 }, SeqCst);
+            let [front, back] = [begun % BACK, begun / BACK].map(|count| count as usize);
+            if front + back >= job.tasks {
+                return;
             }
+            (job.task)(if is_back { job.tasks - 1 - back } else { front });
         }
     }
 
     /// What a worker does until the session ends.
-    fn serve(&self) {
+    fn serve(&self, thread: usize) {
         let mut number = 0;
         while let Some(joined) = self.join(number) {
             number = joined;
             if let Some(job) = *lock(&self.job) {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(job))) {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(job, thread))) {
                     lock(&self.panic).get_or_insert(panic);
                 }
             }

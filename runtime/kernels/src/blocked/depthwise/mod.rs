@@ -101,8 +101,9 @@ pub fn depthwise(
     threads.for_each(tasks, |task| {
         let mut scratch = Vec::new();
         for unit in units * task / tasks..units * (task + 1) / tasks {
-            let [first, end] = [unit % parts, unit % parts + 1].map(|i| shape.output[0] * i / parts);
-            work.part(unit / parts, first..end, &mut scratch);
+            let (image, part, block) = (unit / (parts * blocks), unit / blocks % parts, unit % blocks);
+            let [first, end] = [part, part + 1].map(|i| shape.output[0] * i / parts);
+            work.part(image * blocks + block, first..end, &mut scratch);
         }
     });
 }
@@ -118,11 +119,13 @@ enum Form {
 impl Form {
     fn of(isa: Isa, shape: &Shape) -> Form {
         let dilations = [0, 1].map(|a| dilation(shape, a));
-        let table = rows::table(isa, shape.kernel[1], shape.strides[1]).filter(|_| dilations[1] == 1);
+        let fits = dilations[1] == 1 || shape.strides[1] == 1;
+        let table = rows::table(isa, shape.kernel[1], shape.strides[1]).filter(|_| fits);
         let is_square = shape.kernel[0] == shape.kernel[1] && [shape.strides[0], dilations[0]] == [1, 1];
         let [one, two] = table.unwrap_or_default();
-        match rows::kernel(one, shape.output[1]) {
-            Some(one) => Form::Rows(one, rows::kernel(two, shape.output[1]).filter(|_| is_square)),
+        let columns = shape.output[1] / dilations[1];
+        match rows::kernel(one, columns) {
+            Some(one) => Form::Rows(one, rows::kernel(two, columns).filter(|_| is_square)),
             None => Form::Any(axes(shape)),
         }
     }
@@ -190,6 +193,7 @@ impl Depthwise<'_> {
                 limits: self.epilogue.limits,
                 out: self.out.at(self.offset(block.index, y, 0)),
                 columns: self.shape.output[1],
+                apart: dilation(self.shape, 1),
             };
             // SAFETY: `depthwise` checked the slices, [`Form::of`] the window; the rows are this task's.
             unsafe { kernel(&rows) };

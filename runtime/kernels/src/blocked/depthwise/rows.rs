@@ -1,5 +1,6 @@
-//! Rows of depthwise convolutions whose window's columns lie side by side: each pixel of the input is read once for all of
-//! the outputs of a tile that it is part of. Tiles at an edge read zeros for what lies outside of the image.
+//! Rows of depthwise convolutions: each pixel of the input is read once for all of the outputs of a tile that it is part of.
+//! Tiles at an edge read zeros for what lies outside of the image. Where the window's columns are some pixels apart, so are
+//! the pixels of a tile.
 
 use crate::blocked::BLOCK;
 use crate::isa::Isa;
@@ -24,13 +25,15 @@ pub(super) struct Rows {
     pub limits: [f32; 2],
     pub out: *mut f32,
     pub columns: usize,
+    /// From one column of taps to the next; 1 where outputs are not one pixel of the input apart.
+    pub apart: usize,
 }
 
 /// Rows in tiles of a fixed number of pixels; the last overlaps the one before.
 ///
 /// # Safety
 /// The image, the weights, the bias and the rows of the output are those that the fields describe, the output is written by
-/// nobody else and has a tile's pixels, the processor has the instruction set, and the window is the one that the kernel is
+/// nobody else and has a tile's pixels for each pixel of `apart`, the processor has the instruction set, and the window is the one that the kernel is
 /// for.
 pub(super) type Kernel = unsafe fn(&Rows);
 
@@ -62,22 +65,26 @@ const SPAN: usize = 16;
 /// See [`Kernel`].
 #[inline(always)]
 unsafe fn rows<V: Vector, const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
-    let span = ((PIXELS - 1) * STRIDE + COLUMNS) as isize;
-    let mut first = 0;
-    loop {
-        let from = t.from[1] + (first * STRIDE) as isize;
-        // SAFETY: the caller's promise; where the span is inside the row, so is what is read.
-        unsafe {
-            if from >= 0 && from + span <= t.input[1] as isize {
-                tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, first, from);
-            } else {
-                tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, first, from);
+    let reach = (((PIXELS - 1) * STRIDE + COLUMNS - 1) * t.apart) as isize;
+    for start in 0..t.apart {
+        // The last tile begins with the last column from which a tile fits.
+        let last = start + ((t.columns - start).div_ceil(t.apart) - PIXELS) * t.apart;
+        let mut first = start;
+        loop {
+            let from = t.from[1] + (first * STRIDE) as isize;
+            // SAFETY: the caller's promise; where the span is inside the row, so is what is read.
+            unsafe {
+                if from >= 0 && from + reach < t.input[1] as isize {
+                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, false>(t, first, from);
+                } else {
+                    tile::<V, COLUMNS, STRIDE, ROWS, PIXELS, true>(t, first, from);
+                }
             }
+            if first == last {
+                break;
+            }
+            first = (first + PIXELS * t.apart).min(last);
         }
-        if first + PIXELS >= t.columns {
-            return;
-        }
-        first = (first + PIXELS).min(t.columns - PIXELS);
     }
 }
 
@@ -107,7 +114,7 @@ unsafe fn tile<
             let x = t.x.wrapping_offset((y * width as isize + from) * BLOCK as isize).wrapping_add(lane);
             // SAFETY: the caller's promise: the row is inside, and so is what is read of it; the weights are `taps` rows.
             unsafe {
-                let span = span::<V, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width);
+                let span = span::<V, COLUMNS, STRIDE, PIXELS, EDGE>(x, from, width, t.apart);
                 for (r, sums) in sums.iter_mut().enumerate() {
                     if ROWS == 1 || (r <= i && i < r + COLUMNS) {
                         add::<V, COLUMNS, STRIDE, PIXELS>(&span, t.w.add((i - r) * COLUMNS * BLOCK + lane), sums);
@@ -128,11 +135,12 @@ unsafe fn span<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXEL
     x: *const f32,
     from: isize,
     width: usize,
+    apart: usize,
 ) -> [V; SPAN] {
     let mut span = [V::splat(0.0); SPAN];
     for (p, pixel) in span.iter_mut().enumerate().take((PIXELS - 1) * STRIDE + COLUMNS) {
-        let x = x.wrapping_add(p * BLOCK);
-        let is_inside = !EDGE || (0..width as isize).contains(&(from + p as isize));
+        let x = x.wrapping_add(p * apart * BLOCK);
+        let is_inside = !EDGE || (0..width as isize).contains(&(from + (p * apart) as isize));
         // SAFETY: the caller's promise; of a pixel outside, nothing is read.
         *pixel = unsafe {
             if EDGE {
@@ -168,7 +176,7 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], of
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
-            (bias + *sum).within(t.limits).store(t.out.add(offset + p * BLOCK));
+            (bias + *sum).within(t.limits).store(t.out.add(offset + p * t.apart * BLOCK));
         }
     }
 }
