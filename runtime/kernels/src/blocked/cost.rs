@@ -2,7 +2,7 @@
 
 use super::tile::Tiles;
 use super::winograd::{self, Form};
-use super::{DepthwiseFilter, Filter, BLOCK};
+use super::{DepthwiseFilter, Filter, Weights, BLOCK};
 use crate::conv::Shape;
 use crate::gemm;
 use crate::isa::Isa;
@@ -27,22 +27,23 @@ const COPY: [f64; 2] = [60.0, 6.0];
 
 /// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
 pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
-    if !Filter::fits(shape.groups, shape.channels, shape.outputs) || shape.channels.min(shape.outputs) < BLOCK {
+    if !Filter::fits(shape.groups, shape.channels, shape.outputs) || shape.outputs < BLOCK {
         return false;
     }
     shape.groups as f64 * blocks(isa, shape) + reordered(shape) < shape.groups as f64 * rows(isa, shape)
 }
 
-/// The time that moving one image to blocks and its result back takes.
+/// The time that moving one image to blocks and its result back takes; one of few channels stays in rows.
 fn reordered(shape: &Shape) -> f64 {
-    let vectors = shape.channels.div_ceil(BLOCK) * shape.input[0] * shape.input[1]
-        + shape.outputs.div_ceil(BLOCK) * shape.pixels();
+    let input = if Weights::take_rows(shape) { 0 } else { shape.channels.div_ceil(BLOCK) };
+    let vectors = input * shape.input[0] * shape.input[1] + shape.outputs.div_ceil(BLOCK) * shape.pixels();
     vectors as f64 * REORDER
 }
 
 /// The time of one group in blocks.
 fn blocks(isa: Isa, shape: &Shape) -> f64 {
-    cheapest(isa, shape).map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form))
+    let form = cheapest(isa, shape).filter(|_| !Weights::take_rows(shape));
+    form.map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form))
 }
 
 /// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or back.
@@ -54,7 +55,8 @@ pub fn gain(isa: Isa, shape: &Shape) -> i64 {
         return (DEPTHWISE * taps * vectors as f64) as i64;
     }
     let [in_rows, in_blocks] = [rows(isa, shape), blocks(isa, shape)].map(|time| shape.groups as f64 * time);
-    (shape.batch as f64 * (in_rows.min(in_blocks + reordered(shape)) - in_blocks)) as i64
+    let saved = if is_worth_reordering(isa, shape) { reordered(shape) } else { in_rows - in_blocks };
+    (shape.batch as f64 * saved) as i64
 }
 
 /// The form of a convolution; [`None`]: tap by tap.

@@ -313,3 +313,21 @@ fn together_is_one_after_the_other() {
         }
     }
 }
+
+#[test]
+fn few_outputs_stay_in_rows() {
+    let signal =
+        Shape { input: [1, 640], output: [1, 4], kernel: [1, 256], strides: [1, 128], ..same(1, 1, 258, 1, 1, 1) };
+    for (shape, is_worth_it) in [
+        (same(1, 64, 64, 1, 56, 3), true),
+        (Shape { before: [0, 0], ..signal }, true),
+        (same(1, 8, 8, 1, 100, 7), false),
+        (same(1, 32, 1, 1, 100, 3), false),
+        (same(1, 64, 6, 1, 30, 1), false),
+    ] {
+        for isa in Isa::available().filter(|&isa| isa != Isa::Scalar) {
+            assert_eq!(is_worth_reordering(isa, &shape), is_worth_it, "{shape:?} {isa:?}");
+            assert_eq!(gain(isa, &shape) > 0, is_worth_it, "{shape:?} {isa:?}");
+        }
+    }
+}

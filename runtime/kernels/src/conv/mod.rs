@@ -130,7 +130,7 @@ pub fn conv(
     }
 }
 
-/// [`conv`] in blocks of channels, there and back.
+/// [`conv`] in blocks of channels, there, unless the filter takes rows, and back.
 fn by_blocks(
     threads: &Threads,
     shape: &Shape,
@@ -142,10 +142,16 @@ fn by_blocks(
 ) {
     let images = |channels: usize, [h, w]: [usize; 2]| Images { batch: shape.batch, channels, plane: h * w };
     let (from, to) = (images(shape.channels, shape.input), images(shape.outputs, shape.output));
-    let mut x_blocks = buffer::for_overwrite(from.blocked_len());
-    blocked::to_blocks(filter.isa(), threads, from, x, &mut x_blocks);
+    let mut moved;
+    let x = if filter.takes_rows() {
+        x
+    } else {
+        moved = buffer::for_overwrite(from.blocked_len());
+        blocked::to_blocks(filter.isa(), threads, from, x, &mut moved);
+        &moved
+    };
     let mut blocks = buffer::for_overwrite(to.blocked_len());
-    blocked::conv(threads, shape, filter, bias, &x_blocks, &mut blocks, blocked::Epilogue::NONE);
+    blocked::conv(threads, shape, filter, bias, x, &mut blocks, blocked::Epilogue::NONE);
     blocked::from_blocks(filter.isa(), threads, to, &blocks, out, finish);
 }
 

@@ -21,6 +21,7 @@ impl Weights {
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         let shape = &shape.lying();
         match blocked::is_worth_reordering(isa, shape) {
+            true if blocked::Weights::take_rows(shape) => Weights::Blocks(Filter::for_rows(isa, shape, w)),
             true => Weights::Blocks(Filter::new(isa, shape, w)),
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),
         }
