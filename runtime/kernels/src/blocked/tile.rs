@@ -98,6 +98,8 @@ impl Tiles {
 /// The taps of a block of channels that are summed before the sum is added to what came before, or as many terms of fewer
 /// channels: rounding errors grow with the length of a piece and the number of pieces, not with the number of terms.
 const TAPS: usize = 8;
+/// The same of single channels, whose terms take longer than adding a piece.
+const SINGLE: usize = 32;
 
 /// See [`Kernel`]. A step is from one pixel to the next, or 0 where only the tile tells: in a loop over few channels, the
 /// addresses of pixels that are not constants cost as much as the products.
@@ -105,7 +107,7 @@ const TAPS: usize = 8;
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
     let (full, last) = t.taps.split_at(t.taps.len() - t.last);
     let (mut w, mut first) = (t.w, true);
-    let few = TAPS * BLOCK / t.last_channels.max(1);
+    let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
     // SAFETY: the caller's promise.
     unsafe {
         for (i, taps) in full.chunks(TAPS).enumerate() {
