@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from compiler import _runtime, expect
 from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
+from compiler.plan.plan import MODEL, unsound
 from compiler.prepared import Prepared
 from compiler.symbols import shown
 
@@ -43,8 +45,16 @@ def load(
         TypeError, ValueError: an argument is something else; there cannot be so many threads.
     """
     expect.instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
-    loaded = plan if isinstance(plan, Plan) else Plan.load(plan)
-    return Session(loaded, device, threads, strict_device, max_memory=max_memory)
+    if isinstance(plan, Plan):
+        return Session(plan, device, threads, strict_device, max_memory=max_memory)
+    with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe is read once
+            return Session(Plan(file.read()), device, threads, strict_device, max_memory=max_memory)
+        first = file.read(len(MODEL))
+    try:
+        return Session(plan, device, threads, strict_device, max_memory=max_memory)
+    except PlanError as error:
+        raise unsound(plan, first, error.violations) from None
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,7 @@ class Session:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | str | os.PathLike[str],
         device: str = "cpu",
         threads: int | None = None,
         strict_device: bool = False,
@@ -113,7 +123,8 @@ class Session:
             max_memory = expect.whole("max_memory", max_memory, 0, expect.LARGEST - 1)
         module, device = _runtime_of(device)
         try:
-            self._runtime = module.Session(plan.data, device, threads, max_memory)
+            source = plan.data if isinstance(plan, Plan) else os.fspath(plan)
+            self._runtime = module.Session(source, device, threads, max_memory)
         except _FAILURES as error:
             raise _own(error) from None
         self.inputs = _infos(self._runtime.inputs)

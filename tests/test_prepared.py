@@ -61,7 +61,21 @@ def test_convolutions_tell_form_layout_and_what_was_added() -> None:
     ]
     assert first.packed_bytes >= 4 * 32 * 3 * 9
     assert found.packed_bytes == sum(step.packed_bytes for step in found.steps)
-    assert found.constant_bytes >= 4 * (32 * 3 * 9 + 32 * 32 * 9)
+
+
+def test_constants_that_are_packed_are_not_held_twice() -> None:
+    twice = "(float[4, 8] x) => (float[4, 6] y, float[8, 6] z) { y = MatMul (x, w) z = Add (w, w) }"
+    shared = "(float[4, 8] x) => (float[4, 6] y, float[4, 6] z) { y = MatMul (x, w) e = Exp (x) z = MatMul (e, w) }"
+    for text, held in ((twice, 4 * 8 * 6), (shared, 0)):
+        made = model(text, w=(8, 6))
+        session = compiler.load(compiler.compile(made, compiler.Options(optimize=False)), threads=1)
+        assert held <= session.prepared().constant_bytes < held + 4 * 8 * 6
+        inputs = random_inputs(session.inputs, {})
+        weights = onnx.numpy_helper.to_array(made.graph.initializer[0])
+        found = session.run(inputs)
+        np.testing.assert_allclose(found["y"], inputs["x"] @ weights, rtol=1e-5, atol=1e-5)
+        expected = weights + weights if held else np.exp(inputs["x"]) @ weights
+        np.testing.assert_allclose(found["z"], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

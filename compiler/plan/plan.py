@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from compiler.plan import decode
 from compiler.plan.types import tensor_type
 from compiler.symbols import shown
 
-__all__ = ["MODEL", "Plan", "TensorInfo"]
+__all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
 
 MODEL = b"\x08"
 """How ONNX files begin: with the number of their first field. A plan begins with the length of its header."""
@@ -77,10 +78,7 @@ class Plan:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
             plan = cls(file.read())
         if violations := _runtime.verify(plan.data):
-            name = os.fspath(path)
-            if plan.data.startswith(MODEL):
-                raise PlanError([f"{name} is no plan; it looks like an ONNX model, which is to be compiled first"])
-            raise PlanError([f"{name}: {violation}" for violation in violations])
+            raise unsound(path, plan.data, violations)
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -115,6 +113,14 @@ class Plan:
         main = self.document["main"]
         values = [main["values"][index] for index in main[which]]
         return [TensorInfo.from_json(value["name"], value["type"]) for value in values]
+
+
+def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]) -> PlanError:
+    """The error for a file that begins with these bytes and breaks the format."""
+    name = os.fspath(path)
+    if data.startswith(MODEL):
+        return PlanError([f"{name} is no plan; it looks like an ONNX model, which is to be compiled first"])
+    return PlanError([f"{name}: {violation}" for violation in violations])
 
 
 def _dim(dim: int | str | None) -> int | str | None:

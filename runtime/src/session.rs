@@ -1,6 +1,7 @@
 //! A prepared plan that Python runs.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 use candle_plan::error::{Error, Result};
 use candle_plan::interrupt::Stop;
@@ -9,6 +10,7 @@ use candle_plan::types::Type;
 use candle_plan::value::Value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use serde_json::json;
 
@@ -25,20 +27,31 @@ pub struct Session {
     results: Vec<Py<PyString>>,
 }
 
+/// The bytes of a plan file, or its path.
+#[derive(FromPyObject)]
+enum Source {
+    Bytes(PyBackedBytes),
+    File(PathBuf),
+}
+
 #[pymethods]
 impl Session {
-    /// `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default;
+    /// `plan` is the bytes of a plan file, or its path; `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default;
     /// `max_memory` is the most bytes that the values of a run may hold.
     #[new]
     #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None))]
     fn new(
         py: Python<'_>,
-        plan: &[u8],
+        plan: Source,
         device: &str,
         threads: Option<usize>,
         max_memory: Option<usize>,
     ) -> PyResult<Session> {
-        let inner = py.detach(|| Inner::load(plan, device, threads, max_memory)).map_err(to_python)?;
+        let load = || match &plan {
+            Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory),
+            Source::File(path) => Inner::open(path, device, threads, max_memory),
+        };
+        let inner = py.detach(load).map_err(to_python)?;
         let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         Ok(Session { inner, given, results })

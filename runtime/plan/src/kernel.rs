@@ -50,6 +50,12 @@ pub trait Kernel: Any + Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Whether `run` asks input `input` for no more than its type where [`Kernel::prepack`] made something of it: the
+    /// elements of a constant need not be kept then.
+    fn is_replaced(&self, _input: usize) -> bool {
+        false
+    }
+
     /// How the op runs with what [`Kernel::prepack`] made: which kernel was chosen, and what was packed for it.
     fn form(&self, _packed: Option<&Packed>) -> Form {
         Form::default()

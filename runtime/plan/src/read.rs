@@ -1,60 +1,51 @@
-//! Bytes → plan. The bytes are not trusted: version first, then sizes, then the JSON, then the constants.
+//! Bytes → plan. The bytes are not trusted: version first, then sizes, then the checksum, the JSON, and the constants.
+//!
+//! A plan is read from front to back, each constant into the storage where it stays: no two copies of a file are held.
 
 use std::collections::HashMap;
+use std::io::Read;
 
-use safetensors::tensor::{SafeTensors, TensorView};
+use bytemuck::{cast_slice_mut, Pod};
+use candle_core::CpuStorage;
+use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
 use safetensors::Dtype;
 use sha2::{Digest, Sha256};
 
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Constant, Plan, FORMAT, VERSION};
 use crate::types::TensorType;
 use crate::value::{element_count, Array, Strings, Value};
 
+/// The most bytes of a header: as many as the safetensors package allows.
+const MAX_HEADER: u64 = 100_000_000;
+
 /// Reads a plan and its constants from the bytes of a plan file.
 ///
 /// # Errors
-/// [`Error::Read`] when the bytes are not a plan, are of a newer version, or do not match their checksum;
-/// [`Error::Verify`] with every constant that breaks the format.
+/// As [`read_from`].
 pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
-    let plan = read_json(bytes)?;
-    let file = SafeTensors::deserialize(bytes).map_err(not_a_plan)?;
-    let mut tensors: HashMap<String, TensorView> = file.tensors().into_iter().collect();
-    let mut violations = Vec::new();
-    let mut values = Vec::with_capacity(plan.constants.len());
-    for (index, constant) in plan.constants.iter().enumerate() {
-        match read_constant(constant, tensors.remove(&index.to_string())) {
-            Ok(value) => values.push(value),
-            Err(error) => violations.push(format!("constant {index}: {error}")),
-        }
-    }
-    violations.extend(tensors.keys().map(|name| format!("tensor {name:?} is no constant of the plan")));
-    if violations.is_empty() {
-        Ok((plan, values))
-    } else {
-        violations.sort();
-        Err(Error::Verify(violations))
-    }
+    read_from(bytes, bytes.len() as u64)
 }
 
-/// Reads the plan alone, after its version and checksum.
-fn read_json(bytes: &[u8]) -> Result<Plan> {
-    let (header, metadata) = SafeTensors::read_metadata(bytes).map_err(not_a_plan)?;
-    let metadata = metadata.metadata().as_ref().ok_or_else(|| Error::Read("it has no metadata".into()))?;
-    let field = |key: &str| metadata.get(key).ok_or_else(|| Error::Read(format!("its metadata has no {key:?}")));
-    if field("format")? != FORMAT {
-        return Err(Error::Read(format!("its format is {:?}, not {FORMAT:?}", field("format")?)));
+/// Reads a plan and its constants from a source of `length` bytes.
+///
+/// # Errors
+/// [`Error::Read`] when the bytes are not a plan, are of a newer version, do not match their checksum, or cannot be read;
+/// [`Error::Verify`] with every constant that breaks the format.
+pub fn read_from(mut source: impl Read, length: u64) -> Result<(Plan, Vec<Value>)> {
+    let header = Header::read(&mut source, length)?;
+    let mut stored = HashMap::new();
+    for name in header.metadata.offset_keys() {
+        let Some(info) = header.metadata.info(&name) else { continue };
+        stored.insert(name, Stored::read(&mut source, info)?);
     }
-    check_version(field("plan_version")?)?;
-    let json = field("plan")?;
-    let data = bytes.get(8 + header..).unwrap_or_default();
-    if *field("sha256")? != digest(json, data) {
-        return Err(Error::Read(
-            "its checksum does not match: the file was damaged or edited; compile it again".into(),
-        ));
-    }
-    serde_json::from_str(json).map_err(|error| Error::Read(format!("its description is not valid: {error}")))
+    let ordered = header.metadata.offset_keys();
+    header.check_digest(ordered.iter().filter_map(|name| stored.get(name)).map(Stored::bytes))?;
+    let plan = header.plan()?;
+    drop(header);
+    let constants = constants(&plan, stored)?;
+    Ok((plan, constants))
 }
 
 /// The JSON text of the plan in a plan file, without its constants.
@@ -62,11 +53,130 @@ fn read_json(bytes: &[u8]) -> Result<Plan> {
 /// # Errors
 /// As [`read`], for the description.
 pub fn describe(bytes: &[u8]) -> Result<String> {
-    serde_json::to_string(&read_json(bytes)?).map_err(|error| Error::Read(error.to_string()))
+    let mut source = bytes;
+    let header = Header::read(&mut source, bytes.len() as u64)?;
+    header.check_digest(std::iter::once(source))?;
+    serde_json::to_string(&header.plan()?).map_err(|error| Error::Read(error.to_string()))
 }
 
-fn not_a_plan(error: safetensors::SafeTensorError) -> Error {
+/// What stands before the constants.
+struct Header {
+    metadata: Metadata,
+}
+
+impl Header {
+    /// Reads the header, which has to tell where all the other bytes belong, of a plan of a version that is known.
+    fn read(source: &mut impl Read, length: u64) -> Result<Header> {
+        let mut size = [0; 8];
+        if length < 8 {
+            return Err(not_a_plan(SafeTensorError::HeaderTooSmall));
+        }
+        source.read_exact(&mut size).map_err(unreadable)?;
+        let (size, rest) = (u64::from_le_bytes(size), length - 8);
+        if size > MAX_HEADER {
+            return Err(not_a_plan(SafeTensorError::HeaderTooLarge));
+        }
+        if size > rest {
+            return Err(not_a_plan(SafeTensorError::InvalidHeaderLength));
+        }
+        let mut text = vec![0; usize::try_from(size).map_err(|_| not_a_plan(SafeTensorError::HeaderTooLarge))?];
+        source.read_exact(&mut text).map_err(unreadable)?;
+        let text = std::str::from_utf8(&text).map_err(|error| not_a_plan(SafeTensorError::InvalidHeader(error)))?;
+        let metadata: Metadata = serde_json::from_str(text)
+            .map_err(|error| not_a_plan(SafeTensorError::InvalidHeaderDeserialization(error)))?;
+        if metadata.data_len() as u64 != rest - size {
+            return Err(not_a_plan(SafeTensorError::MetadataIncompleteBuffer));
+        }
+        let header = Header { metadata };
+        if header.field("format")? != FORMAT {
+            return Err(Error::Read(format!("its format is {:?}, not {FORMAT:?}", header.field("format")?)));
+        }
+        check_version(header.field("plan_version")?)?;
+        Ok(header)
+    }
+
+    fn field(&self, key: &str) -> Result<&str> {
+        let metadata = self.metadata.metadata().as_ref().ok_or_else(|| Error::Read("it has no metadata".into()))?;
+        let found = metadata.get(key).ok_or_else(|| Error::Read(format!("its metadata has no {key:?}")))?;
+        Ok(found)
+    }
+
+    /// Checks the checksum that a plan file carries: over the plan's JSON and the tensors' bytes.
+    fn check_digest<'a>(&self, data: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+        let mut hash = Sha256::new();
+        hash.update(self.field("plan")?.as_bytes());
+        data.for_each(|bytes| hash.update(bytes));
+        let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        if *self.field("sha256")? != found {
+            return Err(Error::Read(
+                "its checksum does not match: the file was damaged or edited; compile it again".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let json = self.field("plan")?;
+        serde_json::from_str(json).map_err(|error| Error::Read(format!("its description is not valid: {error}")))
+    }
+}
+
+/// A tensor of the file, in the storage of the carrier that its type has.
+struct Stored {
+    dtype: Dtype,
+    dims: Vec<usize>,
+    storage: CpuStorage,
+}
+
+impl Stored {
+    /// Reads the next tensor; a type that no constant has is read as bytes.
+    fn read(source: &mut impl Read, info: &TensorInfo) -> Result<Stored> {
+        let size = info.data_offsets.1.saturating_sub(info.data_offsets.0);
+        let storage = match info.dtype {
+            Dtype::I16 | Dtype::U16 => CpuStorage::I16(filled(source, size)?),
+            Dtype::I32 => CpuStorage::I32(filled(source, size)?),
+            Dtype::U32 => CpuStorage::U32(filled(source, size)?),
+            Dtype::I64 | Dtype::U64 => CpuStorage::I64(filled(source, size)?),
+            Dtype::F16 => CpuStorage::F16(filled(source, size)?),
+            Dtype::BF16 => CpuStorage::BF16(filled(source, size)?),
+            Dtype::F32 => CpuStorage::F32(filled(source, size)?),
+            Dtype::F64 => CpuStorage::F64(filled(source, size)?),
+            _ => CpuStorage::U8(filled(source, size)?),
+        };
+        Ok(Stored { dtype: info.dtype, dims: info.shape.clone(), storage })
+    }
+
+    /// The bytes as they stand in the file.
+    fn bytes(&self) -> &[u8] {
+        use bytemuck::cast_slice;
+        match &self.storage {
+            CpuStorage::U8(data) => data,
+            CpuStorage::I16(data) => cast_slice(data),
+            CpuStorage::I32(data) => cast_slice(data),
+            CpuStorage::U32(data) => cast_slice(data),
+            CpuStorage::I64(data) => cast_slice(data),
+            CpuStorage::F16(data) => cast_slice(data),
+            CpuStorage::BF16(data) => cast_slice(data),
+            CpuStorage::F32(data) => cast_slice(data),
+            CpuStorage::F64(data) => cast_slice(data),
+            _ => &[],
+        }
+    }
+}
+
+/// The next `size` bytes, a number of whole elements: the header was checked to say so.
+fn filled<T: Pod>(source: &mut impl Read, size: usize) -> Result<Vec<T>> {
+    let mut data = vec![T::zeroed(); size / size_of::<T>()];
+    source.read_exact(cast_slice_mut(&mut data)).map_err(unreadable)?;
+    Ok(data)
+}
+
+fn not_a_plan(error: SafeTensorError) -> Error {
     Error::Read(format!("it is not a safetensors file ({error})"))
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::Read(format!("it cannot be read to its end: {error}"))
 }
 
 fn check_version(text: &str) -> Result<()> {
@@ -79,17 +189,28 @@ fn check_version(text: &str) -> Result<()> {
     }
 }
 
-/// The checksum that a plan file carries: over the plan's JSON and the tensors' bytes.
-fn digest(json: &str, data: &[u8]) -> String {
-    let mut hash = Sha256::new();
-    hash.update(json.as_bytes());
-    hash.update(data);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// The plan's constants, whose numbers are in the file's tensors.
+fn constants(plan: &Plan, mut stored: HashMap<String, Stored>) -> Result<Vec<Value>> {
+    let mut violations = Vec::new();
+    let mut values = Vec::with_capacity(plan.constants.len());
+    for (index, constant) in plan.constants.iter().enumerate() {
+        match constant_of(constant, stored.remove(&index.to_string())) {
+            Ok(value) => values.push(value),
+            Err(error) => violations.push(format!("constant {index}: {error}")),
+        }
+    }
+    violations.extend(stored.keys().map(|name| format!("tensor {name:?} is no constant of the plan")));
+    if violations.is_empty() {
+        Ok(values)
+    } else {
+        violations.sort();
+        Err(Error::Verify(violations))
+    }
 }
 
-fn read_constant(constant: &Constant, tensor: Option<TensorView>) -> Result<Value> {
-    match (constant, tensor) {
-        (Constant::Tensor(kind), Some(view)) => Ok(read_tensor(kind, &view)?.into()),
+fn constant_of(constant: &Constant, stored: Option<Stored>) -> Result<Value> {
+    match (constant, stored) {
+        (Constant::Tensor(kind), Some(stored)) => Ok(tensor_of(kind, stored)?.into()),
         (Constant::Tensor(_), None) => Err(Error::op("the file has no tensor for it")),
         (Constant::Strings { .. }, Some(_)) => Err(Error::op("it holds strings, and the file has a tensor for it")),
         (Constant::Strings { shape, data }, None) => {
@@ -101,34 +222,15 @@ fn read_constant(constant: &Constant, tensor: Option<TensorView>) -> Result<Valu
     }
 }
 
-fn read_tensor(kind: &TensorType, view: &TensorView) -> Result<Array> {
+fn tensor_of(kind: &TensorType, stored: Stored) -> Result<Array> {
     let dims = kind.sizes().ok_or_else(|| Error::op("its shape is not known"))?;
-    let stored = stored_as(kind.dtype)?;
-    if view.shape() != dims || view.dtype() != stored {
-        return Err(Error::op(format!(
-            "expected {stored:?} {dims:?}, the file has {:?} {:?}",
-            view.dtype(),
-            view.shape()
-        )));
+    let expected = stored_as(kind.dtype)?;
+    if stored.dims != dims || stored.dtype != expected {
+        let (dtype, found) = (stored.dtype, &stored.dims);
+        return Err(Error::op(format!("expected {expected:?} {dims:?}, the file has {dtype:?} {found:?}")));
     }
-    check_bits(kind.dtype, view.data())?;
-    use candle_core::{CpuStorage, DType as Carrier};
-    fn collect<T: Element>(bytes: &[u8]) -> Vec<T::Stored> {
-        bytemuck::pod_collect_to_vec(bytes)
-    }
-    let bytes = view.data();
-    let storage = match kind.dtype.carrier()? {
-        Carrier::I16 => CpuStorage::I16(collect::<i16>(bytes)),
-        Carrier::I32 => CpuStorage::I32(collect::<i32>(bytes)),
-        Carrier::U32 => CpuStorage::U32(collect::<u32>(bytes)),
-        Carrier::I64 => CpuStorage::I64(collect::<i64>(bytes)),
-        Carrier::F16 => CpuStorage::F16(collect::<half::f16>(bytes)),
-        Carrier::BF16 => CpuStorage::BF16(collect::<half::bf16>(bytes)),
-        Carrier::F32 => CpuStorage::F32(collect::<f32>(bytes)),
-        Carrier::F64 => CpuStorage::F64(collect::<f64>(bytes)),
-        _ => CpuStorage::U8(bytes.to_vec()),
-    };
-    Array::from_storage(storage, &dims, kind.dtype)
+    check_bits(kind.dtype, stored.bytes())?;
+    Array::from_storage(stored.storage, &dims, kind.dtype)
 }
 
 /// The safetensors type that stores a constant of a logical type; one byte an element where it has none.

@@ -1,5 +1,8 @@
 //! A plan, loaded and ready: what a Rust program holds to run a model.
 
+use std::fs::File;
+use std::path::Path;
+
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
@@ -8,6 +11,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
+use crate::plan::Plan;
 use crate::prepare::{Executable, HostStep};
 use crate::profile::StepTime;
 use crate::types::Type;
@@ -32,10 +36,34 @@ impl Session {
     /// [`Error::Device`] when the device is not there, [`Error::Threads`] for none or more than [`MAX_THREADS`] and where
     /// they do not start, [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
     pub fn load(bytes: &[u8], device: &str, threads: Option<usize>, max_memory: Option<usize>) -> Result<Session> {
+        let read = || crate::read::read(bytes);
+        Session::prepare(read, device, threads, max_memory)
+    }
+
+    /// [`Session::load`] of a plan file, of which no second copy is held.
+    ///
+    /// # Errors
+    /// As [`Session::load`], and [`Error::Read`] when the file cannot be opened.
+    pub fn open(path: &Path, device: &str, threads: Option<usize>, max_memory: Option<usize>) -> Result<Session> {
+        let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
+        let read = || {
+            let file = File::open(path).map_err(unreadable)?;
+            let length = file.metadata().map_err(unreadable)?.len();
+            crate::read::read_from(file, length)
+        };
+        Session::prepare(read, device, threads, max_memory)
+    }
+
+    fn prepare(
+        read: impl FnOnce() -> Result<(Plan, Vec<Value>)>,
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+    ) -> Result<Session> {
         let device = Device::open(device)?;
         let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = started(threads.unwrap_or_else(processors))?;
-        let (mut plan, constants) = crate::read::read(bytes)?;
+        let (mut plan, constants) = read()?;
         plan.max_memory = plan.max_memory.into_iter().chain(max_memory).min();
         Ok(Session { executable: Executable::prepare(plan, constants, &device)?, device, threads })
     }

@@ -195,6 +195,18 @@ impl Array {
         }
     }
 
+    /// The type alone, of a tensor of more than one element: elements cannot be read.
+    ///
+    /// # Errors
+    /// What candle says.
+    pub(crate) fn outline(&self) -> Result<Array> {
+        if self.len() < 2 {
+            return Ok(self.clone());
+        }
+        let one = Tensor::zeros((), self.tensor.dtype(), &candle_core::Device::Cpu)?;
+        Ok(Array { tensor: one.broadcast_as(self.dims())?, dtype: self.dtype })
+    }
+
     /// The same elements under other dimensions, sharing storage.
     ///
     /// # Errors

@@ -65,6 +65,10 @@ impl Kernel for Conv {
         Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         let form = Form::of(packed, |weights: &Weights| Form::named(weights.form()).packed(weights.bytes()));
         form.with(self.epilogue.as_ref())

@@ -75,6 +75,10 @@ impl Kernel for ConvBlocks {
         separable::together(self, operands, (next as &dyn Any).downcast_ref()?, of_next)
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         let form = Form::of(packed, |weights: &Weights| Form::named(weights.form()).packed(weights.bytes()));
         form.with(self.conv.epilogue.as_ref())

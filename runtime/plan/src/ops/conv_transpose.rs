@@ -78,6 +78,10 @@ impl Kernel for ConvTranspose {
         Ok(Some(Box::new(self.pack(w)?)))
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         let form = Form::of(packed, |weights: &TransposedWeights| Form::named(weights.form()).packed(weights.bytes()));
         form.with(self.epilogue.as_ref())

@@ -80,6 +80,10 @@ impl Kernel for Gemm {
         }
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         let form = Form::of(packed, |packed: &PackedB| Form::named("B prepacked").packed(packed.bytes()));
         form.with(self.epilogue.as_ref())
@@ -153,10 +157,14 @@ impl Gemm {
     fn run_f32(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
         let sizes = self.sizes(a, b, c)?;
         let Sizes { m, n, k } = sizes;
-        let (a, b) = (a.read::<f32>()?, b.read::<f32>()?);
+        let a = a.read::<f32>()?;
+        let elements;
         let right = match call.packed::<PackedB>() {
             Some(packed) => Right::Packed(packed),
-            None => Right::Plain(matrix(&b, [k, n], self.trans_b)),
+            None => {
+                elements = b.read::<f32>()?;
+                Right::Plain(matrix(&elements, [k, n], self.trans_b))
+            }
         };
         let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
         let mut out = room(&[m, n])?;

@@ -64,6 +64,10 @@ impl Kernel for MatMul {
         }
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         let bytes = |packed: &Vec<PackedB>| packed.iter().map(PackedB::bytes).sum();
         let form = Form::of(packed, |packed| Form::named("B prepacked").packed(bytes(packed)));
@@ -150,7 +154,8 @@ impl Product {
         finish: Option<Finish>,
     ) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
-        let (a, b) = (a.read::<f32>()?, b.read::<f32>()?);
+        let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
+        let b = b.as_deref().unwrap_or_default();
         self.for_each(threads, |threads, i, [left, right], out| {
             let a = matrix(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
             let b = match packed.and_then(|packed| packed.get(right)) {

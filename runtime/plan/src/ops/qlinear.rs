@@ -84,6 +84,10 @@ impl Kernel for QLinearConv {
         }
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         Form::of(packed, |filter: &Filter| Form::named(filter.form()).packed(filter.bytes()))
     }
@@ -159,6 +163,10 @@ impl Kernel for QLinearMatMul {
             (Some(b), Some(zero)) => Ok(Some(Box::new(pack(b, Some(zero))?))),
             _ => Ok(None),
         }
+    }
+
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
     }
 
     fn form(&self, packed: Option<&Packed>) -> Form {

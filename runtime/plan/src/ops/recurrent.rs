@@ -127,6 +127,10 @@ macro_rules! kernel {
                 self.recurrence().prepack(constants)
             }
 
+            fn is_replaced(&self, input: usize) -> bool {
+                matches!(input, W | R | BIAS | P)
+            }
+
             fn form(&self, packed: Option<&Packed>) -> Form {
                 layers_form::<f32>(packed).unwrap_or_else(|| layers_form::<f64>(packed).unwrap_or_default())
             }

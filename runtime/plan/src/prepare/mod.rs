@@ -1,8 +1,8 @@
 //! Plan → executable: everything that can be decided before a run is decided here, once.
 //!
 //! Steps are [placed](placement) on the device, or their layouts chosen ([`layouts`]) and some of them [joined](pairs),
-//! constants are prepacked, values that die with a step are listed, and inputs whose storage a step may take over are found
-//! ([`lifetime`]).
+//! constants are prepacked and [released](release), values that die with a step are listed, and inputs whose storage a step
+//! may take over are found ([`lifetime`]).
 
 mod cut;
 mod graph;
@@ -10,6 +10,7 @@ mod layouts;
 mod lifetime;
 mod pairs;
 mod placement;
+mod release;
 
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
@@ -20,6 +21,7 @@ use crate::types::Type;
 use crate::value::Value;
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
+use release::Readers;
 use serde::Serialize;
 
 /// A plan that is ready to run.
@@ -103,12 +105,13 @@ impl Executable {
     /// # Errors
     /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op; what the device
     /// says where it has no room for the constants.
-    pub fn prepare(plan: Plan, mut constants: Vec<Value>, device: &Device) -> Result<Executable> {
+    pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        let main = prepare_block(&plan.main, &plan.origins, &mut constants, device)?;
+        let mut preparing = Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device };
+        let (main, constants) = (preparing.block(&plan.main)?, preparing.constants);
         Ok(Executable { plan, constants, main })
     }
 
@@ -180,55 +183,36 @@ impl PreparedBlock {
     }
 }
 
-fn prepare_block(
-    block: &Block,
-    origins: &[Origin],
-    constants: &mut Vec<Value>,
-    device: &Device,
-) -> Result<PreparedBlock> {
-    let graph = match device {
-        Device::Cpu => pairs::join(layouts::choose(Graph::of(block), constants)?, constants),
-        _ => placement::choose(Graph::of(block), constants, device)?,
-    };
-    let lifetimes = Lifetimes::of(&graph);
-    let mut blocks = Vec::new();
-    for node in &graph.nodes {
-        let nested = node.kernel.blocks().into_iter().map(|nested| prepare_block(nested, origins, constants, device));
-        blocks.push(nested.collect::<Result<Vec<_>>>()?);
-    }
-    let context = Context { graph: &graph, origins, constants, lifetimes: &lifetimes };
-    let packed = graph.nodes.iter().map(|node| context.prepack(node)).collect::<Result<Vec<_>>>()?;
-    let inputs: Vec<Vec<Operand>> = graph.nodes.iter().enumerate().map(|(at, node)| context.inputs(at, node)).collect();
-    let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
-    let exclusive = graph.outputs.iter().map(|&id| lifetimes.is_exclusive_output(id)).collect();
-    let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
-    let (held, starts) = (graph.held, graph.inputs);
-    let parts = graph.nodes.into_iter().zip(inputs).zip(packed).zip(blocks).enumerate();
-    let steps = parts.map(|(at, (((node, inputs), packed), blocks))| PreparedStep {
-        inputs,
-        packed,
-        blocks,
-        drops: lifetimes.dead_after(at).to_vec(),
-        ..PreparedStep::of(node)
-    });
-    Ok(PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs, exclusive })
-}
-
-struct Context<'a> {
-    graph: &'a Graph,
+/// What preparing a plan's blocks needs of the plan, and makes of its constants.
+struct Preparing<'a> {
     origins: &'a [Origin],
-    constants: &'a [Value],
-    lifetimes: &'a Lifetimes,
+    constants: Vec<Value>,
+    readers: Readers,
+    device: &'a Device,
 }
 
-impl Context<'_> {
-    fn operand(&self, id: u32) -> Operand {
-        self.graph.constant_of[id as usize].map_or(Operand::Slot(id), Operand::Constant)
+impl Preparing<'_> {
+    fn block(&mut self, block: &Block) -> Result<PreparedBlock> {
+        let graph = match self.device {
+            Device::Cpu => pairs::join(layouts::choose(Graph::of(block), &mut self.constants)?, &self.constants),
+            _ => placement::choose(Graph::of(block), &mut self.constants, self.device)?,
+        };
+        let mut parts = Vec::with_capacity(graph.nodes.len());
+        for node in &graph.nodes {
+            let blocks = node.kernel.blocks().into_iter().map(|nested| self.block(nested)).collect::<Result<_>>()?;
+            parts.push((blocks, self.prepack(&graph, node)?));
+        }
+        Ok(assembled(graph, parts))
     }
 
-    fn prepack(&self, node: &Node) -> Result<Option<Packed>> {
-        let packed = self.graph.operands(node, self.constants, |operands| node.kernel.prepack(operands));
-        packed.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))
+    /// What a step makes of its constants, which are released where nobody else reads them.
+    fn prepack(&mut self, graph: &Graph, node: &Node) -> Result<Option<Packed>> {
+        let packed = graph.operands(node, &self.constants, |operands| node.kernel.prepack(operands));
+        let packed = packed.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))?;
+        if packed.is_some() && matches!(self.device, Device::Cpu) {
+            self.readers.release(graph, node, &mut self.constants)?;
+        }
+        Ok(packed)
     }
 
     /// What an op says of its constants, with the step's place.
@@ -236,6 +220,37 @@ impl Context<'_> {
         let origin = self.origins.get(node.origin.0 as usize).map_or_else(String::new, ToString::to_string);
         let from = if origin.is_empty() { String::new() } else { format!(" from {origin}") };
         format!("step {} {}{from}: {error}", node.index, node.name)
+    }
+}
+
+/// The block of steps with their nested blocks and what they packed.
+fn assembled(graph: Graph, parts: Vec<(Vec<PreparedBlock>, Option<Packed>)>) -> PreparedBlock {
+    let lifetimes = Lifetimes::of(&graph);
+    let context = Context { graph: &graph, lifetimes: &lifetimes };
+    let inputs: Vec<Vec<Operand>> = graph.nodes.iter().enumerate().map(|(at, node)| context.inputs(at, node)).collect();
+    let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
+    let exclusive = graph.outputs.iter().map(|&id| lifetimes.is_exclusive_output(id)).collect();
+    let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
+    let (held, starts) = (graph.held, graph.inputs);
+    let steps = graph.nodes.into_iter().zip(inputs).zip(parts).enumerate();
+    let steps = steps.map(|(at, ((node, inputs), (blocks, packed)))| PreparedStep {
+        inputs,
+        packed,
+        blocks,
+        drops: lifetimes.dead_after(at).to_vec(),
+        ..PreparedStep::of(node)
+    });
+    PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs, exclusive }
+}
+
+struct Context<'a> {
+    graph: &'a Graph,
+    lifetimes: &'a Lifetimes,
+}
+
+impl Context<'_> {
+    fn operand(&self, id: u32) -> Operand {
+        self.graph.constant_of[id as usize].map_or(Operand::Slot(id), Operand::Constant)
     }
 
     fn inputs(&self, at: usize, node: &Node) -> Vec<Operand> {

@@ -1,0 +1,42 @@
+//! Constants of which nobody needs the elements any more, once they are packed.
+
+use super::graph::{Graph, Node};
+use crate::error::Result;
+use crate::plan::{Block, Plan};
+use crate::value::Value;
+
+/// By constant of the plan, how many steps and outputs read it that still need its elements.
+pub(super) struct Readers(Vec<usize>);
+
+impl Readers {
+    pub fn of(plan: &Plan) -> Readers {
+        let mut readers = Readers(vec![0; plan.constants.len()]);
+        readers.count(&plan.main);
+        readers
+    }
+
+    fn count(&mut self, block: &Block) {
+        let read = block.steps.iter().flat_map(|step| &step.inputs).flatten().chain(&block.outputs);
+        let mut reads = vec![0; block.values.len()];
+        read.for_each(|value| reads[value.0 as usize] += 1);
+        for entry in &block.constants {
+            self.0[entry.constant.0 as usize] += reads[entry.value.0 as usize];
+        }
+        for step in &block.steps {
+            step.op.kernel().blocks().into_iter().for_each(|block| self.count(block));
+        }
+    }
+
+    /// Forgets the elements of constants that a step has packed, where it was the last to read them.
+    pub fn release(&mut self, graph: &Graph, node: &Node, constants: &mut [Value]) -> Result<()> {
+        for (_, id) in node.inputs.iter().enumerate().filter(|(i, _)| node.kernel.is_replaced(*i)) {
+            let Some(constant) = id.and_then(|id| graph.constant_of[id as usize]) else { continue };
+            let Some(readers) = self.0.get_mut(constant as usize) else { continue };
+            *readers -= 1;
+            if let (0, Value::Tensor(array)) = (*readers, &mut constants[constant as usize]) {
+                *array = array.outline()?;
+            }
+        }
+        Ok(())
+    }
+}

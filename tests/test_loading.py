@@ -1,0 +1,97 @@
+"""Sessions of plan files: the same as of plans in memory, and the same complaints."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
+import onnx.parser
+import pytest
+
+import compiler
+
+
+@pytest.fixture
+def plan() -> compiler.Plan:
+    """A plan with constants of several types."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        m (float[2, 8] x, int64[3] i) => (float[2, 8] y, int64[3] j, bool[2] k, string[2] l) {
+            y = MatMul (x, w)  j = Mul (i, n)  k = Identity (b)  l = Identity (s)
+        }""")
+    for name, array in {
+        "w": np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8),
+        "n": np.array([1, -2, 2**40]),
+        "b": np.array([True, False]),
+    }.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    model.graph.initializer.append(onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [2], [b"one", b"two"]))
+    return compiler.compile(model)
+
+
+X = {"x": np.arange(16, dtype=np.float32).reshape(2, 8), "i": np.array([1, 2, 3])}
+
+
+def test_a_file_runs_as_its_plan_does(plan: compiler.Plan, tmp_path: Path) -> None:
+    plan.save(tmp_path / "m.plan")
+    expected = compiler.load(plan).run(X)
+    for path in (tmp_path / "m.plan", str(tmp_path / "m.plan")):
+        session = compiler.load(path)
+        (tmp_path / "m.plan").rename(tmp_path / "other.plan")  # nothing is read later
+        found = session.run(X)
+        (tmp_path / "other.plan").rename(tmp_path / "m.plan")
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value)
+
+
+def test_a_pipe_is_read_once(plan: compiler.Plan, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(plan.data,))
+    writer.start()
+    found = compiler.load(pipe).run(X)
+    writer.join()
+    np.testing.assert_array_equal(found["y"], compiler.load(plan).run(X)["y"])
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda data: b"", "too small"),
+        (lambda data: data[:7], "too small"),
+        (lambda data: data[:-1], "not a safetensors file"),
+        (lambda data: data + b"0", "not a safetensors file"),
+        (lambda data: data[:100], "not a safetensors file"),
+        (lambda data: b"\xff" * 8 + data[8:], "too large"),
+        (lambda data: flipped(data, len(data) - 1), "checksum"),
+        (lambda data: data.replace(b'"candle-plan"', b'"candle-plam"', 1), "format"),
+        (lambda data: data.replace(b'"plan_version":"1"', b'"plan_version":"9"', 1), "version 9"),
+        (lambda data: b"\x08\x0a" + data, "ONNX model"),
+    ],
+    ids=["empty", "few", "short", "long", "cut", "header", "flipped", "format", "version", "model"],
+)
+def test_files_that_are_damaged_are_refused_alike(plan: compiler.Plan, tmp_path: Path, damage, said: str) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "m.plan"
+    file.write_bytes(damage(plan.data))
+    with pytest.raises(compiler.PlanError, match=said) as opened:
+        compiler.load(file)
+    with pytest.raises(compiler.PlanError) as loaded:
+        compiler.Plan.load(file)
+    assert str(opened.value) == str(loaded.value)
+    assert str(file) in str(opened.value)
+
+
+@pytest.mark.parametrize("path", ["absent.plan", ".", ""])
+def test_what_is_no_file_is_an_error_of_the_system(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError):
+        compiler.load(path)
