@@ -91,6 +91,8 @@ def _widen_graph(graph: ir.Graph, staying: set[ir.Value]) -> None:
         attributes = [_widen_attribute(attribute) for attribute in node.attributes.values()]
         node.attributes.clear()
         node.attributes.update({attribute.name: attribute for attribute in attributes})
+        if node.op_identifier() == ("", "ConstantOfShape", "") and "value" not in node.attributes:
+            node.attributes["value"] = ir.AttrTensor("value", ir.tensor(np.zeros(1)))
 
 
 def _values(graph: ir.Graph) -> Iterator[ir.Value]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from compiler.bench.engines import OTHERS, PLAN
 from compiler.bench.timing import Timing, cold_means, means
-from compiler.cli.output import Cell, console, table
+from compiler.cli.output import Cell, console, markdown, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ def page(timings: Sequence[Timing], command: str, machine: str, refused: Mapping
     parts = [
         f"`{command}`",
         f"{machine}. {LEGEND}",
-        *(_markdown(*each) for each in _tables(timings)),
+        *(markdown(*each) for each in _tables(timings)),
         "\n".join(f"- {line}" for line in lines),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -121,11 +121,3 @@ def _count(number: int, what: str) -> str:
 def _failures(timings: Iterable[Timing]) -> list[str]:
     found = {(timing.model, why): None for timing in timings for why in timing.failed.values()}
     return [f"{ABSENT} {model}: {why}" for model, why in found]
-
-
-def _markdown(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    def line(cells: Iterable[Cell]) -> str:
-        return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
-
-    rule = "".join("|---:" if column.startswith(">") else "|---" for column in columns)
-    return "\n".join([line(column.lstrip(">") for column in columns), f"{rule}|", *map(line, rows)])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.failure import Failed
 
 if TYPE_CHECKING:
     from compiler import Plan
@@ -69,17 +68,15 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
 def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
     """The models of the folder, with the shapes of their first cases."""
     import compiler
-    from compiler.zoo import Entry, read_index, with_shapes
+    from compiler.cli.folder import entries_of
+    from compiler.zoo import Entry, with_shapes
 
     def opened(entry: Entry) -> AbstractContextManager[Case]:
         inputs = entry.inputs(entry.cases[0])
         shapes = {name: array.shape for name, array in inputs.items()}
         return _saved(entry.name, compiler.compile(with_shapes(entry.path, shapes)), inputs, entry.path)
 
-    try:
-        entries = read_index(zoo, names) if zoo else []
-    except ValueError as error:
-        raise Failed(str(error)) from error
+    entries = entries_of(zoo, names) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]
 
 

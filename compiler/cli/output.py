@@ -26,6 +26,7 @@ __all__ = [
     "console",
     "errors",
     "json_option",
+    "markdown",
     "megabytes",
     "print_json",
     "shape_text",
@@ -91,6 +92,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], title: str = "
     else:
         console.print("\n".join(line.rstrip() for line in _lines(made)), soft_wrap=True)
     console.print()
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """The table as Markdown."""
+
+    def line(cells: Iterable[Cell]) -> str:
+        return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+
+    rule = "".join("|---:" if column.startswith(">") else "|---" for column in columns)
+    return "\n".join([line(column.lstrip(">") for column in columns), f"{rule}|", *map(line, rows)])
 
 
 def _lines(made: Table) -> list[str]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
-from compiler.cli import arguments
+from compiler.cli import arguments, precision
 from compiler.cli.failure import Failed
+from compiler.cli.folder import entries_of, files_of, folder_options
 from compiler.cli.outcomes import WAYS, Outcome, Stale, check, judged, junit, stale_lines, together
 from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.verify import MARKS
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from compiler.baseline import Known, Shapes
     from compiler.compare import Verdict
@@ -47,23 +48,11 @@ def command() -> None:
     candlec zoo run --path models
     candlec zoo update --path ../zoo --baseline zoo.toml
     candlec zoo run --path ../zoo --baseline zoo.toml
+    candlec zoo precision --path ../zoo
     """
 
 
-def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which models."""
-    function = click.option("--model", "names", multiple=True, metavar="NAME", help="Only this. May be repeated.")(
-        function
-    )
-    return click.option(
-        "--path",
-        "folder",
-        type=click.Path(path_type=Path),
-        default="models",
-        show_default=True,
-        metavar="FOLDER",
-        help="The folder with INDEX.json.",
-    )(function)
+command.add_command(precision.command, "precision")
 
 
 @command.command(short_help="Compile and run every model, every way.")
@@ -96,9 +85,9 @@ def run(
     candlec zoo run --path models --unpin --junit zoo.xml
     candlec zoo run --path ../zoo --baseline zoo.toml
     """
-    entries, known = _entries(folder, names), _known(baseline, names)
+    entries, known = entries_of(folder, names), _known(baseline, names)
     shapes: Shapes = "unpinned" if unpin else "pinned"
-    arguments.check_outputs({"--junit": report}, [*_read(folder, entries), *([baseline] if baseline else [])])
+    arguments.check_outputs({"--junit": report}, [*files_of(folder, entries), *([baseline] if baseline else [])])
     outcomes: list[Outcome] = []
     for entry in entries:
         line = known[entry.name].lines.get(shapes) if entry.name in known else None
@@ -136,8 +125,8 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     """
     from compiler.baseline import write_baseline
 
-    entries = _entries(folder, names)
-    arguments.check_outputs({"--baseline": baseline}, _read(folder, entries))
+    entries = entries_of(folder, names)
+    arguments.check_outputs({"--baseline": baseline}, files_of(folder, entries))
     known = _known(baseline) if baseline.exists() else {}
     after = dict(known) if names else {}
     failed: dict[str, str] = {}
@@ -178,15 +167,6 @@ def _renewed(entry: Entry, known: Known | None) -> tuple[Known | None, str]:
     return renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), ""
 
 
-def _entries(folder: Path, names: Sequence[str]) -> list[Entry]:
-    from compiler.zoo import read_index
-
-    try:
-        return read_index(folder, names)
-    except ValueError as error:
-        raise Failed(str(error)) from error
-
-
 def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, Known]:
     """What the baseline says of the models that are checked."""
     from compiler.baseline import read_baseline
@@ -197,11 +177,6 @@ def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, Known]
         return {name: each for name, each in read_baseline(baseline).items() if not names or name in names}
     except ValueError as error:
         raise Failed(str(error)) from error
-
-
-def _read(folder: Path, entries: Sequence[Entry]) -> list[Path]:
-    """The files that are read."""
-    return [folder / "INDEX.json", *(path for entry in entries for path in (entry.path, *entry.cases))]
 
 
 def _checked(entry: Entry, shapes: Shapes) -> list[Outcome]:

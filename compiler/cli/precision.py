@@ -1,0 +1,119 @@
+"""`candlec zoo precision`: how far plans and onnxruntime are from double precision."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli import arguments
+from compiler.cli.folder import entries_of, files_of, folder_options
+from compiler.cli.output import Cell, console, json_option, markdown, print_json, table, working
+from compiler.files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compiler.precision import Errors
+    from compiler.zoo import Entry
+
+COLUMNS = ("model", ">cases", ">plan", ">onnxruntime", ">ratio")
+NOT_MEASURED = "not measured: it has no form in double precision, or no outputs of floating-point numbers"
+
+
+@click.command(short_help="Compare rounding errors with onnxruntime's.")
+@folder_options
+@click.option(
+    "--at-most",
+    type=arguments.Finite(0, min_open=True),
+    default=3.0,
+    show_default=True,
+    metavar="X",
+    help="How many times onnxruntime's error a plan's may be.",
+)
+@click.option("--markdown", "page", type=arguments.OUTPUT, metavar="FILE", help="Write the table, with the command.")
+@json_option
+@click.pass_context
+def command(
+    context: click.Context, folder: Path, names: tuple[str, ...], at_most: float, page: Path | None, as_json: bool
+) -> None:
+    """Measure how far each model's outputs are from what it gives in double precision: the plan's and onnxruntime's.
+
+    An error is the largest difference as a part of the output's largest magnitude, the worst of all outputs and
+    inputs. Errors of less than one rounding of float32, 1.2e-7, count as one in the ratio. A model that quantises has
+    no form in double precision. Exit code 1 where a plan's error is more than --at-most times onnxruntime's.
+
+    \b
+    candlec zoo precision
+    candlec zoo precision --path ../zoo --markdown precision.md
+    """
+    entries = entries_of(folder, names)
+    arguments.check_outputs({"--markdown": page}, files_of(folder, entries))
+    found = {entry.name: _measured(entry) for entry in entries}
+    is_right = all(errors is None or errors.ratio <= at_most for errors in found.values())
+    if page is not None:
+        write_whole(page, _page(entries, found).encode())
+    if as_json:
+        print_json({"ok": is_right, "at_most": at_most, "models": {name: _data(each) for name, each in found.items()}})
+    else:
+        table(COLUMNS, _rows(entries, found))
+        console.print(_summary(found), soft_wrap=True)
+    context.exit(0 if is_right else 1)
+
+
+def _measured(entry: Entry) -> Errors | None:
+    """The worst errors of all cases."""
+    import compiler
+    from compiler.precision import errors_of, exact_outputs, together
+    from compiler.reference import Reference
+    from compiler.zoo import with_shapes
+
+    reference, measured = Reference(entry.path), []
+    for case in entry.cases:
+        with working(f"{entry.name}, {case.stem}"):
+            inputs = entry.inputs(case)
+            model = with_shapes(entry.path, {name: array.shape for name, array in inputs.items()})
+            found, exact = compiler.load(compiler.compile(model)).run(inputs), exact_outputs(model, inputs)
+            errors = None if exact is None else errors_of(exact, found, reference.run(inputs))
+        if errors is None:
+            return None
+        measured.append(errors)
+    return together(measured)
+
+
+def _rows(entries: Sequence[Entry], found: dict[str, Errors | None]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    for entry in entries:
+        errors = found[entry.name]
+        cells = (
+            ["–"] * 3 if errors is None else [f"{errors.plan:.1e}", f"{errors.reference:.1e}", f"{errors.ratio:.2f}"]
+        )
+        rows.append([entry.name, str(len(entry.cases)), *cells])
+    return rows
+
+
+def _summary(found: dict[str, Errors | None]) -> str:
+    """The worst ratio, and what was not measured."""
+    ratios = {name: errors.ratio for name, errors in found.items() if errors is not None}
+    skipped = [name for name, errors in found.items() if errors is None]
+    worst = max(ratios, key=lambda name: ratios[name], default=None)
+    said = [] if worst is None else [f"worst error ÷ onnxruntime's: {ratios[worst]:.2f} ({worst})"]
+    return "; ".join([*said, *([f"{NOT_MEASURED}: {', '.join(skipped)}"] if skipped else [])])
+
+
+def _data(errors: Errors | None) -> dict[str, Any] | None:
+    if errors is None:
+        return None
+    return {"plan": errors.plan, "onnxruntime": errors.reference, "ratio": errors.ratio}
+
+
+def _page(entries: Sequence[Entry], found: dict[str, Errors | None]) -> str:
+    from compiler.bench.machine import described, in_words
+
+    command = " ".join(["candlec", *sys.argv[1:]])
+    legend = "Largest errors against double precision, as a part of the output's largest magnitude."
+    machine = f"{in_words(described(['onnxruntime']))}. {legend}"
+    parts = [f"`{command}`", machine, markdown(COLUMNS, _rows(entries, found)), f"- {_summary(found)}"]
+    return "\n\n".join(parts) + "\n"
