@@ -2,7 +2,6 @@
 
 use super::direct::Direct;
 use super::filter::Filter;
-use super::winograd::Winograd;
 use super::{Epilogue, BLOCK};
 use crate::conv::Shape;
 use crate::gemm::Shared;
@@ -33,7 +32,7 @@ pub fn conv(
     let convolution = Convolution::new(shape, filter, bias, x, out, epilogue);
     match filter.form {
         None => Direct::new(&convolution, threads).run(threads),
-        Some(form) => Winograd { convolution: &convolution, form }.run(threads),
+        Some(form) => form.run(&convolution, threads),
     }
 }
 

@@ -1,16 +1,17 @@
 //! Which form of a convolution takes the least time.
 
 use super::tile::Tiles;
-use super::winograd::{self, Form};
+use super::winograd::{Form, Tile};
 use super::{DepthwiseFilter, Filter, Weights, BLOCK};
 use crate::conv::Shape;
 use crate::gemm;
 use crate::isa::Isa;
 
-/// Multiply-adds of a vector that cost as much as transforming one vector of a patch of input, or of output: loads and
+/// Multiply-adds of a vector that cost as much as transforming one vector of a tile's input, and of its output: loads and
 /// stores, mostly.
-const INPUT: [f64; 2] = [90.0, 250.0];
-const OUTPUT: [f64; 2] = [70.0, 200.0];
+const SQUARES_OF_TWO: [f64; 2] = [90.0, 70.0];
+const SQUARES_OF_FOUR: [f64; 2] = [250.0, 200.0];
+const LINES: [f64; 2] = [110.0, 90.0];
 /// Multiply-adds that cost as much as fetching one weight that the cache does not hold.
 const FETCH: f64 = 1.0;
 
@@ -61,11 +62,10 @@ pub fn gain(isa: Isa, shape: &Shape) -> i64 {
 
 /// The form of a convolution; [`None`]: tap by tap.
 pub(super) fn cheapest(isa: Isa, shape: &Shape) -> Option<Form> {
-    let fits = shape.kernel == [3, 3] && shape.strides == [1, 1] && shape.dilations == [1, 1] && shape.pixels() > 0;
-    let forms = [None, Some(Form::Two), Some(Form::Four)];
-    let cost = |form: &Option<Form>| form.map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form));
-    let cheaper = |a: &Option<Form>, b: &Option<Form>| cost(a).total_cmp(&cost(b));
-    forms.into_iter().take(if fits { 3 } else { 1 }).min_by(cheaper).flatten()
+    let forms = Form::ALL.into_iter().filter(|form| shape.pixels() > 0 && form.fits(shape));
+    let costs = forms.map(|form| (Some(form), winograd(isa, shape, form)));
+    let cheapest = costs.chain([(None, direct(isa, shape))]).min_by(|(_, a), (_, b)| a.total_cmp(b));
+    cheapest.and_then(|(form, _)| form)
 }
 
 /// Multiply-adds of a vector that a tile's pixels take the time of: few pixels leave the processor waiting.
@@ -99,9 +99,13 @@ fn rows(isa: Isa, shape: &Shape) -> f64 {
 
 fn winograd(isa: Isa, shape: &Shape, form: Form) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
-    let tiles = shape.output.map(|size| size.div_ceil(form as usize)).iter().product::<usize>();
-    let terms = (channels * winograd::positions(form)) as f64;
-    let which = usize::from(form == Form::Four);
-    let transforms = channels.div_ceil(BLOCK) as f64 * INPUT[which] + outputs * OUTPUT[which];
+    let (tiles, products) = (form.tiles(shape), form.products(shape.kernel));
+    let [input, output] = match form {
+        Form::Square(Tile::Two) => SQUARES_OF_TWO,
+        Form::Square(Tile::Four) => SQUARES_OF_FOUR,
+        Form::Line => LINES,
+    };
+    let transforms = (products.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
+    let terms = (channels * products.count()) as f64;
     terms * outputs * (pixels(isa, tiles) + FETCH) + transforms * tiles as f64
 }

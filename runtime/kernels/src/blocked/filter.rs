@@ -1,7 +1,7 @@
 //! The weights of a convolution over blocks of channels, packed once for the form that takes the least time.
 
 use super::tile::Tiles;
-use super::winograd::{self, Form};
+use super::winograd::Form;
 use super::{cost, BLOCK};
 use crate::conv::Shape;
 use crate::isa::Isa;
@@ -20,7 +20,7 @@ pub struct Filter {
     pub(super) unit: usize,
     /// The tiles of Winograd's algorithm, or none: tap by tap.
     pub(super) form: Option<Form>,
-    /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see [`winograd::pack`].
+    /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see [`Form::pack`].
     data: Vec<f32>,
 }
 
@@ -61,7 +61,7 @@ impl Filter {
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
                 None => filter.pack_group(w),
-                Some(form) => filter.data.extend(winograd::pack(form, outputs, channels, &filter.spans(), w)),
+                Some(form) => filter.data.extend(form.pack(outputs, channels, kernel, &filter.spans(), w)),
             }
         }
         filter
@@ -90,7 +90,7 @@ impl Filter {
     /// Whether the weights are those of such a convolution.
     pub(super) fn is_for(&self, shape: &Shape) -> bool {
         let sizes = [self.channels * shape.groups, self.outputs * shape.groups] == [shape.channels, shape.outputs];
-        let window = self.form.is_none() || (shape.strides == [1, 1] && shape.dilations == [1, 1]);
+        let window = self.form.is_none_or(|form| form.fits(shape));
         self.groups == shape.groups && shape.has_window(self.kernel) && sizes && window
     }
 
@@ -120,7 +120,7 @@ impl Filter {
 
     /// Packed weights of one output.
     fn output_len(&self) -> usize {
-        self.channels * self.form.map_or(self.kernel[0] * self.kernel[1], winograd::positions)
+        self.channels * self.form.map_or(self.kernel[0] * self.kernel[1], |form| form.products(self.kernel).count())
     }
 
     fn group_len(&self) -> usize {

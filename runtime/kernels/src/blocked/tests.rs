@@ -1,4 +1,4 @@
-use super::winograd::Form;
+use super::winograd::{Form, Tile};
 use super::*;
 use crate::conv::tests::{draw, expected, same, Draw};
 use crate::conv::Shape;
@@ -48,9 +48,8 @@ fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
 /// Every form that can do it, against the definition.
 fn check(s: &Shape) {
     check_form(s, None, 1e-6);
-    if s.kernel == [3, 3] && s.strides == [1, 1] && s.dilations == [1, 1] {
-        check_form(s, Some(Form::Two), 1e-6);
-        check_form(s, Some(Form::Four), 3e-6);
+    for form in Form::ALL.into_iter().filter(|form| form.fits(s)) {
+        check_form(s, Some(form), if form == Form::Square(Tile::Two) { 1e-6 } else { 3e-6 });
     }
     check_filter(s, "rows", |isa, w| Filter::for_rows(isa, s, w), 1e-6, <[f32]>::to_vec);
 }
@@ -311,6 +310,36 @@ fn together_is_one_after_the_other() {
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             assert_eq!(bits(&found), bits(&expected), "{shape:?} {isa:?} {count}");
         }
+    }
+}
+
+#[test]
+fn random_windows_along_a_line() {
+    let mut source = Draw(17);
+    for _ in 0..80 {
+        let [taps, dilation] = [source.one_of(&[3, 4, 5, 7, 11]), source.one_of(&[1, 1, 2, 5])];
+        let [channels, outputs] = [1, 2].map(|_| source.one_of(&[1, 8, 16, 24, 40]));
+        let [length, across] = source.pair(40).map(|size| size + 1);
+        let [pads, more] = source.pair(1 + taps * dilation);
+        let Some(output) = (length + pads + more).checked_sub((taps - 1) * dilation) else { continue };
+        let lying = Shape {
+            input: [across, length],
+            output: [across, output],
+            kernel: [1, taps],
+            dilations: [1, dilation],
+            before: [0, pads as isize],
+            ..same(source.one_of(&[1, 1, 2]), channels, outputs, 1, 1, 1)
+        };
+        let turned = |[a, b]: [usize; 2]| [b, a];
+        check(&lying);
+        check(&Shape {
+            input: turned(lying.input),
+            output: turned(lying.output),
+            kernel: turned(lying.kernel),
+            dilations: turned(lying.dilations),
+            before: [lying.before[1], 0],
+            ..lying
+        });
     }
 }
 

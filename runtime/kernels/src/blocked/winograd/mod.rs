@@ -7,71 +7,107 @@
 //! Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error Analysis
 //! and Improving the Accuracy of Winograd Convolution for Deep Neural Networks.
 
+mod line;
 mod patches;
+mod products;
 mod transform;
 
 use std::ops::Range;
 
-pub(super) use transform::Tile as Form;
-
 use super::conv::{split, Convolution};
-use super::tile::{Tile, Tiles};
-use super::{Epilogue, BLOCK};
-use crate::buffer;
+use super::BLOCK;
+use crate::conv::Shape;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
+use line::Line;
 use patches::Patches;
+use products::{Products, Scratch};
+pub(super) use transform::Tile;
 
-/// The weights of one group's outputs, `[span of outputs][position][channel][outputs of the span]`.
-pub(super) fn pack(form: Form, outputs: usize, channels: usize, spans: &[[usize; 2]], w: &[f32]) -> Vec<f32> {
-    let transformed: Vec<f32> = w.chunks_exact(9).flat_map(|w| transform::weights(form, w)).collect();
-    let weight = |o: usize, c: usize, position: usize| match o < outputs {
-        true => transformed[(o * channels + c) * positions(form) + position],
-        false => 0.0,
-    };
-    let mut data = Vec::new();
-    for &[first, end] in spans {
-        for position in 0..positions(form) {
-            for c in 0..channels {
-                data.extend((first..end).map(|o| weight(o, c, position)));
-            }
+/// How a convolution is tiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Squares of outputs.
+    Square(Tile),
+    /// `F(4, 3)` along one axis.
+    Line,
+}
+
+impl Form {
+    /// All.
+    pub const ALL: [Form; 3] = [Form::Square(Tile::Two), Form::Square(Tile::Four), Form::Line];
+
+    /// Whether it can do a convolution.
+    pub fn fits(self, shape: &Shape) -> bool {
+        match self {
+            Form::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1] && shape.dilations == [1, 1],
+            Form::Line => line::axis(shape).is_some(),
         }
     }
-    data
+
+    /// The tiles of an image.
+    pub fn tiles(self, shape: &Shape) -> usize {
+        match self {
+            Form::Square(tile) => shape.output.map(|size| size.div_ceil(tile as usize)).iter().product(),
+            Form::Line => line::tiles(shape),
+        }
+    }
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Square(tile) => tile.name(),
+            Form::Line => "Winograd F(4, 3) along one axis",
+        }
+    }
+
+    /// The products for a window.
+    pub fn products(self, [height, width]: [usize; 2]) -> Products {
+        match self {
+            Form::Square(tile) => Products { positions: (tile as usize + 2).pow(2), pieces: 1 },
+            Form::Line => line::products(height * width),
+        }
+    }
+
+    /// One group's weights, packed as [`Products::pack`] does.
+    pub fn pack(
+        self,
+        outputs: usize,
+        channels: usize,
+        kernel: [usize; 2],
+        spans: &[[usize; 2]],
+        w: &[f32],
+    ) -> Vec<f32> {
+        let taps = kernel[0] * kernel[1];
+        let transformed = match self {
+            Form::Square(tile) => w.chunks_exact(taps).flat_map(|w| transform::weights(tile, w)).collect(),
+            Form::Line => line::weights(taps, w),
+        };
+        self.products(kernel).pack(outputs, channels, spans, &transformed)
+    }
+
+    /// Does a convolution whose filter was packed so.
+    pub fn run(self, convolution: &Convolution, threads: &Threads) {
+        match self {
+            Form::Square(tile) => Squares { convolution, tile }.run(threads),
+            Form::Line => Line::new(convolution).run(threads),
+        }
+    }
 }
 
-/// The products of a tile.
-pub(super) fn positions(form: Form) -> usize {
-    (form as usize + 2).pow(2)
+/// A convolution in squares of outputs.
+struct Squares<'a> {
+    convolution: &'a Convolution<'a>,
+    tile: Tile,
 }
 
-/// Bytes of transformed input that stay in the second-level cache, beside weights that do and beside weights that do not.
-const BESIDE_FEW_WEIGHTS: usize = 128 << 10;
-const BESIDE_MANY_WEIGHTS: usize = 1 << 20;
-/// Bytes of weights that stay in the second-level cache.
-const FEW_WEIGHTS: usize = 768 << 10;
-
-pub(super) struct Winograd<'a> {
-    pub convolution: &'a Convolution<'a>,
-    pub form: Form,
-}
-
-/// Some tiles of one image.
-#[derive(Default)]
-struct Scratch {
-    /// `[position][C / 16][tile][16]`
-    input: Vec<f32>,
-    /// `[position][outputs of a span / 16][tile][16]`
-    products: Vec<f32>,
-}
-
-impl Winograd<'_> {
+impl Squares<'_> {
     pub fn run(&self, threads: &Threads) {
         let Convolution { filter, .. } = self.convolution;
         let (images, tiles) = (self.convolution.images(), self.rows() * self.columns());
-        let products = images * tiles * positions(self.form) * filter.channels * filter.outputs;
+        let products = images * tiles * self.products().positions * filter.channels * filter.outputs;
         let wanted = self.convolution.wanted(threads, products);
-        let parts = tiles.div_ceil(self.tiles_of_a_part(wanted.div_ceil(images)));
+        let parts = tiles.div_ceil(self.products().tiles_of_a_part(self.convolution, tiles, wanted.div_ceil(images)));
         split(threads, wanted, images * parts, &filter.spans(), |unit, spans, scratch| {
             let [first, end] = [unit % parts, unit % parts + 1].map(|i| tiles * i / parts);
             self.part(unit / parts, first..end, spans, scratch);
@@ -79,34 +115,21 @@ impl Winograd<'_> {
     }
 
     fn rows(&self) -> usize {
-        self.convolution.shape.output[0].div_ceil(self.form as usize)
+        self.convolution.shape.output[0].div_ceil(self.tile as usize)
     }
 
     fn columns(&self) -> usize {
-        self.convolution.shape.output[1].div_ceil(self.form as usize)
+        self.convolution.shape.output[1].div_ceil(self.tile as usize)
     }
 
-    /// As many tiles as the cache holds, a multiple of what the products' widest tile takes.
-    fn tiles_of_a_part(&self, parts: usize) -> usize {
-        let Convolution { filter, .. } = self.convolution;
-        let (tiles, depth) = (self.rows() * self.columns(), positions(self.form) * filter.channels * size_of::<f32>());
-        let room = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
-        let at_once = Tiles::of(filter.isa).pixels(1, Tiles::of(filter.isa).outputs);
-        let fitting = (room / depth.max(1) / at_once).max(1) * at_once;
-        if tiles <= at_once {
-            tiles
-        } else {
-            fitting.min(tiles.div_ceil(parts))
-        }
+    fn products(&self) -> Products {
+        Form::Square(self.tile).products(self.convolution.shape.kernel)
     }
 
     fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Scratch) {
         let Convolution { shape, filter, .. } = self.convolution;
         let (blocks, count, isa) = (filter.channels.div_ceil(BLOCK), tiles.len(), filter.isa);
-        // A line of the cache between positions, which would otherwise fall onto one another in it.
-        let step = (blocks * count + 1) * BLOCK;
-        grow(&mut scratch.input, positions(self.form) * step);
-        grow(&mut scratch.products, positions(self.form) * (2 * count + 1) * BLOCK);
+        let step = scratch.grow(self.products(), filter.channels, count);
         let patches = Patches { work: self, image, tiles, step };
         let size = shape.input[0] * shape.input[1] * BLOCK;
         for b in 0..blocks {
@@ -115,7 +138,7 @@ impl Winograd<'_> {
             dispatch_isa!(isa, (patches: &Patches = patches, x: &[f32] = x, out: &mut [f32] = out), V => patches.input::<V>(x, out));
         }
         for &span in spans {
-            let step = self.multiply(image, span, count, step, scratch);
+            let step = self.products().multiply(self.convolution, image, span, [count, step], scratch);
             let patches = Patches { step, tiles: patches.tiles.clone(), ..patches };
             for block in (span[0]..span[1]).step_by(BLOCK) {
                 let (patches, products) = (&patches, &scratch.products[(block - span[0]) * count..]);
@@ -125,44 +148,9 @@ impl Winograd<'_> {
         }
     }
 
-    /// The products of one span at every position, the distance of which it gives.
-    fn multiply(
-        &self,
-        image: usize,
-        [first, end]: [usize; 2],
-        count: usize,
-        step: usize,
-        scratch: &mut Scratch,
-    ) -> usize {
-        let Convolution { filter, .. } = self.convolution;
-        let (outputs, partial) = (end - first, filter.channels % BLOCK);
-        let taps: Vec<u32> = (0..filter.channels.div_ceil(BLOCK)).map(|b| (b * count * BLOCK) as u32).collect();
-        let w = filter.span(image % filter.groups, first);
-        let out_step = (outputs / BLOCK * count + 1) * BLOCK;
-        for position in 0..positions(self.form) {
-            let tile = Tile {
-                x: scratch.input[position * step..].as_ptr(),
-                pixel: BLOCK,
-                row: 0,
-                taps: &taps,
-                last: usize::from(partial > 0),
-                last_channels: partial,
-                w: w[position * filter.channels * outputs..].as_ptr(),
-                start: std::ptr::null(),
-                out: scratch.products[position * out_step..].as_mut_ptr(),
-                out_block: count * BLOCK,
-                out_row: 0,
-                limits: Epilogue::NO_LIMITS,
-            };
-            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles.
-            unsafe { Tiles::of(filter.isa).run(1, count, outputs, tile) };
-        }
-        out_step
-    }
-
     /// Finishes the rows, or parts of rows, that the tiles wrote of one block.
     fn finish(&self, image: usize, block: usize, tiles: &Range<usize>) {
-        let ([height, width], m, columns) = (self.convolution.shape.output, self.form as usize, self.columns());
+        let ([height, width], m, columns) = (self.convolution.shape.output, self.tile as usize, self.columns());
         for row in tiles.start / columns..tiles.end.div_ceil(columns) {
             let first = tiles.start.saturating_sub(row * columns) * m;
             let end = ((tiles.end - row * columns).min(columns) * m).min(width);
@@ -174,11 +162,5 @@ impl Winograd<'_> {
                 unsafe { self.convolution.finish(image, block, y * width + first, pixels) };
             }
         }
-    }
-}
-
-fn grow(scratch: &mut Vec<f32>, len: usize) {
-    if scratch.len() < len {
-        *scratch = buffer::for_overwrite(len);
     }
 }

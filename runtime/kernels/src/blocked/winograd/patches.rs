@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use super::{transform, Form, Winograd, BLOCK};
+use super::transform::{self, Tile};
+use super::{Squares, BLOCK};
 use crate::vector::Vector;
 
 /// Some tiles of one image, whose transformed values lie `step` apart from position to position.
 pub(super) struct Patches<'a> {
-    pub work: &'a Winograd<'a>,
+    pub work: &'a Squares<'a>,
     pub image: usize,
     pub tiles: Range<usize>,
     pub step: usize,
@@ -20,9 +21,9 @@ impl Patches<'_> {
     /// Transforms one block of channels `[H, W, 16]`.
     #[inline(always)]
     pub fn input<V: Vector>(&self, x: &[f32], out: &mut [f32]) {
-        match self.work.form {
-            Form::Two => self.input_of::<V, 2>(x, out),
-            Form::Four => self.input_of::<V, 4>(x, out),
+        match self.work.tile {
+            Tile::Two => self.input_of::<V, 2>(x, out),
+            Tile::Four => self.input_of::<V, 4>(x, out),
         }
     }
 
@@ -60,9 +61,9 @@ impl Patches<'_> {
     /// Transforms the products of one block of outputs, adds the bias, and writes the part of each tile that is inside.
     #[inline(always)]
     pub fn output<V: Vector>(&self, block: usize, products: &[f32]) {
-        match self.work.form {
-            Form::Two => self.output_of::<V, 2>(block, products),
-            Form::Four => self.output_of::<V, 4>(block, products),
+        match self.work.tile {
+            Tile::Two => self.output_of::<V, 2>(block, products),
+            Tile::Four => self.output_of::<V, 4>(block, products),
         }
     }
 

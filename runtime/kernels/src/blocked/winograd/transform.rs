@@ -51,12 +51,21 @@ fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
 /// The `(m + 2)²` transformed weights of a window of 3 × 3.
 pub(super) fn weights(tile: Tile, w: &[f32]) -> Vec<f32> {
     let rows = weight_rows(tile);
-    let dot = |row: &[f64; 3], at: &dyn Fn(usize) -> f64| (0..3).map(|k| row[k] * at(k)).sum::<f64>();
     let both = rows.iter().flat_map(|down| {
-        let columns = [0, 1, 2].map(|j| dot(down, &|k| f64::from(w[3 * k + j])));
-        rows.iter().map(move |across| dot(across, &|k| columns[k]) as f32)
+        let columns = [0, 1, 2].map(|j| dot(down, |k| f64::from(w[3 * k + j])));
+        rows.iter().map(move |across| dot(across, |k| columns[k]) as f32)
     });
     both.collect()
+}
+
+/// The `m + 2` transformed weights of up to three taps in a line.
+pub(super) fn line(tile: Tile, w: &[f32]) -> Vec<f32> {
+    let at = |k: usize| w.get(k).map_or(0.0, |&w| f64::from(w));
+    weight_rows(tile).iter().map(|row| dot(row, at) as f32).collect()
+}
+
+fn dot(row: &[f64; 3], at: impl Fn(usize) -> f64) -> f64 {
+    (0..3).map(|k| row[k] * at(k)).sum()
 }
 
 /// Of `M + 2` inputs.

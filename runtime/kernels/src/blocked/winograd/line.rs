@@ -1,0 +1,205 @@
+//! `F(4, 3)` along one axis, for windows of one row or column: three taps at a time, the products of which are added up
+//! before they are transformed back. Where the taps are some places apart, so are the outputs of a tile.
+
+use std::ops::Range;
+
+use super::super::conv::{split, Convolution};
+use super::super::BLOCK;
+use super::products::{Products, Scratch};
+use super::transform::{self, Tile};
+use crate::conv::Shape;
+use crate::threads::Threads;
+use crate::vector::{dispatch_isa, Vector};
+
+/// The outputs of a tile, the inputs of a piece of its window, and the taps of that.
+const OUTPUTS: usize = 4;
+const INPUTS: usize = 6;
+const TAPS: usize = 3;
+
+/// The products for a window of so many taps.
+pub(super) fn products(taps: usize) -> Products {
+    Products { positions: INPUTS, pieces: taps.div_ceil(TAPS) }
+}
+
+/// The transformed weights of windows of `taps`, `[piece][position]` each.
+pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
+    let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
+    pieces.flat_map(|piece| transform::line(Tile::Four, piece)).collect()
+}
+
+/// The axis that a window lies along, if it can be done: the other one is left as it is.
+pub(super) fn axis(shape: &Shape) -> Option<usize> {
+    let is_plain = |a: usize| shape.kernel[a] == 1 && shape.before[a] == 0 && shape.input[a] == shape.output[a];
+    (0..2).find(|&a| shape.kernel[a] >= TAPS && is_plain(1 - a)).filter(|_| shape.strides == [1, 1])
+}
+
+/// The tiles of an image.
+pub(super) fn tiles(shape: &Shape) -> usize {
+    let places = |a: usize| match shape.kernel[a] {
+        1 => shape.output[a],
+        _ => shape.output[a].div_ceil(OUTPUTS * shape.dilations[a]) * shape.dilations[a],
+    };
+    places(0) * places(1)
+}
+
+/// Lines of places, each with places beside it that have windows of their own: `[outer, length, inner]`.
+pub(in crate::blocked) struct Line<'a> {
+    convolution: &'a Convolution<'a>,
+    /// Of the input and of the output.
+    length: [usize; 2],
+    inner: usize,
+    before: isize,
+    dilation: usize,
+    products: Products,
+    /// The groups of a line: tiles that lie between one another, and together cover whole runs of outputs.
+    groups: usize,
+}
+
+impl<'a> Line<'a> {
+    /// # Panics
+    /// No [axis] can be done.
+    pub fn new(convolution: &'a Convolution<'a>) -> Line<'a> {
+        let shape = convolution.shape;
+        let Some(axis) = axis(shape) else { panic!("{shape:?}") };
+        let dilation = shape.dilations[axis];
+        Line {
+            convolution,
+            length: [shape.input[axis], shape.output[axis]],
+            inner: if axis == 0 { shape.output[1] } else { 1 },
+            before: shape.before[axis],
+            dilation,
+            products: products(shape.kernel[axis]),
+            groups: shape.output[axis].div_ceil(OUTPUTS * dilation),
+        }
+    }
+
+    pub fn run(&self, threads: &Threads) {
+        let Convolution { shape, filter, .. } = self.convolution;
+        let (images, tiles) = (self.convolution.images(), self.tiles_of_a_group());
+        let groups = shape.pixels() / (self.length[1] * self.inner).max(1) * self.groups;
+        let terms = self.products.positions * self.products.pieces * filter.channels;
+        let wanted = self.convolution.wanted(threads, images * groups * tiles * terms * filter.outputs);
+        let at_once = self.products.tiles_of_a_part(self.convolution, groups * tiles, wanted.div_ceil(images));
+        let parts = groups.div_ceil((at_once / tiles).max(1));
+        split(threads, wanted, images * parts, &filter.spans(), |unit, spans, scratch| {
+            let [first, end] = [unit % parts, unit % parts + 1].map(|i| groups * i / parts);
+            self.part(unit / parts, first..end, spans, scratch);
+        });
+    }
+
+    fn tiles_of_a_group(&self) -> usize {
+        self.dilation * self.inner
+    }
+
+    fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Scratch) {
+        let Convolution { shape, filter, .. } = self.convolution;
+        let (blocks, count) = (filter.channels.div_ceil(BLOCK), groups.len() * self.tiles_of_a_group());
+        let step = scratch.grow(self.products, filter.channels, count);
+        let size = shape.input[0] * shape.input[1] * BLOCK;
+        for (i, (piece, b)) in (0..self.products.pieces).flat_map(|p| (0..blocks).map(move |b| (p, b))).enumerate() {
+            let x = &self.convolution.input(image)[b * size..(b + 1) * size];
+            let out = &mut scratch.input[i * count * BLOCK..];
+            dispatch_isa!(filter.isa, (this: &Line = self, x: &[f32] = x, groups: Range<usize> = groups.clone(), piece: usize = piece,
+                out: &mut [f32] = out, step: usize = step), V => this.input::<V>(x, groups, piece, out, step));
+        }
+        for &span in spans {
+            let step = self.products.multiply(self.convolution, image, span, [count, step], scratch);
+            for block in (span[0]..span[1]).step_by(BLOCK) {
+                let products = &scratch.products[(block - span[0]) * count..];
+                dispatch_isa!(filter.isa, (this: &Line = self, image: usize = image, block: usize = block, groups: Range<usize> = groups.clone(),
+                    products: &[f32] = products, step: usize = step), V => this.output::<V>(image, block, groups, products, step));
+                self.finish(image, block, groups.clone());
+            }
+        }
+    }
+
+    /// Calls `visit` with every tile's number, line, place beside it, and first output in the line.
+    #[inline(always)]
+    fn each_tile(&self, groups: Range<usize>, mut visit: impl FnMut(usize, usize, usize, usize)) {
+        let (mut tile, mut outer, mut first) = (0, groups.start / self.groups, groups.start % self.groups);
+        for _ in groups {
+            let start = first * OUTPUTS * self.dilation;
+            for place in start..start + self.dilation {
+                for beside in 0..self.inner {
+                    visit(tile, outer, beside, place);
+                    tile += 1;
+                }
+            }
+            first += 1;
+            if first == self.groups {
+                (outer, first) = (outer + 1, 0);
+            }
+        }
+    }
+
+    /// Transforms what a piece of the windows reads of one block of channels, `[H, W, 16]`.
+    #[inline(always)]
+    fn input<V: Vector>(&self, x: &[f32], groups: Range<usize>, piece: usize, out: &mut [f32], step: usize) {
+        let tiles = groups.len() * self.tiles_of_a_group();
+        assert!(out.len() >= (INPUTS - 1) * step + tiles * BLOCK);
+        let shift = (piece * TAPS * self.dilation) as isize - self.before;
+        let is_inside = |place: isize| (0..self.length[0] as isize).contains(&place);
+        self.each_tile(groups, |tile, outer, beside, place| {
+            let first = place as isize + shift;
+            let places: [isize; INPUTS] = std::array::from_fn(|j| first + (j * self.dilation) as isize);
+            let all = is_inside(places[0]) && is_inside(places[INPUTS - 1]);
+            let line = (outer * self.length[0] * self.inner + beside) as isize;
+            for lane in (0..BLOCK).step_by(V::LANES) {
+                let mut pixels = [V::splat(0.0); INPUTS];
+                for (pixel, &place) in pixels.iter_mut().zip(&places) {
+                    if all || is_inside(place) {
+                        let at = (line + place * self.inner as isize) as usize * BLOCK;
+                        debug_assert!(at + BLOCK <= x.len());
+                        // SAFETY: the place is inside the line, and the line inside the image, which `Convolution` checked.
+                        *pixel = unsafe { V::load(x.as_ptr().add(at + lane)) };
+                    }
+                }
+                for (j, value) in transform::input::<V, OUTPUTS>(pixels).iter().enumerate() {
+                    // SAFETY: asserted above.
+                    unsafe { value.store(out.as_mut_ptr().add(j * step + tile * BLOCK + lane)) };
+                }
+            }
+        });
+    }
+
+    /// Transforms the products of one block of outputs, adds the bias, and writes the part of each tile that is inside.
+    #[inline(always)]
+    fn output<V: Vector>(&self, image: usize, block: usize, groups: Range<usize>, products: &[f32], step: usize) {
+        let tiles = groups.len() * self.tiles_of_a_group();
+        assert!(products.len() >= (INPUTS - 1) * step + tiles * BLOCK);
+        let bias = self.convolution.bias(image, block).map(|bias| &bias[..BLOCK]);
+        let limits = self.convolution.epilogue.limits;
+        let first = self.convolution.at(image, block, 0);
+        self.each_tile(groups, |tile, outer, beside, place| {
+            for lane in (0..BLOCK).step_by(V::LANES) {
+                // SAFETY: asserted above; the bias is a block.
+                let (bias, values) = unsafe {
+                    let value = |j: usize| V::load(products.as_ptr().add(j * step + tile * BLOCK + lane));
+                    (bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane))), std::array::from_fn(value))
+                };
+                for (i, value) in transform::output::<V, OUTPUTS>(values).iter().enumerate() {
+                    let place = place + i * self.dilation;
+                    if place < self.length[1] {
+                        let pixel = (outer * self.length[1] + place) * self.inner + beside;
+                        // SAFETY: the place is inside the line, and this task's.
+                        unsafe { (bias + *value).within(limits).store(first.add(pixel * BLOCK + lane)) };
+                    }
+                }
+            }
+        });
+    }
+
+    /// Finishes the runs of outputs that groups cover of one block.
+    fn finish(&self, image: usize, block: usize, groups: Range<usize>) {
+        for outer in groups.start / self.groups..groups.end.div_ceil(self.groups) {
+            let end = |group: usize| {
+                let group = group.saturating_sub(outer * self.groups).min(self.groups);
+                (group * OUTPUTS * self.dilation).min(self.length[1])
+            };
+            let [first, last] =
+                [groups.start, groups.end].map(end).map(|at| (outer * self.length[1] + at) * self.inner);
+            // SAFETY: these pixels belong to this part's tiles.
+            unsafe { self.convolution.finish(image, block, first, last - first) };
+        }
+    }
+}

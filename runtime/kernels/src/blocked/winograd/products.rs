@@ -1,0 +1,135 @@
+//! What all forms share: transformed weights, and their products with transformed tiles, position by position.
+
+use super::super::conv::Convolution;
+use super::super::tile::{Tile, Tiles};
+use super::super::{Epilogue, BLOCK};
+use crate::buffer;
+
+/// The products of one form.
+#[derive(Clone, Copy)]
+pub(in crate::blocked) struct Products {
+    /// Of a tile.
+    pub positions: usize,
+    /// The parts of a window whose products are added up.
+    pub pieces: usize,
+}
+
+/// Bytes of transformed input that stay in the second-level cache, beside weights that do and beside weights that do not.
+const BESIDE_FEW_WEIGHTS: usize = 128 << 10;
+const BESIDE_MANY_WEIGHTS: usize = 1 << 20;
+/// Bytes of weights that stay in the second-level cache.
+const FEW_WEIGHTS: usize = 768 << 10;
+
+/// Some tiles of one image.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// `[position][piece][C / 16][tile][16]`
+    pub input: Vec<f32>,
+    /// `[position][outputs of a span / 16][tile][16]`
+    pub products: Vec<f32>,
+}
+
+impl Scratch {
+    /// Makes room for some tiles; gives the distance of their positions in the input.
+    pub fn grow(&mut self, products: Products, channels: usize, tiles: usize) -> usize {
+        // A line of the cache between positions, which would otherwise fall onto one another in it.
+        let step = (products.pieces * channels.div_ceil(BLOCK) * tiles + 1) * BLOCK;
+        grow(&mut self.input, products.positions * step);
+        grow(&mut self.products, products.positions * (2 * tiles + 1) * BLOCK);
+        step
+    }
+}
+
+fn grow(scratch: &mut Vec<f32>, len: usize) {
+    if scratch.len() < len {
+        *scratch = buffer::for_overwrite(len);
+    }
+}
+
+impl Products {
+    /// Those of one output and channel.
+    pub fn count(self) -> usize {
+        self.positions * self.pieces
+    }
+
+    /// The terms of a sum, as channel and piece, in order: whole blocks of channels first.
+    fn terms(self, channels: usize) -> impl Iterator<Item = (usize, usize)> {
+        let whole = channels - channels % BLOCK;
+        let of = move |range: std::ops::Range<usize>| {
+            (0..self.pieces).flat_map(move |piece| range.clone().map(move |c| (c, piece)))
+        };
+        of(0..whole).chain(of(whole..channels))
+    }
+
+    /// The weights of one group's outputs, `[span of outputs][position][term][outputs of the span]`, from those of each
+    /// output and channel, `[piece][position]`.
+    pub fn pack(self, outputs: usize, channels: usize, spans: &[[usize; 2]], transformed: &[f32]) -> Vec<f32> {
+        let weight = |o: usize, c: usize, piece: usize, position: usize| match o < outputs {
+            true => transformed[((o * channels + c) * self.pieces + piece) * self.positions + position],
+            false => 0.0,
+        };
+        let mut data = Vec::new();
+        for &[first, end] in spans {
+            for position in 0..self.positions {
+                for (c, piece) in self.terms(channels) {
+                    data.extend((first..end).map(|o| weight(o, c, piece, position)));
+                }
+            }
+        }
+        data
+    }
+
+    /// As many of an image's tiles as the cache holds, a multiple of what the widest register tile takes.
+    pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
+        let filter = convolution.filter;
+        let depth = self.positions * self.pieces * filter.channels * size_of::<f32>();
+        let room = if depth * filter.outputs <= FEW_WEIGHTS { BESIDE_FEW_WEIGHTS } else { BESIDE_MANY_WEIGHTS };
+        let at_once = Tiles::of(filter.isa).pixels(1, Tiles::of(filter.isa).outputs);
+        let fitting = (room / depth.max(1) / at_once).max(1) * at_once;
+        if tiles <= at_once {
+            tiles
+        } else {
+            fitting.min(tiles.div_ceil(parts))
+        }
+    }
+
+    /// The products of `count` tiles of one span at every position, the distance of which it gives; `step` is that of the
+    /// input.
+    pub(super) fn multiply(
+        self,
+        convolution: &Convolution,
+        image: usize,
+        [first, end]: [usize; 2],
+        [count, step]: [usize; 2],
+        scratch: &mut Scratch,
+    ) -> usize {
+        let filter = convolution.filter;
+        let (outputs, partial) = (end - first, filter.channels % BLOCK);
+        let (whole, blocks) = (filter.channels / BLOCK, filter.channels.div_ceil(BLOCK));
+        let place = |b: usize| move |piece: usize| ((piece * blocks + b) * count * BLOCK) as u32;
+        let taps = (0..self.pieces).flat_map(|piece| (0..whole).map(move |b| place(b)(piece)));
+        let last = if partial > 0 { self.pieces } else { 0 };
+        let taps: Vec<u32> = taps.chain((0..last).map(place(whole))).collect();
+        let w = filter.span(image % filter.groups, first);
+        let out_step = (outputs / BLOCK * count + 1) * BLOCK;
+        for position in 0..self.positions {
+            let tile = Tile {
+                x: scratch.input[position * step..].as_ptr(),
+                pixel: BLOCK,
+                row: 0,
+                taps: &taps,
+                last,
+                last_channels: partial,
+                w: w[position * self.pieces * filter.channels * outputs..].as_ptr(),
+                start: std::ptr::null(),
+                out: scratch.products[position * out_step..].as_mut_ptr(),
+                out_block: count * BLOCK,
+                out_row: 0,
+                limits: Epilogue::NO_LIMITS,
+            };
+            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles.
+            unsafe { Tiles::of(filter.isa).run(1, count, outputs, tile) };
+        }
+        out_step
+    }
+}
