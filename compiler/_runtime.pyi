@@ -10,7 +10,12 @@ class OpError(Exception): ...
 
 class Session:
     def __init__(
-        self, plan: bytes | str, device: str = "cpu", threads: int | None = None, max_memory: int | None = None
+        self,
+        plan: bytes | str,
+        device: str = "cpu",
+        threads: int | None = None,
+        max_memory: int | None = None,
+        low_memory: bool = False,
     ) -> None: ...
     @property
     def inputs(self) -> str: ...

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from compiler import _runtime, expect
 from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
@@ -23,6 +23,10 @@ _CUDA = "compiler._runtime_cuda"
 """The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""
 
 
+Memory = Literal["full", "low"]
+"""How much memory what is made of constants may take: as makes a run fastest, or about as much as they themselves."""
+
+
 def load(
     plan: Plan | str | os.PathLike[str],
     device: str = "cpu",
@@ -30,13 +34,15 @@ def load(
     strict_device: bool = False,
     *,
     max_memory: int | None = None,
+    memory: Memory = "full",
 ) -> Session:
     """Prepares a plan, or the plan file of this name, for running.
 
     `device` is "cpu", "cuda", or "auto": CUDA where it can be used. `threads` is the number of threads of a run,
     from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the host for want of a
     kernel on the device. `max_memory` is the most bytes that values may hold at once in a run, beside the constants;
-    where the plan has such a bound too (`Options`), the lower one counts.
+    where the plan has such a bound too (`Options`), the lower one counts. With `memory` "low", weights are packed in
+    no form that is larger than they are, and convolutions take longer.
 
     Raises:
         PlanError: the file is not a sound plan.
@@ -46,13 +52,13 @@ def load(
     """
     expect.instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
     if isinstance(plan, Plan):
-        return Session(plan, device, threads, strict_device, max_memory=max_memory)
+        return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe is read once
-            return Session(Plan(file.read()), device, threads, strict_device, max_memory=max_memory)
+            return Session(Plan(file.read()), device, threads, strict_device, max_memory=max_memory, memory=memory)
         first = file.read(len(MODEL))
     try:
-        return Session(plan, device, threads, strict_device, max_memory=max_memory)
+        return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     except PlanError as error:
         raise unsound(plan, first, error.violations) from None
 
@@ -116,15 +122,18 @@ class Session:
         strict_device: bool = False,
         *,
         max_memory: int | None = None,
+        memory: Memory = "full",
     ) -> None:
         if threads is not None:
             threads = expect.whole("threads", threads, 1, _runtime.MAX_THREADS)
         if max_memory is not None:
             max_memory = expect.whole("max_memory", max_memory, 0, expect.LARGEST - 1)
+        if memory not in get_args(Memory):
+            raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
         module, device = _runtime_of(device)
         try:
             source = plan.data if isinstance(plan, Plan) else os.fspath(plan)
-            self._runtime = module.Session(source, device, threads, max_memory)
+            self._runtime = module.Session(source, device, threads, max_memory, memory == "low")
         except _FAILURES as error:
             raise _own(error) from None
         self.inputs = _infos(self._runtime.inputs)

@@ -106,6 +106,23 @@ def test_kernels_are_named(text: str, weights: dict[str, tuple[int, ...]], expec
         assert step.packed_bytes >= (4 * sum(map(np.prod, weights.values())) if weights else 0)
 
 
+def test_low_memory_packs_no_transformed_copies() -> None:
+    made = model(
+        "(float[1, 64, 32, 32] x) => (float[1, 64, 32, 32] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }",
+        w=(64, 64, 3, 3),
+    )
+    plan = compiler.compile(made)
+    full, low = (compiler.load(plan, threads=1, memory=memory) for memory in ("full", "low"))
+    assert "Winograd" in str(full.prepared().steps)
+    assert "Winograd" not in str(low.prepared().steps)
+    assert low.prepared().packed_bytes == 4 * 64 * 64 * 9 < full.prepared().packed_bytes
+    inputs = random_inputs(plan.inputs, {})
+    found = [session.run(inputs)["y"] for session in (full, low)]
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="memory"):
+        compiler.load(plan, memory="some")  # type: ignore[arg-type]
+
+
 def test_a_program_is_shown_and_takes_over_what_dies() -> None:
     found = prepared("(float[3, 4] x) => (float[3, 4] y) { a = Softmax (x) b = Mul (a, a) y = Tanh (b) }")
     last = found.steps[-1]

@@ -36,6 +36,7 @@ __all__ = [
     "is_of",
     "is_plan",
     "memory_option",
+    "packing_option",
     "pin_option",
     "seed_option",
     "size_option",
@@ -179,6 +180,13 @@ def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option `--max-memory`."""
     return click.option("--max-memory", type=Size(), metavar="SIZE", help=help_text)
+
+
+def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--memory`, as the parameter `packing`."""
+    help_text = "Low: pack weights in no form that is larger than they are, which takes convolutions longer."
+    choice = click.Choice(["full", "low"])
+    return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 
 
 def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from compiler import Plan
     from compiler.loader import Loaded
+    from compiler.session import Memory
 
 
 @click.command(short_help="Show what a plan or a model holds.")
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     help="Print every step as a session runs it: kernel, layouts, what is taken over in place, what is alive.",
 )
 @arguments.pin_option
+@arguments.packing_option
 @json_option
-def command(file: Path, steps: bool, prepared: bool, sizes: dict[str, int], as_json: bool) -> None:
+def command(file: Path, steps: bool, prepared: bool, sizes: dict[str, int], packing: Memory, as_json: bool) -> None:
     """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model.
 
     With --prepared, a model is compiled first. `docs/performance.md` says what the kernels' names mean.
@@ -45,7 +47,7 @@ def command(file: Path, steps: bool, prepared: bool, sizes: dict[str, int], as_j
     if sizes and not prepared:
         raise click.UsageError("--dim is for --prepared, which compiles a model")
     if prepared:
-        _show_prepared(file, sizes, as_json)
+        _show_prepared(file, sizes, packing, as_json)
         return
     import compiler
     from compiler.loader import load
@@ -62,7 +64,7 @@ def command(file: Path, steps: bool, prepared: bool, sizes: dict[str, int], as_j
         _show(file, facts)
 
 
-def _show_prepared(file: Path, dims: dict[str, int], as_json: bool) -> None:
+def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:
     """The steps of a plan, or of a model that is compiled now, as a session runs them."""
     import compiler
     from compiler.cli.prepared_table import show_prepared
@@ -76,7 +78,7 @@ def _show_prepared(file: Path, dims: dict[str, int], as_json: bool) -> None:
     else:
         with working(f"compiling {file}"):
             plan = compiler.compile(file, compiler.Options(dims=dims))
-    prepared = compiler.load(plan).prepared()
+    prepared = compiler.load(plan, memory=packing).prepared()
     if as_json:
         print_json({"ok": True, **asdict(prepared)})
     else:

@@ -17,7 +17,7 @@ from compiler.cli.profile_table import show_profile
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
-    from compiler.session import Peaks, Session, StepTime
+    from compiler.session import Memory, Peaks, Session, StepTime
 
 PROFILED_RUNS = 10
 
@@ -32,6 +32,7 @@ PROFILED_RUNS = 10
 @arguments.strict_device_option
 @arguments.threads_option
 @arguments.memory_option("The most that values may hold at once, as 2GB. The lower counts where the plan has a bound.")
+@arguments.packing_option
 @click.option("--profile", is_flag=True, help="Time every step, over ten more runs.")
 @json_option
 def command(
@@ -44,6 +45,7 @@ def command(
     strict_device: bool,
     threads: int | None,
     max_memory: int | None,
+    packing: Memory,
     profile: bool,
     as_json: bool,
 ) -> None:
@@ -64,7 +66,7 @@ def command(
     if output is not None and output.suffix not in arrays.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
-    session = compiler.load(plan, device, threads, strict_device, max_memory=max_memory)
+    session = compiler.load(plan, device, threads, strict_device, max_memory=max_memory, memory=packing)
     given = arguments.given_inputs(session.inputs, inputs, sizes, seed)
     start = time.perf_counter()
     with arguments.sizes_doubted(session.inputs, inputs, sizes):

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use candle_plan::error::{Error, Result};
 use candle_plan::interrupt::Stop;
+use candle_plan::kernel::Memory;
 use candle_plan::session::Session as Inner;
 use candle_plan::types::Type;
 use candle_plan::value::Value;
@@ -37,19 +38,22 @@ enum Source {
 #[pymethods]
 impl Session {
     /// `plan` is the bytes of a plan file, or its path; `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default;
-    /// `max_memory` is the most bytes that the values of a run may hold.
+    /// `max_memory` is the most bytes that the values of a run may hold; `low_memory`: whether to pack no transformed
+    /// copies of constants.
     #[new]
-    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None))]
+    #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false))]
     fn new(
         py: Python<'_>,
         plan: Source,
         device: &str,
         threads: Option<usize>,
         max_memory: Option<usize>,
+        low_memory: bool,
     ) -> PyResult<Session> {
+        let memory = if low_memory { Memory::Low } else { Memory::Full };
         let load = || match &plan {
-            Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory),
-            Source::File(path) => Inner::open(path, device, threads, max_memory),
+            Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory, memory),
+            Source::File(path) => Inner::open(path, device, threads, max_memory, memory),
         };
         let inner = py.detach(load).map_err(to_python)?;
         let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use candle_plan::kernel::Memory;
 use candle_plan::session::Session;
 use candle_plan::types::{Dim, Type};
 use candle_plan::value::Array;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
 
 /// What goes into a plan and what comes out of it, in words.
 pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
-    let session = Session::load(plan, "cpu", Some(2), None)?;
+    let session = Session::load(plan, "cpu", Some(2), None, Memory::Full)?;
     let mut said = String::new();
     let mut inputs = Vec::new();
     for (name, kind) in session.inputs() {

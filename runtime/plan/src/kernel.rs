@@ -171,6 +171,18 @@ pub struct Constants<'a> {
     pub values: &'a [Option<&'a Value>],
     /// One entry an input; `None` for an absent one.
     pub types: &'a [Option<&'a Type>],
+    /// What may be made of them.
+    pub memory: Memory,
+}
+
+/// How much memory what is packed of constants may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Memory {
+    /// As much as makes a run fastest.
+    #[default]
+    Full,
+    /// About as much as the constants themselves: no transformed copies, which are larger.
+    Low,
 }
 
 impl Constants<'_> {

@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
+use crate::kernel::Memory;
 use crate::plan::Plan;
 use crate::prepare::{Executable, HostStep};
 use crate::profile::StepTime;
@@ -30,28 +31,40 @@ pub struct Session {
 impl Session {
     /// Reads, verifies and prepares the bytes of a plan file. `threads`: how many a run uses; `None` for one for each
     /// processor of the machine. `max_memory`: the most bytes that the values of a run may hold at once, beside the
-    /// constants; where the plan has such a bound too, the lower one counts.
+    /// constants; where the plan has such a bound too, the lower one counts. `memory`: what may be packed of these.
     ///
     /// # Errors
     /// [`Error::Device`] when the device is not there, [`Error::Threads`] for none or more than [`MAX_THREADS`] and where
     /// they do not start, [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
-    pub fn load(bytes: &[u8], device: &str, threads: Option<usize>, max_memory: Option<usize>) -> Result<Session> {
+    pub fn load(
+        bytes: &[u8],
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+    ) -> Result<Session> {
         let read = || crate::read::read(bytes);
-        Session::prepare(read, device, threads, max_memory)
+        Session::prepare(read, device, threads, max_memory, memory)
     }
 
     /// [`Session::load`] of a plan file, of which no second copy is held.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] when the file cannot be opened.
-    pub fn open(path: &Path, device: &str, threads: Option<usize>, max_memory: Option<usize>) -> Result<Session> {
+    pub fn open(
+        path: &Path,
+        device: &str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+    ) -> Result<Session> {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
         let read = || {
             let file = File::open(path).map_err(unreadable)?;
             let length = file.metadata().map_err(unreadable)?.len();
             crate::read::read_from(file, length)
         };
-        Session::prepare(read, device, threads, max_memory)
+        Session::prepare(read, device, threads, max_memory, memory)
     }
 
     fn prepare(
@@ -59,13 +72,14 @@ impl Session {
         device: &str,
         threads: Option<usize>,
         max_memory: Option<usize>,
+        memory: Memory,
     ) -> Result<Session> {
         let device = Device::open(device)?;
         let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         let threads = started(threads.unwrap_or_else(processors))?;
         let (mut plan, constants) = read()?;
         plan.max_memory = plan.max_memory.into_iter().chain(max_memory).min();
-        Ok(Session { executable: Executable::prepare(plan, constants, &device)?, device, threads })
+        Ok(Session { executable: Executable::prepare(plan, constants, &device, memory)?, device, threads })
     }
 
     /// The names and types of the inputs, in order.

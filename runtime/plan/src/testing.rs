@@ -3,7 +3,7 @@
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
-use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Types};
+use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory, Packed, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
@@ -33,7 +33,7 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     assert!(kernel.arity().inputs.contains(&inputs.len()), "{kernel:?} takes {:?} inputs", kernel.arity().inputs);
     let inferred = kernel.infer(&Types { inputs: &types, outputs: count })?;
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
-    let packed = kernel.prepack(&Constants { values: &values, types: &types })?;
+    let packed = kernel.prepack(&Constants { values: &values, types: &types, memory: Memory::Full })?;
 
     let two = Threads::new(2).map_err(|error| Error::op(error.to_string()))?;
     let go = |owned: bool, threads: &Threads, packed| {
@@ -54,6 +54,7 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     };
     let outputs = go(false, &Threads::serial(), None)?;
     assert_sharing(kernel, inputs, &outputs);
+    assert_replaced(kernel, inputs, &outputs, packed.as_ref())?;
     for other in
         [go(true, &Threads::serial(), None)?, go(false, &two, None)?, go(false, &Threads::serial(), packed.as_ref())?]
     {
@@ -93,6 +94,26 @@ fn assert_sharing(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Valu
             taken.push(output);
         }
     }
+}
+
+/// Runs with outlines in place of the inputs that need not be kept once they are packed, where they were.
+fn assert_replaced(
+    kernel: &dyn Kernel,
+    inputs: &[Option<Value>],
+    outputs: &[Value],
+    packed: Option<&Packed>,
+) -> Result<()> {
+    let Some(packed) = packed else { return Ok(()) };
+    let give = |(i, value): (usize, &Option<Value>)| match value {
+        None => Ok(Input::Absent),
+        Some(Value::Tensor(array)) if kernel.is_replaced(i) => Ok(Input::Owned(array.outline()?.into())),
+        Some(value) => Ok(Input::Owned(value.clone())),
+    };
+    let mut given = inputs.iter().enumerate().map(give).collect::<Result<Vec<Input>>>()?;
+    let (inputs, count, threads) = (&mut given[..], outputs.len(), &Threads::serial());
+    let found = kernel.run(&mut Call { inputs, outputs: count, packed: Some(packed), threads, blocks: &NoBlocks })?;
+    assert!(same(outputs, &found), "{kernel:?}: what was packed gives other results");
+    Ok(())
 }
 
 /// The addresses of the storages that a value holds.

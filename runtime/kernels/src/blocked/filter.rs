@@ -39,6 +39,14 @@ impl Filter {
         Filter::of_form(isa, shape, w, cost::cheapest(isa, shape))
     }
 
+    /// As [`Filter::new`], tap by tap.
+    ///
+    /// # Panics
+    /// As for [`Filter::new`].
+    pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
+        Filter::of_form(isa, shape, w, None)
+    }
+
     /// As [`Filter::new`], for an input in rows, `[N, C, H, W]`: of few channels, which would not fill a block.
     ///
     /// # Panics

@@ -34,13 +34,25 @@ impl Weights {
     /// # Panics
     /// `w` is not of that shape, or the convolution does not [fit](Weights::fits).
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        Weights::packed(isa, shape, w, Filter::new)
+    }
+
+    /// [`Weights::new`] of as many numbers as `w` has, but for what fills blocks: not transformed for Winograd's algorithm.
+    ///
+    /// # Panics
+    /// As for [`Weights::new`].
+    pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        Weights::packed(isa, shape, w, Filter::direct)
+    }
+
+    fn packed(isa: Isa, shape: &Shape, w: &[f32], groups: fn(Isa, &Shape, &[f32]) -> Filter) -> Weights {
         let shape = &shape.lying();
         if shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
             Weights::Depthwise(DepthwiseFilter::new(isa, shape, w))
         } else if Weights::take_rows(shape) {
             Weights::Rows(Filter::for_rows(isa, shape, w))
         } else {
-            Weights::Groups(Filter::new(isa, shape, w))
+            Weights::Groups(groups(isa, shape, w))
         }
     }
 

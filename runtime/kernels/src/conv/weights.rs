@@ -19,10 +19,22 @@ impl Weights {
     /// # Panics
     /// `w` is not of that shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        Weights::packed(isa, shape, w, Filter::new)
+    }
+
+    /// [`Weights::new`] of as many numbers as `w` has: not transformed for Winograd's algorithm.
+    ///
+    /// # Panics
+    /// As for [`Weights::new`].
+    pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
+        Weights::packed(isa, shape, w, Filter::direct)
+    }
+
+    fn packed(isa: Isa, shape: &Shape, w: &[f32], blocks: fn(Isa, &Shape, &[f32]) -> Filter) -> Weights {
         let shape = &shape.lying();
         match blocked::is_worth_reordering(isa, shape) {
             true if blocked::Weights::take_rows(shape) => Weights::Blocks(Filter::for_rows(isa, shape, w)),
-            true => Weights::Blocks(Filter::new(isa, shape, w)),
+            true => Weights::Blocks(blocks(isa, shape, w)),
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),
         }
     }

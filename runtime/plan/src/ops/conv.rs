@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::form::Form;
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
 use crate::layout::Blocked;
 use crate::types::{Dim, TensorType, Type};
 pub(super) use crate::value::room;
@@ -62,7 +62,8 @@ impl Kernel for Conv {
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
         let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
-        Ok(Some(Box::new(Weights::new(Isa::get(), &shape, &w.read::<f32>()?))))
+        let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
+        Ok(Some(Box::new(pack(Isa::get(), &shape, &w.read::<f32>()?))))
     }
 
     fn is_replaced(&self, input: usize) -> bool {

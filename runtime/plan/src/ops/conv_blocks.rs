@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
 use crate::layout::{in_blocks, in_rows, type_in_blocks, Blocked, Image, Layout};
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -68,7 +68,8 @@ impl Kernel for ConvBlocks {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1) else { return Ok(None) };
-        Ok(Some(Box::new(Weights::new(Isa::get(), &self.usual_shape(constants)?, &w.read::<f32>()?))))
+        let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
+        Ok(Some(Box::new(pack(Isa::get(), &self.usual_shape(constants)?, &w.read::<f32>()?))))
     }
 
     fn with_next(&self, operands: &Constants, next: &dyn Kernel, of_next: &Constants) -> Option<Box<dyn Kernel>> {

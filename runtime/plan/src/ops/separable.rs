@@ -62,6 +62,10 @@ impl Kernel for Separable {
         Ok(Some(Box::new([weights(1, &self.usual[0])?, weights(self.inputs, &self.usual[1])?])))
     }
 
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1 || input == self.inputs
+    }
+
     fn form(&self, packed: Option<&Packed>) -> Form {
         let between = self.first.conv.epilogue.as_ref().map_or_else(String::new, |program| format!(" with {program}"));
         let form = Form::of(packed, |[first, second]: &[Weights; 2]| {

@@ -2,7 +2,7 @@
 
 use super::Held;
 use crate::device::Reason;
-use crate::kernel::{Constants, Kernel};
+use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
 use crate::plan::{Block, OriginId, Step};
 use crate::types::Type;
@@ -19,6 +19,7 @@ pub(super) struct Graph {
     pub constant_of: Vec<Option<u32>>,
     pub inputs: Vec<u32>,
     pub outputs: Vec<u32>,
+    pub memory: Memory,
 }
 
 /// A step.
@@ -52,6 +53,7 @@ impl Graph {
             constant_of,
             inputs: block.inputs.iter().map(|id| id.0).collect(),
             outputs: block.outputs.iter().map(|id| id.0).collect(),
+            memory: Memory::Full,
         }
     }
 
@@ -78,7 +80,7 @@ impl Graph {
         let constant = |id: u32| constants.get(self.constant_of[id as usize]? as usize);
         let values: Vec<Option<&Value>> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
         let types: Vec<Option<&Type>> = node.inputs.iter().map(|id| id.map(|id| self.kind(id))).collect();
-        look(&Constants { values: &values, types: &types })
+        look(&Constants { values: &values, types: &types, memory: self.memory })
     }
 }
 

@@ -14,7 +14,7 @@ mod release;
 
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Packed};
+use crate::kernel::{Kernel, Memory, Packed};
 use crate::layout::Layout;
 use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
@@ -105,12 +105,13 @@ impl Executable {
     /// # Errors
     /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op; what the device
     /// says where it has no room for the constants.
-    pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device) -> Result<Executable> {
+    pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        let mut preparing = Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device };
+        let mut preparing =
+            Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device, memory };
         let (main, constants) = (preparing.block(&plan.main)?, preparing.constants);
         Ok(Executable { plan, constants, main })
     }
@@ -189,13 +190,15 @@ struct Preparing<'a> {
     constants: Vec<Value>,
     readers: Readers,
     device: &'a Device,
+    memory: Memory,
 }
 
 impl Preparing<'_> {
     fn block(&mut self, block: &Block) -> Result<PreparedBlock> {
+        let graph = Graph { memory: self.memory, ..Graph::of(block) };
         let graph = match self.device {
-            Device::Cpu => pairs::join(layouts::choose(Graph::of(block), &mut self.constants)?, &self.constants),
-            _ => placement::choose(Graph::of(block), &mut self.constants, self.device)?,
+            Device::Cpu => pairs::join(layouts::choose(graph, &mut self.constants)?, &self.constants),
+            _ => placement::choose(graph, &mut self.constants, self.device)?,
         };
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {

@@ -154,6 +154,7 @@ mod tests {
     use serde_json::{json, Value as Json};
 
     use crate::device::{Device, Reason};
+    use crate::kernel::Memory;
     use crate::prepare::Executable;
     use crate::testing::tensor;
     use crate::value::Value;
@@ -178,7 +179,7 @@ mod tests {
             "source_sha256": "", "max_memory": null, "metadata": {},
         });
         let plan = serde_json::from_value(plan).expect("a plan");
-        Executable::prepare(plan, vec![constant], device).expect("it prepares")
+        Executable::prepare(plan, vec![constant], device, Memory::Full).expect("it prepares")
     }
 
     /// The steps, as `Add`, `Shape@host` or `Unary@missing`.
