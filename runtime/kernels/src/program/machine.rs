@@ -304,7 +304,8 @@ impl Machine<'_> {
             Unary::Tanh => each!(|x| math::tanh(x)),
             Unary::Erf => each!(|x| math::erf(x)),
             Unary::Gelu => each!(|x| math::gelu(x)),
-            Unary::Swish { alpha: 1.0 } => each!(|x| x * math::sigmoid(x)),
+            Unary::GeluTanh => each!(|x| math::gelu_tanh(x)),
+            Unary::Swish { alpha: 1.0 } => each!(|x| math::silu(x)),
             _ => self.through_memory(acc, |values| unary_in_place(self.isa, function, values)),
         }
     }

@@ -68,6 +68,7 @@ functions! {
         Unary::Mish => |x| math::mish(x);
         Unary::Gelu => |x| math::gelu(x);
         Unary::GeluTanh => |x| math::gelu_tanh(x);
+        Unary::Swish { alpha: 1.0 } => |x| math::silu(x);
         Unary::Swish { alpha } => |x| math::swish(x, alpha);
         Unary::LeakyRelu { alpha } => |x| leaky_relu(x, alpha);
         Unary::Elu { alpha } => |x| math::elu(x, alpha);

@@ -152,6 +152,14 @@ impl Vector for F32x8 {
     }
 
     #[inline(always)]
+    fn pick(self, table: &[f32; 8]) -> Self {
+        unsafe {
+            let index = _mm256_srli_epi32::<22>(_mm256_castps_si256(self.0)); // its three low bits count
+            F32x8(_mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), index))
+        }
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         unsafe {
             let x = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));

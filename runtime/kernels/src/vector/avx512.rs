@@ -144,6 +144,26 @@ impl Vector for F32x16 {
     }
 
     #[inline(always)]
+    fn pick(self, table: &[f32; 8]) -> Self {
+        unsafe {
+            let index = _mm512_srli_epi32::<22>(_mm512_castps_si512(self.0)); // its four low bits count
+            F32x16(_mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(table.as_ptr()))))
+        }
+    }
+
+    #[inline(always)]
+    fn reciprocal_of_mantissa(self) -> Self {
+        // Faster than a division: an estimate of 14 bits, one of 24, and the share of what it leaves over. From any such
+        // estimate that rounds correctly, but for the last number before 2, whose quotient is nearest to a tie.
+        unsafe {
+            let one = F32x16::splat(1.0);
+            let y = F32x16(_mm512_rcp14_ps(self.0));
+            let y = y.mul_add(self.neg_mul_add(y, one), y);
+            y.mul_add(self.neg_mul_add(y, one), y)
+        }
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         unsafe { _mm512_reduce_add_ps(self.0) }
     }

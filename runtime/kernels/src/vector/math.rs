@@ -4,6 +4,7 @@
 //! The polynomials are minimax fits, in relative error on the interval that each is used on, with coefficients rounded to
 //! `f32` one after the other; their own error stays under 0.1 ULP. NaN gives NaN; infinities and zeros keep their sign.
 
+use super::segments::{GELU, GELU_TANH, TANH};
 use super::Vector;
 
 const LN_2_HIGH: f32 = 0.693_145_75; // 15 bits: its product with any exponent is exact
@@ -19,14 +20,33 @@ fn polynomial<V: Vector, const N: usize>(x: V, coefficients: [f32; N]) -> V {
     coefficients[..N - 1].iter().rev().fold(highest, |sum, &c| sum.mul_add(x, V::splat(c)))
 }
 
+/// Added to a small number, it leaves the nearest integer in the low bits.
+const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³
+
+/// `(n, r)` with `x = n·ln 2 + r`, an integer `n` and `|r| ≤ ln 2 / 2`, for `|x| ≤ 150`.
+#[inline(always)]
+fn reduced<V: Vector>(x: V) -> (V, V) {
+    let n = x.mul_add(V::splat(std::f32::consts::LOG2_E), V::splat(ROUND)) - V::splat(ROUND);
+    let r = n.neg_mul_add(V::splat(LN_2_HIGH), x);
+    (n, n.neg_mul_add(V::splat(LN_2_LOW), r))
+}
+
+/// `(eʳ - 1 - r) / r²` for `|r| ≤ ln 2 / 2`.
+const EXP_TERMS: [f32; 5] = [0.499_999_97, 0.166_665_46, 0.041_667_435, 0.008_366_272, 0.001_387_069_6];
+
 /// `(n, eʳ - 1)` with `x = n·ln 2 + r` and an integer `n`, for `|x| ≤ 150`.
 #[inline(always)]
+fn expm1_parts<V: Vector>(x: V) -> (V, V) {
+    let (n, r) = reduced(x);
+    (n, (polynomial(r, EXP_TERMS) * r).mul_add(r, r))
+}
+
+/// `(n, eʳ)` with `x = n·ln 2 + r` and an integer `n`, for `|x| ≤ 150`.
+#[inline(always)]
 fn exp_parts<V: Vector>(x: V) -> (V, V) {
-    let n = (x * V::splat(std::f32::consts::LOG2_E)).round();
-    let r = n.neg_mul_add(V::splat(LN_2_HIGH), x);
-    let r = n.neg_mul_add(V::splat(LN_2_LOW), r);
-    let q = polynomial(r, [0.499_999_97, 0.166_665_46, 0.041_667_435, 0.008_366_272, 0.001_387_069_6]);
-    (n, (q * r).mul_add(r, r))
+    let (n, r) = reduced(x);
+    let one = V::splat(1.0);
+    (n, polynomial(r, EXP_TERMS).mul_add(r, one).mul_add(r, one))
 }
 
 /// `eˣ`
@@ -34,7 +54,7 @@ fn exp_parts<V: Vector>(x: V) -> (V, V) {
 pub(crate) fn exp<V: Vector>(x: V) -> V {
     let x = V::splat(-150.0).greater(V::splat(128.0).lesser(x));
     let (n, p) = exp_parts(x);
-    (V::splat(1.0) + p).times_power_of_two(n)
+    p.times_power_of_two(n)
 }
 
 /// `eˣ` for `x ≤ 0`; 0 where that is subnormal, which takes some processors a hundred times as long.
@@ -42,13 +62,13 @@ pub(crate) fn exp<V: Vector>(x: V) -> V {
 pub(crate) fn exp_of_nonpositive<V: Vector>(x: V) -> V {
     let least = V::splat(-87.336);
     let (n, p) = exp_parts(least.greater(x));
-    V::select(x.less(least), V::splat(0.0), (V::splat(1.0) + p).times_normal_power_of_two(n))
+    V::select(x.less(least), V::splat(0.0), p.times_normal_power_of_two(n))
 }
 
 /// `eˣ - 1` for `x ≤ 0`
 #[inline(always)]
 pub(crate) fn expm1_negative<V: Vector>(x: V) -> V {
-    let (n, p) = exp_parts(V::splat(-20.0).greater(x));
+    let (n, p) = expm1_parts(V::splat(-20.0).greater(x));
     let scale = V::splat(1.0).times_power_of_two(n);
     scale.mul_add(p, scale - V::splat(1.0))
 }
@@ -93,21 +113,21 @@ fn log1p_unit<V: Vector>(x: V) -> V {
 /// Hyperbolic tangent
 #[inline(always)]
 pub(crate) fn tanh<V: Vector>(x: V) -> V {
-    let magnitude = x.abs();
-    let s = x * x;
-    let p = polynomial(s, [-0.333_332_8, 0.133_314_1, -0.053_737_14, 0.020_630_825, -0.005_695_813]);
-    let small = (x * s).mul_add(p, x);
-    let e = exp(magnitude + magnitude);
-    let large = (V::splat(1.0) - V::splat(2.0) / (e + V::splat(1.0))).copy_sign(x);
-    V::select(magnitude.less(V::splat(0.625)), small, large)
+    TANH.odd(x)
 }
 
 /// `1 / (1 + e⁻ˣ)`
 #[inline(always)]
 pub(crate) fn sigmoid<V: Vector>(x: V) -> V {
-    let e = exp(x.abs().neg());
-    let one = V::splat(1.0);
-    V::select(x.less(V::splat(0.0)), e, one) / (one + e)
+    let (n, p) = exp_parts(V::splat(-150.0).greater(x.abs().neg()));
+    let (e, one) = (p.times_power_of_two(n), V::splat(1.0));
+    V::select(x.less(V::splat(0.0)), e, one) * (one + e).reciprocal_of_mantissa()
+}
+
+/// `x · sigmoid(x)`
+#[inline(always)]
+pub(crate) fn silu<V: Vector>(x: V) -> V {
+    x * sigmoid(x)
 }
 
 /// `x · sigmoid(alpha·x)`
@@ -128,23 +148,20 @@ pub(crate) fn erf<V: Vector>(x: V) -> V {
         [-1.128_516_6, -0.635_711_43, -0.105_270_23, 0.022_894_925, -0.003_216_381_2, 0.000_214_144_38],
     );
     let (n, p) = exp_parts(q * magnitude);
-    let large = V::splat(1.0) - (V::splat(1.0) + p).times_power_of_two(n);
+    let large = V::splat(1.0) - p.times_normal_power_of_two(n);
     V::select(magnitude.less(V::splat(0.9375)), small, large.copy_sign(x))
 }
 
 /// `x/2 · (1 + erf(x/√2))`; the error is absolute, under 2 ULP of `x`.
 #[inline(always)]
 pub(crate) fn gelu<V: Vector>(x: V) -> V {
-    let half = x * V::splat(0.5);
-    half.mul_add(erf(x * V::splat(std::f32::consts::FRAC_1_SQRT_2)), half)
+    x.mul_add(GELU.odd(x), x * V::splat(0.5))
 }
 
 /// `x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³)))`; the error is absolute, under 2 ULP of `x`.
 #[inline(always)]
 pub(crate) fn gelu_tanh<V: Vector>(x: V) -> V {
-    let half = x * V::splat(0.5);
-    let inner = (x * x).mul_add(V::splat(0.044_715), V::splat(1.0)) * x * V::splat(0.797_884_6);
-    half.mul_add(tanh(inner), half)
+    x.mul_add(GELU_TANH.odd(x), x * V::splat(0.5))
 }
 
 /// `x · max(0, min(1, x/6 + 1/2))`

@@ -9,6 +9,7 @@ mod avx2;
 mod avx512;
 pub(crate) mod math;
 mod scalar;
+mod segments;
 mod slices;
 
 #[cfg(test)]
@@ -115,6 +116,17 @@ pub(crate) trait Vector:
 
     /// `(m, e)` with `self = m · 2ᵉ` and `m` in `[2/3, 4/3)`, for positive normal numbers.
     fn split(self) -> (Self, Self);
+
+    /// The element of `table` that bits 22 to 24 of the lane choose: those of two neighbours in an octave, and of four
+    /// octaves, one after the other.
+    fn pick(self, table: &[f32; 8]) -> Self;
+
+    /// `1 / self` of numbers from 1 to 2, correctly rounded; ½ of the last number before 2.
+    #[inline(always)]
+    fn reciprocal_of_mantissa(self) -> Self {
+        let is_last = self.equal(Self::splat(2f32.next_down()));
+        Self::select(is_last, Self::splat(0.5), Self::splat(1.0) / self)
+    }
 
     /// `self < other`
     fn less(self, other: Self) -> Self::Mask;

@@ -136,6 +136,11 @@ impl Vector for f32 {
     }
 
     #[inline(always)]
+    fn pick(self, table: &[f32; 8]) -> f32 {
+        table[(self.to_bits() >> 22) as usize % 8]
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         self
     }

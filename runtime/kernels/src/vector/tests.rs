@@ -84,6 +84,35 @@ fn instruction_sets_agree_to_the_bit() {
 }
 
 #[test]
+fn reciprocals_of_mantissas_are_correctly_rounded() {
+    let x: Vec<f32> = (1.0f32.to_bits()..=2.0f32.to_bits()).map(f32::from_bits).collect();
+    let mut expected: Vec<f32> = x.iter().map(|x| 1.0 / x).collect();
+    expected[x.len() - 2] = 0.5;
+    for isa in Isa::available() {
+        let mut out = vec![0.0; x.len()];
+        dispatch_isa!(isa, (x: &[f32] = &x, out: &mut [f32] = &mut out), V =>
+            // SAFETY: the slices are of one length.
+            unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| x.reciprocal_of_mantissa()) });
+        assert!(out == expected, "{isa:?}");
+    }
+}
+
+#[test]
+fn functions_that_level_off_do_so_exactly() {
+    for isa in Isa::available() {
+        let x = [9.1, 30.0, f32::MAX, f32::INFINITY];
+        let mut out = [0.0; 4];
+        tanh(isa, &x, &mut out);
+        assert_eq!(out, [1.0; 4], "{isa:?}");
+        let x = [5.6, 30.0, -5.6, -30.0];
+        for function in [gelu, gelu_tanh] {
+            function(isa, &x, &mut out);
+            assert_eq!(out, [5.6, 30.0, 0.0, 0.0], "{isa:?}");
+        }
+    }
+}
+
+#[test]
 fn composite_functions_follow_their_formula() {
     let x: Vec<f32> = sample().into_iter().filter(|x| x.abs() < 1e4).step_by(31).collect();
     let gelu_exact = |x: f64| 0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2));
