@@ -29,10 +29,22 @@ pub fn gather_runs<T: Word>(data: &[T], block: usize, starts: &[usize], run: usi
 }
 
 fn gather_block<T: Word>(block: &[T], starts: &[usize], run: usize, out: &mut [T]) {
-    if run == 1 {
-        return out.iter_mut().zip(starts).for_each(|(out, &start)| *out = block[start]);
+    match run {
+        1 => gather_arrays::<T, 1>(block, starts, out),
+        2 => gather_arrays::<T, 2>(block, starts, out),
+        3 => gather_arrays::<T, 3>(block, starts, out),
+        4 => gather_arrays::<T, 4>(block, starts, out),
+        8 => gather_arrays::<T, 8>(block, starts, out),
+        16 => gather_arrays::<T, 16>(block, starts, out),
+        _ => out.chunks_exact_mut(run).zip(starts).for_each(|(out, &start)| copy_run(&block[start..][..run], out)),
     }
-    out.chunks_exact_mut(run).zip(starts).for_each(|(out, &start)| copy_run(&block[start..][..run], out));
+}
+
+/// [`gather_block`] of runs of `N` elements: a few moves each.
+fn gather_arrays<T: Word, const N: usize>(block: &[T], starts: &[usize], out: &mut [T]) {
+    for (out, &start) in out.chunks_exact_mut(N).zip(starts) {
+        out.copy_from_slice(&block[start..][..N]);
+    }
 }
 
 /// Writes runs of updates, in order, over the runs of `data` that begin at `starts`: `data[starts[i] + j] = updates[i, j]`.

@@ -143,8 +143,8 @@ fn split(view: &View, bytes: usize, threads: usize) -> (usize, usize) {
 /// and along the last one in the result is done by square tiles.
 fn crossed_axis(view: &View) -> Option<usize> {
     let last = view.dims.len() - 1;
-    let tiled = |axis: &usize| view.strides[*axis] == 1 && view.dims[*axis] >= 4;
-    (view.strides[last] > 1 && view.dims[last] >= 4).then(|| (0..last).find(tiled)).flatten()
+    let tiled = |axis: &usize| view.strides[*axis] == 1 && view.dims[*axis] > 1;
+    (view.strides[last] > 1).then(|| (0..last).find(tiled)).flatten()
 }
 
 /// A copy under way: a merged view, walked from its outermost dimension inwards.
@@ -174,6 +174,10 @@ impl<T: Word> Walk<'_, T> {
         }
         if self.crossed == Some(level) {
             return self.tiles(level, count, start, out);
+        }
+        if level + 2 == self.dims.len() && self.strides[level + 1] == 1 && self.strides[level] > 0 {
+            let run = self.dims[level + 1];
+            return copy_runs(&self.source[start as usize..], self.strides[level] as usize, out, run, run);
         }
         for (i, row) in out.chunks_exact_mut(out.len() / count).enumerate() {
             self.rows(level + 1, self.dims[level + 1], start + i as isize * self.strides[level], row);
@@ -218,6 +222,35 @@ pub(crate) fn copy_run<T: Copy>(source: &[T], out: &mut [T]) {
         out.iter_mut().zip(source).for_each(|(out, value)| *out = *value);
     } else {
         out.copy_from_slice(source);
+    }
+}
+
+/// Copies runs of `run` elements that begin `from` apart in the source to places `to` apart, for as long as there are both.
+/// The last run may end the source or the result.
+///
+/// # Panics
+/// A run does not fit.
+pub(crate) fn copy_runs<T: Copy>(source: &[T], from: usize, out: &mut [T], to: usize, run: usize) {
+    match run {
+        1 => out.iter_mut().step_by(to).zip(source.iter().step_by(from)).for_each(|(out, value)| *out = *value),
+        2 => copy_arrays::<T, 2>(source, from, out, to),
+        3 => copy_arrays::<T, 3>(source, from, out, to),
+        4 => copy_arrays::<T, 4>(source, from, out, to),
+        6 => copy_arrays::<T, 6>(source, from, out, to),
+        8 => copy_arrays::<T, 8>(source, from, out, to),
+        16 => copy_arrays::<T, 16>(source, from, out, to),
+        _ => out
+            .chunks_mut(to)
+            .zip(source.chunks(from))
+            .for_each(|(out, source)| copy_run(&source[..run], &mut out[..run])),
+    }
+}
+
+/// [`copy_runs`] of `N` elements: a few moves each.
+fn copy_arrays<T: Copy, const N: usize>(source: &[T], from: usize, out: &mut [T], to: usize) {
+    for (out, source) in out.chunks_mut(to).zip(source.chunks(from)) {
+        let run: [T; N] = std::array::from_fn(|i| source[i]);
+        out[..N].copy_from_slice(&run);
     }
 }
 

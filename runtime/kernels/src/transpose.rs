@@ -30,6 +30,12 @@ pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
     assert!((plane.columns - 1) * plane.from + plane.rows <= source.len(), "{plane:?} leaves its source");
     assert!((plane.rows - 1) * plane.to + plane.columns <= out.len(), "{plane:?} leaves its result");
     #[cfg(target_arch = "x86_64")]
+    if size_of::<T>() == 1
+        && x86::transpose_bytes(bytemuck::cast_slice(source), bytemuck::cast_slice_mut(out), plane, isa)
+    {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
     if let (Ok(source), Ok(out)) = (bytemuck::try_cast_slice(source), bytemuck::try_cast_slice_mut(&mut *out)) {
         if size_of::<T>() == 4 && x86::transpose(source, out, plane, isa) {
             return;
@@ -69,16 +75,49 @@ fn tile<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane, row:
 
 /// Transposes a plane that holds no tile, along its longer side.
 fn single<T: Word>(source: &[T], out: &mut [T], plane: Plane) {
-    if plane.rows <= plane.columns {
-        for row in 0..plane.rows {
-            let line = &mut out[row * plane.to..][..plane.columns];
-            line.iter_mut().enumerate().for_each(|(column, out)| *out = source[column * plane.from + row]);
+    match (plane.rows, plane.columns) {
+        (2, _) => split::<T, 2>(source, out, plane),
+        (3, _) => split::<T, 3>(source, out, plane),
+        (4, _) => split::<T, 4>(source, out, plane),
+        (_, 2) => weave::<T, 2>(source, out, plane),
+        (_, 3) => weave::<T, 3>(source, out, plane),
+        (_, 4) => weave::<T, 4>(source, out, plane),
+        (rows, columns) if rows <= columns => {
+            for row in 0..rows {
+                let line = &mut out[row * plane.to..][..columns];
+                line.iter_mut().enumerate().for_each(|(column, out)| *out = source[column * plane.from + row]);
+            }
         }
-    } else {
-        for column in 0..plane.columns {
-            let line = &source[column * plane.from..][..plane.rows];
-            line.iter().enumerate().for_each(|(row, value)| out[row * plane.to + column] = *value);
+        (rows, columns) => {
+            for column in 0..columns {
+                let line = &source[column * plane.from..][..rows];
+                line.iter().enumerate().for_each(|(row, value)| out[row * plane.to + column] = *value);
+            }
         }
+    }
+}
+
+/// Transposes to `N` rows, all at once.
+fn split<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
+    let mut rows = out.chunks_mut(plane.to);
+    let mut rows: [&mut [T]; N] = std::array::from_fn(|_| match rows.next() {
+        Some(row) => &mut row[..plane.columns],
+        None => &mut [],
+    });
+    for (column, source) in source.chunks(plane.from).take(plane.columns).enumerate() {
+        let source: [T; N] = std::array::from_fn(|row| source[row]);
+        for (row, value) in rows.iter_mut().zip(source) {
+            row[column] = value;
+        }
+    }
+}
+
+/// Transposes `N` columns, all at once.
+fn weave<T: Word, const N: usize>(source: &[T], out: &mut [T], plane: Plane) {
+    let columns: [&[T]; N] = std::array::from_fn(|column| &source[column * plane.from..][..plane.rows]);
+    for (row, out) in out.chunks_mut(plane.to).take(plane.rows).enumerate() {
+        let values: [T; N] = std::array::from_fn(|column| columns[column][row]);
+        out[..N].copy_from_slice(&values);
     }
 }
 
@@ -111,6 +150,44 @@ mod x86 {
             return false;
         }
         true
+    }
+
+    /// [`transpose`] of bytes.
+    pub fn transpose_bytes(source: &[u8], out: &mut [u8], plane: Plane, isa: Isa) -> bool {
+        let (from, to) = (source.as_ptr(), out.as_mut_ptr());
+        let fits = isa >= Isa::Avx2 && plane.rows.min(plane.columns) >= 16;
+        if fits {
+            tiled::<16>(plane, |row, column| {
+                let (i, j) = (column * plane.from + row, row * plane.to + column);
+                // SAFETY: the processor has AVX2; the tile lies inside the plane, and the plane inside both slices.
+                unsafe { tile_bytes(from.add(i), plane.from, to.add(j), plane.to) }
+            });
+        }
+        fits
+    }
+
+    /// Transposes 16×16 bytes: to interleave the first half of the rows with the second moves every bit of an element's
+    /// position, row and column as one number, up by one; four times, and they have changed places.
+    ///
+    /// # Safety
+    /// AVX2; 16 rows of 16 bytes are readable at `from` and writable at `to`.
+    #[target_feature(enable = "avx2")]
+    unsafe fn tile_bytes(from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
+        // SAFETY: the function's contract.
+        unsafe {
+            let mut r: [__m128i; 16] = std::array::from_fn(|i| _mm_loadu_si128(from.add(i * from_stride).cast()));
+            for _ in 0..4 {
+                let mut next = r;
+                for i in 0..8 {
+                    next[2 * i] = _mm_unpacklo_epi8(r[i], r[i + 8]);
+                    next[2 * i + 1] = _mm_unpackhi_epi8(r[i], r[i + 8]);
+                }
+                r = next;
+            }
+            for (j, row) in r.into_iter().enumerate() {
+                _mm_storeu_si128(to.add(j * to_stride).cast(), row);
+            }
+        }
     }
 
     /// Transposes 16×16: pairs, then fours, within 128-bit lanes; then the lanes themselves.

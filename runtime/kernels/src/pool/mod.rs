@@ -217,6 +217,8 @@ const BLOCK: usize = 16;
 const TASK: usize = 1 << 16;
 /// Columns that are worth a line.
 const LINE: usize = 256;
+/// The elements of the lines that are reduced before their windows are.
+const LINES: usize = 1024;
 
 fn pool<R: Rule>(
     rule: R,
@@ -257,19 +259,26 @@ per_isa! {
     ) where FMA {
         let [rows, columns] = windows;
         let wide = columns.repeated(together);
-        let mut line = vec![R::START; wide.line()];
+        // Several lines, so that none is read while it is still on its way to memory.
+        let length = wide.line();
+        let mut lines = vec![R::START; length * LINES.div_ceil(length)];
+        let mut counts_of_lines = [1.0; LINES];
         let mut row = first;
-        for y in y.chunks_mut(wide.output) {
-            let mut count = 1.0;
-            for k in 0..y.len() / columns.output {
-                let line = &mut line[columns.pads[0] + k * columns.input..][..columns.input];
-                let x = &x[row / rows.output * rows.input * columns.input..][..rows.input * columns.input];
-                let span = spans[row % rows.output];
-                reduce_row(rule, x, [span.taps, span.from, rows.dilation], line);
-                count = rule.weight(span.count);
-                row += 1;
+        for y in y.chunks_mut(lines.len() / length * wide.output) {
+            let of_lines = lines.chunks_exact_mut(length).zip(&mut counts_of_lines);
+            for (y, (line, count)) in y.chunks(wide.output).zip(of_lines) {
+                for k in 0..y.len() / columns.output {
+                    let line = &mut line[columns.pads[0] + k * columns.input..][..columns.input];
+                    let x = &x[row / rows.output * rows.input * columns.input..][..rows.input * columns.input];
+                    let span = spans[row % rows.output];
+                    reduce_row(rule, x, [span.taps, span.from, rows.dilation], line);
+                    *count = rule.weight(span.count);
+                    row += 1;
+                }
             }
-            reduce_line(rule, &line, &wide, count, counts, y);
+            for ((y, line), &count) in y.chunks_mut(wide.output).zip(lines.chunks_exact(length)).zip(&counts_of_lines) {
+                reduce_line(rule, line, &wide, count, counts, y);
+            }
         }
     }
 }
@@ -327,9 +336,11 @@ fn reduce_line<R: Rule>(
     while start < y.len() {
         let at = start.min(y.len().saturating_sub(BLOCK));
         let line = &line[at * columns.stride..];
-        let totals = match columns.stride {
-            1 => reduce_windows::<R, 1>(line, columns),
-            2 => reduce_windows::<R, 2>(line, columns),
+        let totals = match (columns.stride, columns.kernel, columns.dilation) {
+            (2, 2, 1) => reduce_pairs::<R, false>(line),
+            (2, 3, 1) => reduce_pairs::<R, true>(line),
+            (1, ..) => reduce_windows::<R, 1>(line, columns),
+            (2, ..) => reduce_windows::<R, 2>(line, columns),
             _ => reduce_distant_windows::<R>(line, columns),
         };
         let mut results = [rule.finish(R::START, 1.0); BLOCK];
@@ -340,6 +351,28 @@ fn reduce_line<R: Rule>(
         store(results, &mut y[at..]);
         start += BLOCK;
     }
+}
+
+/// Reduces the first [`BLOCK`] windows of a line, each of a pair of neighbours, and the `NEXT` element.
+#[inline(always)]
+fn reduce_pairs<R: Rule, const NEXT: bool>(line: &[R::Partial]) -> [R::Partial; BLOCK] {
+    let pairs = &line[..2 * BLOCK];
+    let (mut even, mut odd) = ([R::START; BLOCK], [R::START; BLOCK]);
+    for lane in 0..BLOCK {
+        even[lane] = pairs[2 * lane];
+        odd[lane] = pairs[2 * lane + 1];
+    }
+    let mut totals = [R::START; BLOCK];
+    for lane in 0..BLOCK {
+        totals[lane] = R::join(R::join(R::START, even[lane]), odd[lane]);
+    }
+    if NEXT {
+        let next = &line[1..][..2 * BLOCK];
+        for lane in 0..BLOCK {
+            totals[lane] = R::join(totals[lane], next[2 * lane + 1]);
+        }
+    }
+    totals
 }
 
 /// Reduces the first [`BLOCK`] windows of a line, at a distance of `S`.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, list, Array, Value};
+use crate::value::{element_count, list, with_room, Array, Value};
 use crate::words;
 
 /// `X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
@@ -98,23 +98,25 @@ impl PadMode {
         let Some(count) = count.filter(|&count| element_count(&[count]).is_ok()) else {
             bail!("an axis of size {size} cannot be padded with {before} and {after} places");
         };
-        if self == PadMode::Constant {
-            let place = |i: usize| (i as i64).checked_sub(before).and_then(|place| usize::try_from(place).ok());
-            let place = |i: usize| place(i).filter(|&place| place < size);
-            return list((0..count).map(place));
-        }
         // What is left after cutting is what is repeated.
         let cut = |pad: i64| pad.min(0).saturating_neg();
         let (low, kept) = (cut(before), signed.saturating_sub(cut(before)).saturating_sub(cut(after)));
-        if kept <= 0 && count > 0 {
+        if self != PadMode::Constant && kept <= 0 && count > 0 {
             bail!("{size} places cut by {} and {} leave nothing to repeat", cut(before), cut(after));
         }
         let shown = |i: i64| match self {
-            PadMode::Reflect => mirrored(i, kept),
-            PadMode::Wrap => i.rem_euclid(kept),
-            _ => i.clamp(0, kept - 1),
+            PadMode::Constant => None,
+            PadMode::Reflect => Some(mirrored(i, kept)),
+            PadMode::Wrap => Some(i.rem_euclid(kept)),
+            PadMode::Edge => Some(i.clamp(0, kept - 1)),
         };
-        list((0..count).map(|i| Some((low + shown(i as i64 - before.max(0))) as usize)))
+        let border = |i: usize| shown(i as i64 - before.max(0)).map(|place| (low + place) as usize);
+        let inside = |i: i64| i.clamp(0, count as i64) as usize;
+        let (start, end) = (inside(before), inside(before.saturating_add(signed)));
+        let own = (start..end).map(|i| Some((i as i64 - before) as usize));
+        let mut places = with_room(count)?;
+        places.extend((0..start).map(border).chain(own).chain((end..count).map(border)));
+        Ok(places)
     }
 }
 
