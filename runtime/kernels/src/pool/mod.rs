@@ -4,16 +4,18 @@
 //! and then along W. Both passes are plain loops that vectorise, whatever the kernel, stride and dilation.
 
 mod indices;
+mod line;
 pub(crate) mod window;
 
 use half::{bf16, f16};
 
 use crate::isa::Isa;
-use crate::lanes::{load, per_isa, store, Real};
+use crate::lanes::{per_isa, Real};
 use crate::reduce::Number;
 use crate::threads::Threads;
 
 pub use indices::max_with_indices;
+use line::reduce_line;
 use window::{spans, Span};
 pub use window::{Divisor, Window};
 
@@ -320,83 +322,6 @@ fn reduce_columns<R: Rule, const W: usize>(
         }
     }
     line[start..start + W].copy_from_slice(&partials);
-}
-
-/// Reduces the windows of a line into `y`. A window has `row_count` × `counts[i]` elements.
-#[inline(always)]
-fn reduce_line<R: Rule>(
-    rule: R,
-    line: &[R::Partial],
-    columns: &Window,
-    row_count: f32,
-    counts: &[f32],
-    y: &mut [R::Element],
-) {
-    let mut start = 0;
-    while start < y.len() {
-        let at = start.min(y.len().saturating_sub(BLOCK));
-        let line = &line[at * columns.stride..];
-        let totals = match (columns.stride, columns.kernel, columns.dilation) {
-            (2, 2, 1) => reduce_pairs::<R, false>(line),
-            (2, 3, 1) => reduce_pairs::<R, true>(line),
-            (1, ..) => reduce_windows::<R, 1>(line, columns),
-            (2, ..) => reduce_windows::<R, 2>(line, columns),
-            _ => reduce_distant_windows::<R>(line, columns),
-        };
-        let mut results = [rule.finish(R::START, 1.0); BLOCK];
-        let counts: [f32; BLOCK] = load(&counts[at..], 1.0);
-        for lane in 0..BLOCK {
-            results[lane] = rule.finish(totals[lane], row_count * counts[lane]);
-        }
-        store(results, &mut y[at..]);
-        start += BLOCK;
-    }
-}
-
-/// Reduces the first [`BLOCK`] windows of a line, each of a pair of neighbours, and the `NEXT` element.
-#[inline(always)]
-fn reduce_pairs<R: Rule, const NEXT: bool>(line: &[R::Partial]) -> [R::Partial; BLOCK] {
-    let pairs = &line[..2 * BLOCK];
-    let (mut even, mut odd) = ([R::START; BLOCK], [R::START; BLOCK]);
-    for lane in 0..BLOCK {
-        even[lane] = pairs[2 * lane];
-        odd[lane] = pairs[2 * lane + 1];
-    }
-    let mut totals = [R::START; BLOCK];
-    for lane in 0..BLOCK {
-        totals[lane] = R::join(R::join(R::START, even[lane]), odd[lane]);
-    }
-    if NEXT {
-        let next = &line[1..][..2 * BLOCK];
-        for lane in 0..BLOCK {
-            totals[lane] = R::join(totals[lane], next[2 * lane + 1]);
-        }
-    }
-    totals
-}
-
-/// Reduces the first [`BLOCK`] windows of a line, at a distance of `S`.
-#[inline(always)]
-fn reduce_windows<R: Rule, const S: usize>(line: &[R::Partial], columns: &Window) -> [R::Partial; BLOCK] {
-    let mut totals = [R::START; BLOCK];
-    for k in 0..columns.kernel {
-        let taps = &line[k * columns.dilation..][..S * BLOCK];
-        for lane in 0..BLOCK {
-            totals[lane] = R::join(totals[lane], taps[S * lane]);
-        }
-    }
-    totals
-}
-
-#[inline(always)]
-fn reduce_distant_windows<R: Rule>(line: &[R::Partial], columns: &Window) -> [R::Partial; BLOCK] {
-    let mut totals = [R::START; BLOCK];
-    for lane in 0..BLOCK {
-        for k in 0..columns.kernel {
-            totals[lane] = R::join(totals[lane], line[lane * columns.stride + k * columns.dilation]);
-        }
-    }
-    totals
 }
 
 #[cfg(test)]
