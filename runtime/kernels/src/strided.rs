@@ -143,7 +143,8 @@ fn split(view: &View, bytes: usize, threads: usize) -> (usize, usize) {
 /// and along the last one in the result is done by square tiles.
 fn crossed_axis(view: &View) -> Option<usize> {
     let last = view.dims.len() - 1;
-    let tiled = |axis: &usize| view.strides[*axis] == 1 && view.dims[*axis] > 1;
+    // Fewer elements are not worth the start of a plane.
+    let tiled = |axis: &usize| view.strides[*axis] == 1 && view.dims[*axis] * view.dims[last] >= 16;
     (view.strides[last] > 1).then(|| (0..last).find(tiled)).flatten()
 }
 
@@ -293,7 +294,12 @@ mod tests {
 
     #[test]
     fn permutations() {
-        let cases: [(&[usize], &[usize]); 12] = [
+        let cases: [(&[usize], &[usize]); 17] = [
+            (&[2, 300, 2], &[2, 1, 0]),
+            (&[3, 500], &[1, 0]),
+            (&[700, 4], &[1, 0]),
+            (&[2, 4, 30, 40], &[0, 2, 3, 1]),
+            (&[1, 2, 2, 3, 20, 30], &[0, 3, 4, 1, 5, 2]),
             (&[5, 7], &[1, 0]),
             (&[64, 33], &[1, 0]),
             (&[200, 300], &[1, 0]),
