@@ -2,7 +2,7 @@
 
 use super::tile::Tiles;
 use super::winograd::{Form, Tile};
-use super::{DepthwiseFilter, Filter, Weights, BLOCK};
+use super::{DepthwiseFilter, Weights, BLOCK};
 use crate::conv::Shape;
 use crate::gemm;
 use crate::isa::Isa;
@@ -17,7 +17,7 @@ const FETCH: f64 = 1.0;
 
 /// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
 pub const REORDER: f64 = 15.0;
-/// What a tap of a depthwise convolution saves over blocks, where it needs no shuffles.
+/// What a tap of a depthwise convolution saves over blocks, in its own time: it needs no shuffles.
 const DEPTHWISE: f64 = 2.0;
 /// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows leave the
 /// processor waiting for the elements that each multiply-add reads.
@@ -28,10 +28,20 @@ const COPY: [f64; 2] = [60.0, 6.0];
 
 /// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
 pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
-    if !Filter::fits(shape.groups, shape.channels, shape.outputs) || shape.outputs < BLOCK {
+    if !Weights::fits(shape) || shape.outputs < BLOCK {
         return false;
     }
-    shape.groups as f64 * blocks(isa, shape) + reordered(shape) < shape.groups as f64 * rows(isa, shape)
+    let in_blocks = if is_depthwise(shape) { depthwise(shape) } else { shape.groups as f64 * blocks(isa, shape) };
+    in_blocks + reordered(shape) < shape.groups as f64 * rows(isa, shape)
+}
+
+fn is_depthwise(shape: &Shape) -> bool {
+    shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs)
+}
+
+/// The time of a depthwise convolution in blocks.
+fn depthwise(shape: &Shape) -> f64 {
+    (shape.kernel[0] * shape.kernel[1] * shape.channels.div_ceil(BLOCK) * shape.pixels()) as f64
 }
 
 /// The time that moving one image to blocks and its result back takes; one of few channels stays in rows.
@@ -50,10 +60,8 @@ fn blocks(isa: Isa, shape: &Shape) -> f64 {
 /// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or back.
 pub fn gain(isa: Isa, shape: &Shape) -> i64 {
     let shape = &shape.lying();
-    if shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
-        let taps = (shape.kernel[0] * shape.kernel[1]) as f64;
-        let vectors = shape.channels.div_ceil(BLOCK) * shape.pixels() * shape.batch;
-        return (DEPTHWISE * taps * vectors as f64) as i64;
+    if is_depthwise(shape) {
+        return (DEPTHWISE * shape.batch as f64 * depthwise(shape)) as i64;
     }
     let [in_rows, in_blocks] = [rows(isa, shape), blocks(isa, shape)].map(|time| shape.groups as f64 * time);
     let saved = if is_worth_reordering(isa, shape) { reordered(shape) } else { in_rows - in_blocks };

@@ -80,11 +80,6 @@ impl Filter {
         self.isa
     }
 
-    /// Whether the input is in rows.
-    pub fn takes_rows(&self) -> bool {
-        self.unit == 1
-    }
-
     /// The form that was chosen, in words.
     pub fn form(&self) -> &'static str {
         self.form.map_or("direct", Form::name)

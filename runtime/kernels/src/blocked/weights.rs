@@ -56,6 +56,14 @@ impl Weights {
         }
     }
 
+    /// The instruction set that the weights were packed for.
+    pub fn isa(&self) -> Isa {
+        match self {
+            Weights::Groups(filter) | Weights::Rows(filter) => filter.isa(),
+            Weights::Depthwise(filter) => filter.isa(),
+        }
+    }
+
     /// The form that was chosen, in words.
     pub fn form(&self) -> String {
         match self {

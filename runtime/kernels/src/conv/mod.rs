@@ -14,7 +14,7 @@ pub use rows::Rows;
 pub use transposed::{conv_transposed, TransposedWeights};
 pub use weights::Weights;
 
-use crate::blocked::{self, Filter, Images};
+use crate::blocked::{self, Images};
 use crate::buffer;
 use crate::gemm::tile::{Start, Tile, Tiles};
 use crate::gemm::{Finish, Shared};
@@ -126,15 +126,15 @@ pub fn conv(
     let shape = &shape.lying();
     match weights {
         Weights::Rows(weights) => by_rows(threads, shape, weights, bias, x, out, finish),
-        Weights::Blocks(filter) => by_blocks(threads, shape, filter, bias, x, out, finish),
+        Weights::Blocks(weights) => by_blocks(threads, shape, weights, bias, x, out, finish),
     }
 }
 
-/// [`conv`] in blocks of channels, there, unless the filter takes rows, and back.
+/// [`conv`] in blocks of channels, there, unless the weights are for rows, and back.
 fn by_blocks(
     threads: &Threads,
     shape: &Shape,
-    filter: &Filter,
+    weights: &blocked::Weights,
     bias: Option<&[f32]>,
     x: &[f32],
     out: &mut [f32],
@@ -143,16 +143,16 @@ fn by_blocks(
     let images = |channels: usize, [h, w]: [usize; 2]| Images { batch: shape.batch, channels, plane: h * w };
     let (from, to) = (images(shape.channels, shape.input), images(shape.outputs, shape.output));
     let mut moved;
-    let x = if filter.takes_rows() {
+    let x = if matches!(weights, blocked::Weights::Rows(_)) {
         x
     } else {
         moved = buffer::for_overwrite(from.blocked_len());
-        blocked::to_blocks(filter.isa(), threads, from, x, &mut moved);
+        blocked::to_blocks(weights.isa(), threads, from, x, &mut moved);
         &moved
     };
     let mut blocks = buffer::for_overwrite(to.blocked_len());
-    blocked::conv(threads, shape, filter, bias, x, &mut blocks, blocked::Epilogue::NONE);
-    blocked::from_blocks(filter.isa(), threads, to, &blocks, out, finish);
+    weights.conv(threads, shape, bias, x, &mut blocks, blocked::Epilogue::NONE);
+    blocked::from_blocks(weights.isa(), threads, to, &blocks, out, finish);
 }
 
 /// [`conv`] over rows of pixels.

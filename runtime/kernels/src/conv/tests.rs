@@ -120,11 +120,31 @@ fn check(s: &Shape, transposed: bool) {
         }
     }
     check_plain(s, transposed, [&w, &bias, &x], &expected);
+    if !transposed && blocked::Weights::fits(s) {
+        check_blocks(s, [&w, &bias, &x], &expected);
+    }
     for (i, expected) in expected.iter().enumerate() {
         let found = f64::from(results[0][i]) - (i % 5) as f64;
         assert!((found - expected).abs() <= 1e-6 * (taps as f64 + 5.0), "{s:?} {i}: {found} {expected}");
     }
     assert!(results.iter().all(|other| *other == results[0]), "{s:?}: not the same bits everywhere");
+}
+
+/// In blocks within the step.
+fn check_blocks(s: &Shape, [w, bias, x]: [&[f32]; 3], expected: &[f64]) {
+    for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+        let weights = Weights::Blocks(blocked::Weights::new(isa, s, w));
+        let mut out = vec![f32::NAN; expected.len()];
+        let finish = |run: &mut [f32], offset: usize| {
+            run.iter_mut().enumerate().for_each(|(i, x)| *x += ((offset + i) % 5) as f32);
+        };
+        conv(&Threads::new(count).unwrap(), s, &weights, Some(bias), x, &mut out, Some(&finish));
+        for (i, (found, expected)) in out.iter().zip(expected).enumerate() {
+            let error = (f64::from(*found) - (i % 5) as f64 - expected).abs();
+            let taps = s.channels / s.groups * s.kernel[0] * s.kernel[1];
+            assert!(error <= 3e-6 * (taps as f64 + 5.0), "{s:?} {isa:?} {i}: {found} {expected}");
+        }
+    }
 }
 
 fn check_plain(s: &Shape, transposed: bool, operands: [&[f32]; 3], expected: &[f64]) {

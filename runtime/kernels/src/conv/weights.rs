@@ -1,7 +1,7 @@
 //! The weights of a convolution, packed once for the form that takes the least time.
 
 use super::{Rows, Shape};
-use crate::blocked::{self, Filter};
+use crate::blocked;
 use crate::isa::Isa;
 
 /// The weights of a convolution.
@@ -10,7 +10,7 @@ pub enum Weights {
     /// For images as they are.
     Rows(Rows),
     /// For images in blocks of channels.
-    Blocks(Filter),
+    Blocks(blocked::Weights),
 }
 
 impl Weights {
@@ -19,7 +19,7 @@ impl Weights {
     /// # Panics
     /// `w` is not of that shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
-        Weights::packed(isa, shape, w, Filter::new)
+        Weights::packed(isa, shape, w, blocked::Weights::new)
     }
 
     /// [`Weights::new`] of as many numbers as `w` has: not transformed for Winograd's algorithm.
@@ -27,13 +27,12 @@ impl Weights {
     /// # Panics
     /// As for [`Weights::new`].
     pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
-        Weights::packed(isa, shape, w, Filter::direct)
+        Weights::packed(isa, shape, w, blocked::Weights::direct)
     }
 
-    fn packed(isa: Isa, shape: &Shape, w: &[f32], blocks: fn(Isa, &Shape, &[f32]) -> Filter) -> Weights {
+    fn packed(isa: Isa, shape: &Shape, w: &[f32], blocks: fn(Isa, &Shape, &[f32]) -> blocked::Weights) -> Weights {
         let shape = &shape.lying();
         match blocked::is_worth_reordering(isa, shape) {
-            true if blocked::Weights::take_rows(shape) => Weights::Blocks(Filter::for_rows(isa, shape, w)),
             true => Weights::Blocks(blocks(isa, shape, w)),
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),
         }
@@ -43,7 +42,7 @@ impl Weights {
     pub fn form(&self) -> String {
         match self {
             Weights::Rows(_) => "direct, in rows".to_string(),
-            Weights::Blocks(filter) => format!("{}, in blocks within the step", filter.form()),
+            Weights::Blocks(weights) => format!("{} within the step", weights.form()),
         }
     }
 
@@ -51,7 +50,7 @@ impl Weights {
     pub fn bytes(&self) -> usize {
         match self {
             Weights::Rows(rows) => rows.bytes(),
-            Weights::Blocks(filter) => filter.bytes(),
+            Weights::Blocks(weights) => weights.bytes(),
         }
     }
 }

@@ -35,6 +35,11 @@ pub struct DepthwiseFilter {
 }
 
 impl DepthwiseFilter {
+    /// The instruction set that the weights were packed for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// The bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.data[..])
