@@ -55,8 +55,30 @@ pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
     Some(data)
 }
 
+/// The bytes of a huge page.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 2 << 20;
+
+/// Asks for huge pages where a buffer covers whole ones, which takes fewer misses of the table of addresses. Elsewhere they
+/// would hold memory that nobody uses.
+#[cfg(target_os = "linux")]
+fn prefer_huge_pages<T>(data: &Vec<T>) {
+    let start = data.as_ptr().addr();
+    let first = start.next_multiple_of(HUGE);
+    let end = (start + data.capacity() * size_of::<T>()) / HUGE * HUGE;
+    if first < end {
+        let page = data.as_ptr().cast_mut().wrapping_byte_add(first - start);
+        // SAFETY: these pages are the buffer's alone, and advice changes no bytes; a system that has none says so.
+        unsafe { libc::madvise(page.cast(), end - first, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn prefer_huge_pages<T>(_: &Vec<T>) {}
+
 fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
     assert!(data.capacity() >= len, "room for {len} elements");
+    prefer_huge_pages(&data);
     if cfg!(debug_assertions) {
         // SAFETY: the capacity is at least `len` elements, and any bytes are a valid `T: Pod`.
         unsafe { std::ptr::write_bytes(data.as_mut_ptr(), 0xA5, len) };
