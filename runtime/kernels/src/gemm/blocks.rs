@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use super::lines::Lines;
 use super::pack::{pack, PackedB};
+use super::strip::{Strip, STEPS};
 use super::tile::{Tile, Tiles};
 use super::{Matrix, Problem, Shared, Sizes};
 use crate::threads::Threads;
@@ -27,27 +28,42 @@ pub(super) struct Product<'a> {
     width: usize,
 }
 
-/// Rows of a block: with so many, what is read of the left side stays in the second-level cache.
-const ROWS: usize = 64;
-/// Rows of a block that packs its panels: more make up for the packing.
+/// The most rows of a block.
+const ROWS: usize = 256;
+/// The most rows of a block that packs its panels: more make up for the packing.
 const PACKING_ROWS: usize = 512;
-/// Panels of a block.
+/// The most panels of a block: with so many, its output is still in the second-level cache when it is finished.
 const PANELS: usize = 8;
-/// The depth that is walked before the next tile's turn: a panel of it stays in the first-level cache.
-pub(super) const DEPTH: usize = 128;
+/// Blocks for each of several threads: who is held up leaves some to the others.
+const SHARES: usize = 4;
+/// The fewest panels and tiles of rows of a block that could be larger.
+const LEAST: usize = 2;
+/// The depth that is walked before the next tile's turn: what is read of the right side stays near.
+const DEPTH: usize = 256;
+/// Elements of the left side that are read again for every panel: they stay in the second-level cache.
+const LEFT: usize = 1 << 18;
 
 thread_local! {
     /// Where blocks pack their panels.
     static SCRATCH: Cell<Lines> = const { Cell::new(Lines::new()) };
 }
 
-/// Some panels of the right side, over part of the depth.
-struct Slab {
-    data: *const f32,
+/// Panels of the right side.
+struct Panels {
+    /// Where the first row of the first panel is, or would be.
+    origin: *const f32,
     /// The distance from one panel to the next.
     panel: usize,
-    /// Where each row of a panel begins.
-    offsets: [u32; DEPTH],
+    /// The distance from one row to the next.
+    row: usize,
+    /// Whether what comes next is worth fetching.
+    ahead: bool,
+}
+
+impl Panels {
+    fn at(&self, panel: usize, depth: usize) -> *const f32 {
+        self.origin.wrapping_add(panel * self.panel).wrapping_add(depth * self.row)
+    }
 }
 
 impl<'a> Product<'a> {
@@ -63,95 +79,105 @@ impl<'a> Product<'a> {
 
     pub fn run(&self, threads: &Threads, out: Shared) {
         let Sizes { m, n, .. } = self.problem.sizes;
-        let panels = n.div_ceil(self.width);
-        let most = if matches!(self.source, Source::Packing(_)) { PACKING_ROWS } else { ROWS };
-        let mut rows = most.min(m);
-        // Few rows: the blocks are narrower, so that every thread has some.
-        let columns = panels.div_ceil(threads.count() * m.div_ceil(rows)).clamp(1, PANELS);
-        let across = panels.div_ceil(columns);
-        if across < threads.count() {
-            rows = m.div_ceil(threads.count().div_ceil(across)).next_multiple_of(self.tiles.rows()).min(rows);
-        }
-        let down = m.div_ceil(rows);
+        let (high, panels) = (self.tiles.rows(), n.div_ceil(self.width));
+        let [down, across] = self.cut(threads.count(), m.div_ceil(high), panels);
         threads.for_each(down * across, |task| {
+            // Blocks with the same panels follow one another.
             let (i, j) = (task % down, task / down);
+            let rows = [i, i + 1].map(|i| m.min(m.div_ceil(high) * i / down * high));
+            let panels = [j, j + 1].map(|j| panels * j / across);
             let mut scratch = SCRATCH.take();
-            self.block(
-                out,
-                [i * rows, m.min((i + 1) * rows)],
-                [j * columns, panels.min((j + 1) * columns)],
-                &mut scratch,
-            );
+            self.block(out, rows, panels, &mut scratch);
             SCRATCH.set(scratch);
         });
+    }
+
+    /// How many blocks lie one below the other, and side by side.
+    fn cut(&self, threads: usize, tiles: usize, panels: usize) -> [usize; 2] {
+        let most = if matches!(self.source, Source::Packing(_)) { PACKING_ROWS } else { ROWS };
+        let [mut down, mut across] = [tiles.div_ceil(most.div_ceil(self.tiles.rows())), panels.div_ceil(PANELS)];
+        if threads > 1 {
+            let more = |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
+            across = more(across, down, panels.div_ceil(LEAST));
+            // Every block packs its panels: no more of them one below the other than threads need.
+            if across < threads || !matches!(self.source, Source::Packing(_)) {
+                down = more(down, across, tiles.div_ceil(LEAST));
+            }
+        }
+        [down, across]
     }
 
     /// Rows `rows[0] .. rows[1]` of panels `panels[0] .. panels[1]`.
     fn block(&self, out: Shared, rows: [usize; 2], panels: [usize; 2], scratch: &mut Lines) {
         let Sizes { n, k, .. } = self.problem.sizes;
-        for first in (0..k.max(1)).step_by(DEPTH) {
-            let depth = [first, k.min(first + DEPTH)];
-            let slab = self.slab(panels, depth, scratch);
+        let length = match &self.source {
+            Source::Packed(_) => (LEFT / (rows[1] - rows[0]).max(1)).next_multiple_of(DEPTH),
+            Source::Direct(_) | Source::Packing(_) => DEPTH,
+        };
+        for first in (0..k.max(1)).step_by(length) {
+            let end = k.min(first + length);
+            let b = self.panels(panels, [first, end], scratch);
             for panel in panels[0]..panels[1] {
-                let b = slab.data.wrapping_add((panel - panels[0]) * slab.panel);
-                self.panel(out, rows, panel * self.width, depth[0], b, &slab.offsets[..depth[1] - depth[0]]);
+                for depth in (first..end.max(first + 1)).step_by(DEPTH) {
+                    let next = match depth + DEPTH < end {
+                        true => b.at(panel, depth + DEPTH),
+                        false if panel + 1 < panels[1] => b.at(panel + 1, first),
+                        false if end < k => b.at(panels[0], end),
+                        false => b.at(panels[1], 0),
+                    };
+                    self.part(out, rows, panel, [depth, end.min(depth + DEPTH)], &b, next);
+                }
             }
         }
         // SAFETY: the columns lie in this block, which no other task touches.
         unsafe { self.problem.finish(out, rows, panels.map(|panel| n.min(panel * self.width))) }
     }
 
-    fn slab(&self, panels: [usize; 2], depth: [usize; 2], scratch: &mut Lines) -> Slab {
-        let n = self.problem.sizes.n;
-        let length = depth[1] - depth[0];
-        let (data, panel, step) = match &self.source {
-            Source::Packed(b) => {
-                let first = (panels[0] * b.k + depth[0]) * self.width;
-                (b.data.as_ptr().wrapping_add(first), b.k * self.width, self.width)
-            }
-            Source::Direct(b) => {
-                (b.data.as_ptr().wrapping_add(depth[0] * b.row + panels[0] * self.width), self.width, b.row)
-            }
+    /// Some panels, over part of the depth.
+    fn panels(&self, panels: [usize; 2], depth: [usize; 2], scratch: &mut Lines) -> Panels {
+        let (n, width) = (self.problem.sizes.n, self.width);
+        match &self.source {
+            Source::Packed(b) => Panels { origin: b.data.as_ptr(), panel: b.k * width, row: width, ahead: true },
+            Source::Direct(b) => Panels { origin: b.data.as_ptr(), panel: width, row: b.row, ahead: false },
             Source::Packing(b) => {
-                let size = (panels[1] - panels[0]) * length * self.width;
+                let length = depth[1] - depth[0];
+                let size = (panels[1] - panels[0]) * length * width;
                 if scratch.len() < size {
                     *scratch = Lines::for_overwrite(size);
                 }
-                let columns = panels.map(|panel| n.min(panel * self.width));
-                pack(self.problem.isa, &mut scratch[..size], self.width, b, depth, columns);
-                (scratch.as_ptr(), length * self.width, self.width)
+                let columns = panels.map(|panel| n.min(panel * width));
+                pack(self.problem.isa, &mut scratch[..size], width, b, depth, columns);
+                let origin = scratch.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
+                Panels { origin, panel: length * width, row: width, ahead: false }
             }
-        };
-        let mut offsets = [0; DEPTH];
-        for (i, offset) in offsets[..length].iter_mut().enumerate() {
-            *offset = (i * step) as u32;
         }
-        Slab { data, panel, offsets }
     }
 
-    /// A block of rows of the panel that begins at a column, over part of the depth.
-    fn panel(&self, out: Shared, rows: [usize; 2], column: usize, depth: usize, b: *const f32, offsets: &[u32]) {
+    /// A block of rows of a panel, over part of the depth; `next` is read after it.
+    fn part(&self, out: Shared, rows: [usize; 2], panel: usize, depth: [usize; 2], b: &Panels, next: *const f32) {
         let Problem { a, sizes: Sizes { n, .. }, .. } = *self.problem;
+        let (column, length) = (panel * self.width, depth[1] - depth[0]);
         let count = (rows[1] - rows[0]).div_ceil(self.tiles.rows());
+        let fetches = length / STEPS;
+        // Each tile fetches its share of what comes next.
+        let ahead_step = if b.ahead { (length * self.width).div_ceil((fetches * count).max(1)) } else { 0 };
         for i in 0..count {
             let [row, end] = [i, i + 1].map(|i| rows[0] + (rows[1] - rows[0]) * i / count);
+            let tile = Tile {
+                a: a.data.as_ptr().wrapping_add(row * a.row + depth[0] * a.column),
+                a_row: a.row,
+                a_step: a.column,
+                b: b.at(panel, depth[0]),
+                offsets: &[],
+                start: self.problem.start(row, column, depth[0]),
+                out: out.at(row * n + column),
+                out_row: n,
+                width: self.width.min(n - column),
+            };
+            let ahead = if b.ahead { next.wrapping_add(i * fetches * ahead_step) } else { tile.b };
+            let strip = Strip { tile, b_step: b.row, depth: length, ahead, ahead_step };
             // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone.
-            unsafe {
-                self.tiles.run(
-                    end - row,
-                    Tile {
-                        a: a.data.as_ptr().wrapping_add(row * a.row + depth * a.column),
-                        a_row: a.row,
-                        a_step: a.column,
-                        b,
-                        offsets,
-                        start: self.problem.start(row, column, depth),
-                        out: out.at(row * n + column),
-                        out_row: n,
-                        width: self.width.min(n - column),
-                    },
-                );
-            }
+            unsafe { self.tiles.run_strip(end - row, strip) };
         }
     }
 }

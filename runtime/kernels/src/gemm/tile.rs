@@ -4,6 +4,7 @@
 //! one scalar of the left side a row, broadcast, times a row of vectors of the right side. The right side's rows lie at
 //! offsets from a table, so that a matrix, a packed panel and the shifted windows of an image are one and the same.
 
+use super::strip;
 use crate::isa::Isa;
 use crate::vector::Vector;
 
@@ -49,16 +50,18 @@ pub(crate) struct Tiles {
     pub lanes: usize,
     /// By number of rows less one, by number of vectors less one.
     kernels: &'static [&'static [Kernel]],
+    /// Those over a panel.
+    pub(super) strips: &'static [&'static [strip::Kernel]],
 }
 
 impl Tiles {
     pub fn of(isa: Isa) -> Tiles {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Tiles { lanes: 16, kernels: x86::AVX512 },
+            Isa::Avx512 => Tiles { lanes: 16, kernels: x86::AVX512, strips: strip::x86::AVX512 },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2 },
-            _ => Tiles { lanes: 1, kernels: SCALAR },
+            Isa::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2, strips: strip::x86::AVX2 },
+            _ => Tiles { lanes: 1, kernels: SCALAR, strips: strip::SCALAR },
         }
     }
 
@@ -79,28 +82,37 @@ impl Tiles {
         vectors.div_ceil(panels.max(1)).max(1) * self.lanes
     }
 
+    /// The tiles that `width` columns of `rows` rows are cut into: how many vectors, the first column and the columns of each.
+    pub(super) fn cut(self, rows: usize, width: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let vectors = width.div_ceil(self.lanes);
+        let count = vectors.div_ceil(self.vectors(rows));
+        (0..count).map(move |i| {
+            let (first, end) = (vectors * i / count, vectors * (i + 1) / count);
+            let column = first * self.lanes;
+            (end - first, column, width.min(end * self.lanes) - column)
+        })
+    }
+
     /// Computes a block of `rows` rows and any width, tile after tile.
     ///
     /// # Safety
     /// As for [`Kernel`]; `tile.width` is the block's, `rows` is at most [`Tiles::rows`].
     pub unsafe fn run(&self, rows: usize, tile: Tile) {
-        let kernels = self.kernels[rows - 1];
-        let vectors = tile.width.div_ceil(self.lanes);
-        let count = vectors.div_ceil(kernels.len());
-        for i in 0..count {
-            let (first, end) = (vectors * i / count, vectors * (i + 1) / count);
-            let column = first * self.lanes;
+        for (vectors, column, width) in self.cut(rows, tile.width) {
             // SAFETY: the tiles lie side by side inside the block.
-            unsafe {
-                kernels[end - first - 1](&Tile {
-                    b: tile.b.add(column),
-                    out: tile.out.add(column),
-                    start: tile.start.at(column),
-                    width: tile.width.min(end * self.lanes) - column,
-                    ..tile
-                });
-            }
+            unsafe { self.kernels[rows - 1][vectors - 1](&tile.at(column, width)) };
         }
+    }
+}
+
+impl Tile<'_> {
+    /// `width` columns from `column` on.
+    ///
+    /// # Safety
+    /// The tile has them.
+    pub(super) unsafe fn at(&self, column: usize, width: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Tile { b: self.b.add(column), out: self.out.add(column), start: self.start.at(column), width, ..*self } }
     }
 }
 
@@ -155,7 +167,24 @@ unsafe fn block<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, de
             }
             a = a.wrapping_add(t.a_step);
         }
-        add::<V, ROWS, VECTORS>(t, last, start, &mut sums);
+        finish::<V, ROWS, VECTORS>(t, last, start, &mut sums);
+    }
+}
+
+/// Adds the sums to `start` and writes them.
+///
+/// # Safety
+/// As for [`Kernel`]; the last vector has `last` elements.
+#[inline(always)]
+pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    t: &Tile,
+    last: usize,
+    start: Start,
+    sums: &mut [[V; VECTORS]; ROWS],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        add::<V, ROWS, VECTORS>(t, last, start, sums);
         for (m, sums) in sums.iter().enumerate() {
             let out = t.out.add(m * t.out_row);
             for (v, sum) in sums.iter().enumerate().take(VECTORS - 1) {
@@ -168,7 +197,7 @@ unsafe fn block<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, de
 
 /// `width` elements as vectors, the last of which has `last` elements.
 #[inline(always)]
-unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
+pub(super) unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
     let mut row = [V::splat(0.0); VECTORS];
     // SAFETY: the caller's promise.
     unsafe {
@@ -204,17 +233,28 @@ unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
 
 /// A table of [`Kernel`]s: for each number of rows, the numbers of vectors that leave no sum outside the registers.
 macro_rules! kernels {
+    (avx512 $function:ident) => {
+        kernels!($function: 1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8] 3 [1 2 3 4 5 6] 4 [1 2 3 4 5 6]
+            5 [1 2 3 4] 6 [1 2 3 4] 7 [1 2 3] 8 [1 2 3])
+    };
+    (avx2 $function:ident) => {
+        kernels!($function: 1 [1 2 3 4 5 6] 2 [1 2 3 4] 3 [1 2 3] 4 [1 2] 5 [1 2] 6 [1 2])
+    };
+    (scalar $function:ident) => {
+        kernels!($function: 1 [1 2 3 4] 2 [1 2 3 4])
+    };
     ($function:ident: $($rows:literal [$($vectors:literal)*])*) => {
         &[$(&[$($function::<$rows, $vectors> as Kernel),*] as &[Kernel]),*]
     };
 }
+pub(super) use kernels;
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     // SAFETY: the caller's promise.
     unsafe { tile::<f32, ROWS, VECTORS>(t) }
 }
 
-static SCALAR: &[&[Kernel]] = kernels!(scalar: 1 [1 2 3 4] 2 [1 2 3 4]);
+static SCALAR: &[&[Kernel]] = kernels!(scalar scalar);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -233,11 +273,6 @@ mod x86 {
         unsafe { tile::<F32x8, ROWS, VECTORS>(t) }
     }
 
-    /// 32 registers.
-    pub(super) static AVX512: &[&[Kernel]] = kernels!(avx512:
-        1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8] 3 [1 2 3 4 5 6] 4 [1 2 3 4 5 6]
-        5 [1 2 3 4] 6 [1 2 3 4] 7 [1 2 3] 8 [1 2 3]);
-    /// 16 registers.
-    pub(super) static AVX2: &[&[Kernel]] = kernels!(avx2:
-        1 [1 2 3 4 5 6] 2 [1 2 3 4] 3 [1 2 3] 4 [1 2] 5 [1 2] 6 [1 2]);
+    pub(super) static AVX512: &[&[Kernel]] = kernels!(avx512 avx512);
+    pub(super) static AVX2: &[&[Kernel]] = kernels!(avx2 avx2);
 }

@@ -1,0 +1,145 @@
+//! The register tile of matrix products: the rows of the right side lie at one distance from each other, and while they are
+//! multiplied, what comes after them is fetched.
+
+use super::tile::{finish, kernels, row, Start, Tile, Tiles, PIECE};
+use crate::vector::Vector;
+
+/// A tile whose right side's row `k` begins at `k · b_step`.
+pub(super) struct Strip<'a> {
+    /// Its table of offsets is not read.
+    pub tile: Tile<'a>,
+    /// The distance from one row of the right side to the next.
+    pub b_step: usize,
+    /// The number of those rows.
+    pub depth: usize,
+    /// What will be read soon: anywhere.
+    pub ahead: *const f32,
+    /// How much of it to fetch in [`STEPS`] rows; of more than the tile's width, that much is fetched.
+    pub ahead_step: usize,
+}
+
+/// A tile of a fixed number of rows and vectors.
+///
+/// # Safety
+/// Every address that the formula of [`Tile`] names is inside its allocation, with `k · b_step` for `offsets[k]`, `out` is
+/// written by nobody else, and the processor has the instruction set.
+pub(super) type Kernel = unsafe fn(&Strip);
+
+/// Rows that are multiplied between two fetches.
+pub(super) const STEPS: usize = 4;
+
+impl Tiles {
+    /// Computes a block of `rows` rows and any width, tile after tile.
+    ///
+    /// # Safety
+    /// As for [`Kernel`]; the tile's width is the block's, `rows` is at most [`Tiles::rows`].
+    pub(super) unsafe fn run_strip(&self, rows: usize, strip: Strip) {
+        for (vectors, column, width) in self.cut(rows, strip.tile.width) {
+            // SAFETY: the tiles lie side by side inside the block.
+            unsafe { self.strips[rows - 1][vectors - 1](&Strip { tile: strip.tile.at(column, width), ..strip }) };
+        }
+    }
+}
+
+/// See [`Kernel`].
+#[inline(always)]
+unsafe fn strip<V: Vector, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+    let (mut start, mut depth) = (s.tile.start, 0);
+    loop {
+        let end = s.depth.min(depth + PIECE);
+        // SAFETY: the caller's promise; after the first piece, the output was written by this tile.
+        unsafe { piece::<V, ROWS, VECTORS>(s, depth, end, start) };
+        if end == s.depth {
+            return;
+        }
+        (start, depth) = (Start::Output, end);
+    }
+}
+
+/// The terms `depth .. end`, added to `start`.
+#[inline(always)]
+unsafe fn piece<V: Vector, const ROWS: usize, const VECTORS: usize>(s: &Strip, depth: usize, end: usize, start: Start) {
+    let t = &s.tile;
+    let last = t.width - (VECTORS - 1) * V::LANES;
+    let mut sums = [[V::splat(0.0); VECTORS]; ROWS];
+    let (mut a, mut b) = (t.a.wrapping_add(depth * t.a_step), t.b.wrapping_add(depth * s.b_step));
+    let mut ahead = s.ahead.wrapping_add(depth / STEPS * s.ahead_step);
+    // SAFETY: the caller's promise covers every address below, but for those that are only fetched.
+    unsafe {
+        for _ in 0..(end - depth) / STEPS {
+            for _ in 0..STEPS {
+                step(a, t.a_row, b, last, &mut sums);
+                (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
+            }
+            if V::LANES > 1 {
+                (0..VECTORS).for_each(|line| fetch(ahead.wrapping_add(line * V::LANES)));
+                ahead = ahead.wrapping_add(s.ahead_step);
+            }
+        }
+        for _ in 0..(end - depth) % STEPS {
+            step(a, t.a_row, b, last, &mut sums);
+            (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
+        }
+        finish::<V, ROWS, VECTORS>(t, last, start, &mut sums);
+    }
+}
+
+/// Adds one column of the left side times one row of the right side.
+#[inline(always)]
+unsafe fn step<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    a: *const f32,
+    a_row: usize,
+    b: *const f32,
+    last: usize,
+    sums: &mut [[V; VECTORS]; ROWS],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let b = row::<V, VECTORS>(b, last);
+        for (m, sums) in sums.iter_mut().enumerate() {
+            let a = V::splat(*a.add(m * a_row));
+            sums.iter_mut().zip(&b).for_each(|(sum, &b)| *sum = a.mul_add(b, *sum));
+        }
+    }
+}
+
+/// Begins to bring a cache line near; the address may be any.
+#[inline(always)]
+fn fetch(from: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: fetching shows nothing to the program, and never fails.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
+unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+    // SAFETY: the caller's promise.
+    unsafe { strip::<f32, ROWS, VECTORS>(s) }
+}
+
+pub(super) static SCALAR: &[&[Kernel]] = kernels!(scalar scalar);
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86 {
+    use super::{kernels, strip, Kernel, Strip};
+    use crate::vector::{F32x16, F32x8};
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
+    unsafe fn avx512<const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+        // SAFETY: the caller's promise.
+        unsafe { strip::<F32x16, ROWS, VECTORS>(s) }
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(s: &Strip) {
+        // SAFETY: the caller's promise.
+        unsafe { strip::<F32x8, ROWS, VECTORS>(s) }
+    }
+
+    pub static AVX512: &[&[Kernel]] = kernels!(avx512 avx512);
+    pub static AVX2: &[&[Kernel]] = kernels!(avx2 avx2);
+}
