@@ -2,16 +2,13 @@
 
 use std::ops::Range;
 
-use super::rows::{add_bias, choose, dots, mix, scale};
+use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
 use super::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
 use crate::gemm::Sizes;
 use crate::isa::Isa;
-use crate::rewrite::Rewrite;
-use crate::softmax::{softmax, Form};
-use crate::threads::Threads;
 
 /// Scores in a tile.
-const TILE: usize = 1 << 15;
+const TILE: usize = 1 << 16;
 /// The most queries of a tile: one bit each.
 const MOST: usize = u64::BITS as usize;
 
@@ -35,12 +32,24 @@ impl<R: Attends> Head<'_, R> {
             let keys = if kept.is_some() { keys } else { self.reach(first..first + rows) };
             let scores = &mut scores[..rows * keys];
             self.multiply_keys(first, rows, scores);
-            self.finish(first, keys, scores, |stage, scores| {
+            let mut factors = [R::ONE; MOST];
+            self.finish(first, keys, scores, &mut factors[..rows], kept.is_some(), |stage, scores| {
                 if let Some((_, kept)) = kept.as_mut().filter(|(wanted, _)| *wanted == stage) {
                     kept[first * keys..][..rows * keys].copy_from_slice(scores);
                 }
             });
-            self.multiply_values(rows, scores, &mut out[first * width..][..rows * width]);
+            self.mix(scores, &factors[..rows], &mut out[first * width..][..rows * width]);
+        }
+    }
+
+    /// `out = factors · scores · values`, where each row of scores has a factor.
+    fn mix(&self, scores: &mut [R], factors: &[R], out: &mut [R]) {
+        self.multiply_values(factors.len(), scores, out);
+        multiply_rows(self.isa, out, factors);
+        // What overflowed may be finite with weights that are at most 1.
+        if !out.iter().all(|x| x.abs() < -R::NEG_INFINITY) {
+            multiply_rows(self.isa, scores, factors);
+            self.multiply_values(factors.len(), scores, out);
         }
     }
 
@@ -83,11 +92,24 @@ impl<R: Attends> Head<'_, R> {
         }
     }
 
-    /// Turns the products of the queries from `first` on into weights, and shows each stage.
-    fn finish(&self, first: usize, keys: usize, scores: &mut [R], mut show: impl FnMut(Stage, &[R])) {
-        scale(self.isa, scores, self.problem.scale);
+    /// Turns the products of the queries from `first` on into weights that are still to be multiplied by `factors`, which are 1
+    /// if somebody watches, and shows each stage.
+    fn finish(
+        &self,
+        first: usize,
+        keys: usize,
+        scores: &mut [R],
+        factors: &mut [R],
+        is_watched: bool,
+        mut show: impl FnMut(Stage, &[R]),
+    ) {
+        let Problem { softcap, mask, scale: mut factor, .. } = *self.problem;
+        // Where nothing needs the products scaled, that is left to the exponentials.
+        if is_watched || softcap.is_some() || !matches!(mask, Mask::None) || !(factor > R::ZERO) {
+            scale(self.isa, scores, std::mem::replace(&mut factor, R::ONE));
+        }
         show(Stage::Product, scores);
-        if let Some(cap) = self.problem.softcap {
+        if let Some(cap) = softcap {
             for score in scores.iter_mut() {
                 *score = cap * (*score / cap).tanh();
             }
@@ -101,26 +123,31 @@ impl<R: Attends> Head<'_, R> {
             blind |= u64::from(!self.mask_row(first + i, &seen, row)) << i;
         }
         show(Stage::Masked, scores);
-        if let Some(rows) = scores.len().checked_div(keys) {
-            let dims = [rows, keys, 1];
-            softmax(Form::Softmax, self.isa, &Threads::serial(), Rewrite::in_place(scores), dims);
+        if keys > 0 {
+            R::exponentiate(self.isa, factor, scores, factors);
+            factors.iter_mut().for_each(|factor| *factor = R::ONE / *factor);
         }
-        for (i, weights) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
-            self.guard(blind >> i & 1 == 1, weights);
+        for (i, (weights, factor)) in scores.chunks_exact_mut(keys.max(1)).zip(factors.iter_mut()).enumerate() {
+            self.guard(blind >> i & 1 == 1, weights, factor);
+        }
+        if is_watched {
+            multiply_rows(self.isa, scores, factors);
+            factors.fill(R::ONE);
         }
         show(Stage::Softmax, scores);
     }
 
     /// What the guard makes of the weights of a query to which the masks leave no key (`is_blind`), or of any.
-    fn guard(&self, is_blind: bool, weights: &mut [R]) {
-        match self.problem.guard {
-            Guard::Nothing if is_blind => weights.fill(R::from_f64(f64::NAN)),
-            Guard::Nothing => {}
+    fn guard(&self, is_blind: bool, weights: &mut [R], factor: &mut R) {
+        let value = match self.problem.guard {
+            Guard::Nothing if is_blind => R::from_f64(f64::NAN),
             // One NaN among the scores makes every weight NaN.
-            Guard::Undefined if weights.first().is_some_and(|weight| weight.to_f64().is_nan()) => weights.fill(R::ZERO),
-            Guard::Unseeing | Guard::Undefined if is_blind => weights.fill(R::ZERO),
-            Guard::Unseeing | Guard::Undefined => {}
-        }
+            Guard::Undefined if factor.to_f64().is_nan() => R::ZERO,
+            Guard::Unseeing | Guard::Undefined if is_blind => R::ZERO,
+            Guard::Nothing | Guard::Unseeing | Guard::Undefined => return,
+        };
+        weights.fill(value);
+        *factor = R::ONE;
     }
 
     /// The keys that query `i` sees, inside `0 .. keys`.

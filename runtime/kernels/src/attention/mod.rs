@@ -12,6 +12,7 @@ use std::ops::Range;
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
 use crate::lanes::Real;
+use crate::softmax;
 use crate::threads::Threads;
 use head::Head;
 
@@ -109,6 +110,10 @@ pub trait Attends: Real {
     /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` where there is no such product of this type.
     fn pack(isa: Isa, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
 
+    /// `e^(factor · x − max)` in place of each `x` of `sums.len()` rows, where `max` is the row's largest `factor · x` and
+    /// `factor > 0`; what they sum up to, in `sums`.
+    fn exponentiate(isa: Isa, factor: Self, rows: &mut [Self], sums: &mut [Self]);
+
     /// `out [rows, columns] = a · b`, where row `i` of `a` begins at `i · row` and `b` may hold more rows and columns.
     fn multiply(isa: Isa, sizes: Sizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
 }
@@ -126,6 +131,10 @@ impl Attends for f32 {
         Some(PackedB::new(isa, &Threads::serial(), depth, columns, &Matrix { data, row, column }))
     }
 
+    fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
+        softmax::exponentiate_rows(isa, factor, rows, sums);
+    }
+
     fn multiply(isa: Isa, sizes: Sizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
         let a = Matrix { data: a, row, column: 1 };
         gemm(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
@@ -135,6 +144,10 @@ impl Attends for f32 {
 impl Attends for f64 {
     fn pack(_: Isa, _: usize, _: usize, _: &Strided<f64>) -> Option<PackedB> {
         None
+    }
+
+    fn exponentiate(isa: Isa, factor: f64, rows: &mut [f64], sums: &mut [f64]) {
+        softmax::exponentiate_any(isa, factor, rows, sums);
     }
 
     fn multiply(_: Isa, _: Sizes, _: &[f64], _: usize, _: &PackedB, _: &mut [f64]) {

@@ -12,6 +12,18 @@ per_isa! {
 }
 
 per_isa! {
+    /// Multiplies each row by its factor.
+    pub(super) fn multiply_rows<R: Real>(rows: &mut [R], factors: &[R]) where FMA {
+        let length = (rows.len() / factors.len().max(1)).max(1);
+        for (row, &factor) in rows.chunks_exact_mut(length).zip(factors) {
+            for x in row {
+                *x = *x * factor;
+            }
+        }
+    }
+}
+
+per_isa! {
     /// `scores += bias`
     pub(super) fn add_bias<R: Real>(scores: &mut [R], bias: &[R]) where FMA {
         for (score, &bias) in scores.iter_mut().zip(bias) {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::lines::Lines;
 use super::pack::{pack, PackedB};
-use super::strip::{Strip, STEPS};
+use super::strip::{Strip, FEW, STEPS};
 use super::tile::{Tile, Tiles};
 use super::{Matrix, Problem, Shared, Sizes};
 use crate::threads::Threads;
@@ -40,6 +40,8 @@ const SHARES: usize = 4;
 const LEAST: usize = 2;
 /// The depth that is walked before the next tile's turn: what is read of the right side stays near.
 const DEPTH: usize = 256;
+/// How far ahead of few rows the right side is fetched.
+const AHEAD: usize = 2048;
 /// Elements of the left side that are read again for every panel: they stay in the second-level cache.
 const LEFT: usize = 1 << 18;
 
@@ -97,7 +99,8 @@ impl<'a> Product<'a> {
         let most = if matches!(self.source, Source::Packing(_)) { PACKING_ROWS } else { ROWS };
         let [mut down, mut across] = [tiles.div_ceil(most.div_ceil(self.tiles.rows())), panels.div_ceil(PANELS)];
         if threads > 1 {
-            let more = |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
+            let more =
+                |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
             across = more(across, down, panels.div_ceil(LEAST));
             // Every block packs its panels: no more of them one below the other than threads need.
             if across < threads || !matches!(self.source, Source::Packing(_)) {
@@ -160,7 +163,7 @@ impl<'a> Product<'a> {
         let count = (rows[1] - rows[0]).div_ceil(self.tiles.rows());
         let fetches = length / STEPS;
         // Each tile fetches its share of what comes next.
-        let ahead_step = if b.ahead { (length * self.width).div_ceil((fetches * count).max(1)) } else { 0 };
+        let ahead_step = (length * self.width).div_ceil((fetches * count).max(1));
         for i in 0..count {
             let [row, end] = [i, i + 1].map(|i| rows[0] + (rows[1] - rows[0]) * i / count);
             let tile = Tile {
@@ -174,7 +177,11 @@ impl<'a> Product<'a> {
                 out_row: n,
                 width: self.width.min(n - column),
             };
-            let ahead = if b.ahead { next.wrapping_add(i * fetches * ahead_step) } else { tile.b };
+            let (ahead, ahead_step) = match b.ahead {
+                false => (tile.b, 0),
+                true if rows[1] - rows[0] <= FEW => (tile.b.wrapping_add(AHEAD), STEPS * b.row),
+                true => (next.wrapping_add(i * fetches * ahead_step), ahead_step),
+            };
             let strip = Strip { tile, b_step: b.row, depth: length, ahead, ahead_step };
             // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone.
             unsafe { self.tiles.run_strip(end - row, strip) };

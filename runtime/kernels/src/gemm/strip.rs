@@ -14,7 +14,8 @@ pub(super) struct Strip<'a> {
     pub depth: usize,
     /// What will be read soon: anywhere.
     pub ahead: *const f32,
-    /// How much of it to fetch in [`STEPS`] rows; of more than the tile's width, that much is fetched.
+    /// How much of it is one step further after [`STEPS`] rows: as much as the tile's width is fetched in them, and by tiles of
+    /// at most [`FEW`] rows as much as they read.
     pub ahead_step: usize,
 }
 
@@ -27,6 +28,8 @@ pub(super) type Kernel = unsafe fn(&Strip);
 
 /// Rows that are multiplied between two fetches.
 pub(super) const STEPS: usize = 4;
+/// Rows with which a tile is done before memory has brought what it reads next.
+pub(super) const FEW: usize = 4;
 
 impl Tiles {
     /// Computes a block of `rows` rows and any width, tile after tile.
@@ -72,7 +75,8 @@ unsafe fn piece<V: Vector, const ROWS: usize, const VECTORS: usize>(s: &Strip, d
                 (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
             }
             if V::LANES > 1 {
-                (0..VECTORS).for_each(|line| fetch(ahead.wrapping_add(line * V::LANES)));
+                let lines = if ROWS <= FEW { STEPS * VECTORS } else { VECTORS };
+                (0..lines).for_each(|line| fetch(ahead.wrapping_add(line * V::LANES)));
                 ahead = ahead.wrapping_add(s.ahead_step);
             }
         }
@@ -109,8 +113,8 @@ fn fetch(from: *const f32) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: fetching shows nothing to the program, and never fails.
     unsafe {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        _mm_prefetch::<_MM_HINT_T0>(from.cast());
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
+        _mm_prefetch::<_MM_HINT_T1>(from.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = from;

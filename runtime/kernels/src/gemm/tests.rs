@@ -98,6 +98,9 @@ fn products_of_all_shapes() {
         (2, 1100, 70),
         (20, 500, 150),
         (520, 100, 90),
+        // More rows than a block, deeper than what stays near, and few rows as deep.
+        (264, 50, 1100),
+        (3, 200, 600),
         // One column.
         (40, 1, 130),
     ];

@@ -112,7 +112,9 @@ impl Tile<'_> {
     /// The tile has them.
     pub(super) unsafe fn at(&self, column: usize, width: usize) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { Tile { b: self.b.add(column), out: self.out.add(column), start: self.start.at(column), width, ..*self } }
+        unsafe {
+            Tile { b: self.b.add(column), out: self.out.add(column), start: self.start.at(column), width, ..*self }
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 mod rows;
 mod short;
 
+pub(crate) use rows::exponentiate as exponentiate_rows;
+
 use crate::isa::Isa;
 use crate::lanes::{fold, load, per_isa, Real, LANES};
 use crate::rewrite::Rewrite;
@@ -52,6 +54,20 @@ pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, 
                 softmax_columns(form, isa, &Threads::serial(), x, inner);
             }
         });
+    }
+}
+
+per_isa! {
+    /// [`rows::exponentiate`] of any type.
+    pub(crate) fn exponentiate_any<R: Real>(factor: R, rows: &mut [R], sums: &mut [R]) where FMA {
+        let n = (rows.len() / sums.len().max(1)).max(1);
+        for (row, sum) in rows.chunks_exact_mut(n).zip(sums) {
+            for x in row.iter_mut() {
+                *x = *x * factor;
+            }
+            let max = fold(row, R::NEG_INFINITY, R::larger, R::larger);
+            *sum = exponentiate::<R, FMA>(Rewrite::in_place(row), max);
+        }
     }
 }
 

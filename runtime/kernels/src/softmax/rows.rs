@@ -15,6 +15,52 @@ pub(super) fn softmax(isa: Isa, form: Form, n: usize, rows: Rewrite<f32>) {
     dispatch_isa!(isa, (form: Form = form, n: usize = n, rows: Rewrite<f32> = rows), V => all_rows::<V>(form, n, rows));
 }
 
+/// `e^(factor · x − max)` in place of each `x` of `sums.len()` rows, where `max` is the row's largest `factor · x` and
+/// `factor > 0`; what they sum up to, in `sums`.
+///
+/// # Panics
+/// The rows are empty or not of one length.
+pub(crate) fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
+    let n = rows.len() / sums.len().max(1);
+    assert!(n > 0 && rows.len() == sums.len() * n, "whole rows");
+    dispatch_isa!(isa, (factor: f32 = factor, n: usize = n, rows: &mut [f32] = rows, sums: &mut [f32] = sums), V => {
+        let together = (TOGETHER / n).clamp(1, MOST);
+        for (rows, sums) in rows.chunks_mut(together * n).zip(sums.chunks_mut(together)) {
+            // SAFETY: `rows` holds `sums.len()` rows, which is at most `MOST`.
+            unsafe { some_exponentials::<V>(rows.as_mut_ptr(), n, factor, sums) };
+        }
+    });
+}
+
+/// [`exponentiate`] of a few rows; masked accesses as in [`some_rows`].
+///
+/// # Safety
+/// `sums.len() · n` elements can be read and written at `x`; `sums.len() ≤ MOST`.
+#[inline(always)]
+unsafe fn some_exponentials<V: Vector>(x: *mut f32, n: usize, factor: f32, sums: &mut [f32]) {
+    let (rest, scale) = (n % V::LANES, V::splat(factor));
+    let whole = n - rest;
+    let mut tails = [V::splat(f32::NEG_INFINITY); MOST];
+    // SAFETY: row by row, the caller's promise.
+    unsafe {
+        for row in (0..sums.len()).filter(|_| rest > 0) {
+            tails[row] = V::load_padded(x.add(row * n + whole), rest, f32::NEG_INFINITY);
+        }
+        for (row, sum) in sums.iter_mut().enumerate() {
+            *sum = largest_of::<V>(x.add(row * n), whole, tails[row]);
+        }
+        for (row, sum) in sums.iter_mut().enumerate() {
+            let (x, max) = (x.add(row * n), V::splat(*sum * factor));
+            let shift = |x: V| x * scale - max;
+            tails[row] = if rest > 0 { math::exp_of_nonpositive(shift(tails[row])) } else { V::splat(0.0) };
+            *sum = exponentials::<V, true>(x, x, whole, shift, tails[row]);
+        }
+        for row in (0..sums.len()).filter(|_| rest > 0) {
+            tails[row].store_first(x.add(row * n + whole), rest);
+        }
+    }
+}
+
 #[inline(always)]
 fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
     let together = (TOGETHER / n).clamp(1, MOST);
@@ -71,8 +117,8 @@ unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, m
     // SAFETY: the caller's promise.
     unsafe {
         match form {
-            Form::Softmax => 1.0 / exponentials::<V, true>(x, y, n, max, tail),
-            Form::LogSoftmax => exponentials::<V, false>(x, y, n, max, tail).ln(),
+            Form::Softmax => 1.0 / exponentials::<V, true>(x, y, n, |x| x - max, tail),
+            Form::LogSoftmax => exponentials::<V, false>(x, y, n, |x| x - max, tail).ln(),
         }
     }
 }
@@ -111,12 +157,19 @@ unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
     a.greater(b).greater(c.greater(d)).largest()
 }
 
-/// The sum of `eˣ⁻ᵐᵃˣ` and the elements of `tail`. The exponentials of `n` elements are written to `y` where `KEEP`.
+/// The sum of the exponentials of `n` elements, shifted to be at most 0, and of the elements of `tail`. The exponentials are
+/// written to `y` where `KEEP`.
 ///
 /// # Safety
 /// `n` elements, whole vectors, can be read at `x` and written at `y`.
 #[inline(always)]
-unsafe fn exponentials<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
+unsafe fn exponentials<V: Vector, const KEEP: bool>(
+    x: *const f32,
+    y: *mut f32,
+    n: usize,
+    shift: impl Fn(V) -> V + Copy,
+    tail: V,
+) -> f32 {
     let zero = V::splat(0.0);
     let mut sums = [tail, zero, zero, zero];
     let mut total = 0.0;
@@ -127,12 +180,12 @@ unsafe fn exponentials<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, 
         unsafe {
             while i + 4 * V::LANES <= end {
                 for (k, sum) in sums.iter_mut().enumerate() {
-                    *sum = *sum + exponential::<V, KEEP>(x.add(i + k * V::LANES), y.add(i + k * V::LANES), max);
+                    *sum = *sum + exponential::<V, KEEP>(x.add(i + k * V::LANES), y.add(i + k * V::LANES), shift);
                 }
                 i += 4 * V::LANES;
             }
             while i < end {
-                sums[0] = sums[0] + exponential::<V, KEEP>(x.add(i), y.add(i), max);
+                sums[0] = sums[0] + exponential::<V, KEEP>(x.add(i), y.add(i), shift);
                 i += V::LANES;
             }
         }
@@ -148,10 +201,10 @@ unsafe fn exponentials<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, 
 /// # Safety
 /// A vector can be read at `x` and written at `y`.
 #[inline(always)]
-unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, max: V) -> V {
+unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, shift: impl Fn(V) -> V) -> V {
     // SAFETY: the caller's promise.
     unsafe {
-        let e = math::exp_of_nonpositive(V::load(x) - max);
+        let e = math::exp_of_nonpositive(shift(V::load(x)));
         if KEEP {
             e.store(y);
         }
