@@ -104,3 +104,38 @@ fn a_guard_says_what_becomes_of_a_query_that_sees_no_key() {
         assert_eq!(y.map(|y| Some(y).filter(|y| !y.is_nan())), expected, "{guard:?}");
     }
 }
+
+/// Whether the scale is applied before the mask or left to the exponentials; and sums of large values beyond the largest number.
+#[test]
+fn no_mask_is_a_mask_of_zeros_and_large_values_stay_finite() {
+    for ([queries, keys], scale, factor) in
+        [([9, 37], 0.3, 1.0), ([70, 33], -0.3, 1.0), ([5, 16], 0.0, 2.5e38), ([3, 40], 0.3, 2.5e38)]
+    {
+        let dims = Dims { batch: 1, heads: 2, kv_heads: 2, queries, keys, depth: 8, width: 20 };
+        let (q, k) = (values(2 * queries * 8, 0), values(2 * keys * 8, 3));
+        let v: Vec<f32> = values(2 * keys * 20, 5).iter().map(|x| x * factor).collect();
+        let zeros = vec![0.0; queries * keys];
+        let visible = |_: usize, _: usize| 0..keys;
+        let problem = |mask| Problem {
+            dims,
+            q: along(&q, 2, queries, 8),
+            k: along(&k, 2, keys, 8),
+            v: along(&v, 2, keys, 20),
+            scale,
+            softcap: None,
+            mask,
+            visible: &visible,
+            guard: Guard::Nothing,
+        };
+        for isa in Isa::available() {
+            let masks = [Mask::None, Mask::Added(Vectors { data: &zeros, batch: 0, head: 0, row: keys })];
+            let [plain, masked] = masks.map(|mask| {
+                let mut out = vec![f32::NAN; 2 * queries * 20];
+                attention(isa, &Threads::new(2).unwrap(), &problem(mask), &mut out, None);
+                out
+            });
+            assert_eq!(plain, masked);
+            assert!(plain.iter().all(|x| x.is_finite()), "{queries} x {keys}: {plain:?}");
+        }
+    }
+}
