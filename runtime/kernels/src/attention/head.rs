@@ -105,7 +105,8 @@ impl<R: Attends> Head<'_, R> {
     ) {
         let Problem { softcap, mask, scale: mut factor, .. } = *self.problem;
         // Where nothing needs the products scaled, that is left to the exponentials.
-        if is_watched || softcap.is_some() || !matches!(mask, Mask::None) || !(factor > R::ZERO) {
+        let can_wait = !is_watched && softcap.is_none() && matches!(mask, Mask::None) && factor > R::ZERO;
+        if !can_wait {
             scale(self.isa, scores, std::mem::replace(&mut factor, R::ONE));
         }
         show(Stage::Product, scores);

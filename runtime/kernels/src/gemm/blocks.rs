@@ -39,7 +39,7 @@ const SHARES: usize = 4;
 /// The fewest panels and tiles of rows of a block that could be larger.
 const LEAST: usize = 2;
 /// The depth that is walked before the next tile's turn: what is read of the right side stays near.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 /// How far ahead of few rows the right side is fetched.
 const AHEAD: usize = 2048;
 /// Elements of the left side that are read again for every panel: they stay in the second-level cache.
@@ -60,6 +60,8 @@ struct Panels {
     row: usize,
     /// Whether what comes next is worth fetching.
     ahead: bool,
+    /// Where each row begins, if they end with the matrix; else they are filled up to whole vectors.
+    offsets: Option<[u32; DEPTH]>,
 }
 
 impl Panels {
@@ -140,8 +142,13 @@ impl<'a> Product<'a> {
     fn panels(&self, panels: [usize; 2], depth: [usize; 2], scratch: &mut Lines) -> Panels {
         let (n, width) = (self.problem.sizes.n, self.width);
         match &self.source {
-            Source::Packed(b) => Panels { origin: b.data.as_ptr(), panel: b.k * width, row: width, ahead: true },
-            Source::Direct(b) => Panels { origin: b.data.as_ptr(), panel: width, row: b.row, ahead: false },
+            Source::Packed(b) => {
+                Panels { origin: b.data.as_ptr(), panel: b.k * width, row: width, ahead: true, offsets: None }
+            }
+            Source::Direct(b) => {
+                let offsets = Some(std::array::from_fn(|i| (i * b.row) as u32));
+                Panels { origin: b.data.as_ptr(), panel: width, row: b.row, ahead: false, offsets }
+            }
             Source::Packing(b) => {
                 let length = depth[1] - depth[0];
                 let size = (panels[1] - panels[0]) * length * width;
@@ -151,40 +158,57 @@ impl<'a> Product<'a> {
                 let columns = panels.map(|panel| n.min(panel * width));
                 pack(self.problem.isa, &mut scratch[..size], width, b, depth, columns);
                 let origin = scratch.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
-                Panels { origin, panel: length * width, row: width, ahead: false }
+                Panels { origin, panel: length * width, row: width, ahead: false, offsets: None }
             }
         }
     }
 
     /// A block of rows of a panel, over part of the depth; `next` is read after it.
     fn part(&self, out: Shared, rows: [usize; 2], panel: usize, depth: [usize; 2], b: &Panels, next: *const f32) {
-        let Problem { a, sizes: Sizes { n, .. }, .. } = *self.problem;
-        let (column, length) = (panel * self.width, depth[1] - depth[0]);
+        let (a, n) = (self.problem.a, self.problem.sizes.n);
+        let length = depth[1] - depth[0];
+        let mut strip = self.strip(out, rows[0], panel, depth, b);
         let count = (rows[1] - rows[0]).div_ceil(self.tiles.rows());
-        let fetches = length / STEPS;
-        // Each tile fetches its share of what comes next.
-        let ahead_step = (length * self.width).div_ceil((fetches * count).max(1));
-        for i in 0..count {
-            let [row, end] = [i, i + 1].map(|i| rows[0] + (rows[1] - rows[0]) * i / count);
-            let tile = Tile {
-                a: a.data.as_ptr().wrapping_add(row * a.row + depth[0] * a.column),
-                a_row: a.row,
-                a_step: a.column,
-                b: b.at(panel, depth[0]),
-                offsets: &[],
-                start: self.problem.start(row, column, depth[0]),
-                out: out.at(row * n + column),
-                out_row: n,
-                width: self.width.min(n - column),
-            };
-            let (ahead, ahead_step) = match b.ahead {
-                false => (tile.b, 0),
-                true if rows[1] - rows[0] <= FEW => (tile.b.wrapping_add(AHEAD), STEPS * b.row),
-                true => (next.wrapping_add(i * fetches * ahead_step), ahead_step),
-            };
-            let strip = Strip { tile, b_step: b.row, depth: length, ahead, ahead_step };
-            // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone.
-            unsafe { self.tiles.run_strip(end - row, strip) };
+        let (least, longer) = ((rows[1] - rows[0]) / count, (rows[1] - rows[0]) % count);
+        if b.ahead && count == 1 && least <= FEW {
+            (strip.ahead, strip.ahead_step) = (strip.tile.b.wrapping_add(AHEAD), STEPS * b.row);
+        } else if b.ahead {
+            // Each tile fetches its share of what comes next.
+            (strip.ahead, strip.ahead_step) = (next, (length * self.width).div_ceil((length / STEPS * count).max(1)));
         }
+        let vectors = strip.tile.width.div_ceil(self.tiles.lanes);
+        let masked = b.offsets.as_ref().filter(|_| strip.tile.width < vectors * self.tiles.lanes);
+        for i in 0..count {
+            let rows = least + usize::from(i < longer);
+            // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone; the panel is no wider than
+            // a tile of the most rows.
+            unsafe {
+                match masked {
+                    Some(offsets) => self.tiles.run(rows, Tile { offsets: &offsets[..length], ..strip.tile }),
+                    None => self.tiles.strips[rows - 1][vectors - 1](&strip),
+                }
+                strip.tile.start = strip.tile.start.below(rows);
+            }
+            strip.tile.a = strip.tile.a.wrapping_add(rows * a.row);
+            strip.tile.out = strip.tile.out.wrapping_add(rows * n);
+            strip.ahead = strip.ahead.wrapping_add(length / STEPS * strip.ahead_step);
+        }
+    }
+
+    /// The tile at a row and a panel, over part of the depth.
+    fn strip(&self, out: Shared, row: usize, panel: usize, depth: [usize; 2], b: &Panels) -> Strip<'_> {
+        let (a, n, column) = (self.problem.a, self.problem.sizes.n, panel * self.width);
+        let tile = Tile {
+            a: a.data.as_ptr().wrapping_add(row * a.row + depth[0] * a.column),
+            a_row: a.row,
+            a_step: a.column,
+            b: b.at(panel, depth[0]),
+            offsets: &[],
+            start: self.problem.start(row, column, depth[0]),
+            out: out.at(row * n + column),
+            out_row: n,
+            width: self.width.min(n - column),
+        };
+        Strip { b_step: b.row, depth: depth[1] - depth[0], ahead: tile.b, ahead_step: 0, tile }
     }
 }

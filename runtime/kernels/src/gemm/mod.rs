@@ -147,7 +147,7 @@ impl Problem<'_> {
                     return Rows { problem: self, b }.run(threads, out);
                 }
                 let is_near = k.saturating_mul(b.row) <= NEAR;
-                match is_near || m <= DIRECT_TILES * tiles.rows() {
+                match b.row <= FARTHEST && (is_near || m <= DIRECT_TILES * tiles.rows()) {
                     true => Source::Direct(b),
                     false => Source::Packing(b),
                 }
@@ -199,6 +199,8 @@ impl Problem<'_> {
 
 /// For so many tiles of rows, packing the right side costs more than it saves.
 const DIRECT_TILES: usize = 2;
+/// The largest distance of rows that a tile's table of offsets can hold.
+const FARTHEST: usize = u32::MAX as usize / blocks::DEPTH;
 /// A right side of so many elements is read where it is: it stays in the first-level cache.
 const NEAR: usize = 8192;
 

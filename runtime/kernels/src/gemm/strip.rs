@@ -1,10 +1,10 @@
 //! The register tile of matrix products: the rows of the right side lie at one distance from each other, and while they are
 //! multiplied, what comes after them is fetched.
 
-use super::tile::{finish, kernels, row, Start, Tile, Tiles, PIECE};
+use super::tile::{finish, kernels, Start, Tile, PIECE};
 use crate::vector::Vector;
 
-/// A tile whose right side's row `k` begins at `k · b_step`.
+/// A tile whose right side's row `k` begins at `k · b_step`, and is of whole vectors.
 pub(super) struct Strip<'a> {
     /// Its table of offsets is not read.
     pub tile: Tile<'a>,
@@ -30,19 +30,6 @@ pub(super) type Kernel = unsafe fn(&Strip);
 pub(super) const STEPS: usize = 4;
 /// Rows with which a tile is done before memory has brought what it reads next.
 pub(super) const FEW: usize = 4;
-
-impl Tiles {
-    /// Computes a block of `rows` rows and any width, tile after tile.
-    ///
-    /// # Safety
-    /// As for [`Kernel`]; the tile's width is the block's, `rows` is at most [`Tiles::rows`].
-    pub(super) unsafe fn run_strip(&self, rows: usize, strip: Strip) {
-        for (vectors, column, width) in self.cut(rows, strip.tile.width) {
-            // SAFETY: the tiles lie side by side inside the block.
-            unsafe { self.strips[rows - 1][vectors - 1](&Strip { tile: strip.tile.at(column, width), ..strip }) };
-        }
-    }
-}
 
 /// See [`Kernel`].
 #[inline(always)]
@@ -71,7 +58,7 @@ unsafe fn piece<V: Vector, const ROWS: usize, const VECTORS: usize>(s: &Strip, d
     unsafe {
         for _ in 0..(end - depth) / STEPS {
             for _ in 0..STEPS {
-                step(a, t.a_row, b, last, &mut sums);
+                step(a, t.a_row, b, &mut sums);
                 (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
             }
             if V::LANES > 1 {
@@ -81,7 +68,7 @@ unsafe fn piece<V: Vector, const ROWS: usize, const VECTORS: usize>(s: &Strip, d
             }
         }
         for _ in 0..(end - depth) % STEPS {
-            step(a, t.a_row, b, last, &mut sums);
+            step(a, t.a_row, b, &mut sums);
             (a, b) = (a.wrapping_add(t.a_step), b.wrapping_add(s.b_step));
         }
         finish::<V, ROWS, VECTORS>(t, last, start, &mut sums);
@@ -94,12 +81,11 @@ unsafe fn step<V: Vector, const ROWS: usize, const VECTORS: usize>(
     a: *const f32,
     a_row: usize,
     b: *const f32,
-    last: usize,
     sums: &mut [[V; VECTORS]; ROWS],
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let b = row::<V, VECTORS>(b, last);
+        let b: [V; VECTORS] = std::array::from_fn(|v| V::load(b.add(v * V::LANES)));
         for (m, sums) in sums.iter_mut().enumerate() {
             let a = V::splat(*a.add(m * a_row));
             sums.iter_mut().zip(&b).for_each(|(sum, &b)| *sum = a.mul_add(b, *sum));

@@ -119,6 +119,18 @@ impl Tile<'_> {
 }
 
 impl Start {
+    /// The start of the tile that is `rows` rows further down.
+    ///
+    /// # Safety
+    /// The values of the rows reach that far.
+    pub(super) unsafe fn below(self, rows: usize) -> Start {
+        match self {
+            // SAFETY: the caller's promise.
+            Start::Rows(values) => Start::Rows(unsafe { values.add(rows) }),
+            other => other,
+        }
+    }
+
     /// The start of the tile whose first column is `column`.
     ///
     /// # Safety
@@ -199,7 +211,7 @@ pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
 
 /// `width` elements as vectors, the last of which has `last` elements.
 #[inline(always)]
-pub(super) unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
+unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
     let mut row = [V::splat(0.0); VECTORS];
     // SAFETY: the caller's promise.
     unsafe {
