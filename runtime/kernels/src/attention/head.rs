@@ -116,13 +116,7 @@ impl<R: Attends> Head<'_, R> {
             }
         }
         show(Stage::Capped, scores);
-        let mut blind = 0_u64;
-        for (i, row) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
-            let seen = self.seen(first + i, keys);
-            row[..seen.start].fill(R::NEG_INFINITY);
-            row[seen.end..].fill(R::NEG_INFINITY);
-            blind |= u64::from(!self.mask_row(first + i, &seen, row)) << i;
-        }
+        let blind = self.mask_rows(first, keys, scores);
         show(Stage::Masked, scores);
         if keys > 0 {
             R::exponentiate(self.isa, factor, scores, factors);
@@ -136,6 +130,18 @@ impl<R: Attends> Head<'_, R> {
             factors.fill(R::ONE);
         }
         show(Stage::Softmax, scores);
+    }
+
+    /// Applies the masks to the scores of the queries from `first` on; a bit for each to which they leave no key.
+    fn mask_rows(&self, first: usize, keys: usize, scores: &mut [R]) -> u64 {
+        let mut blind = 0;
+        for (i, row) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+            let seen = self.seen(first + i, keys);
+            row[..seen.start].fill(R::NEG_INFINITY);
+            row[seen.end..].fill(R::NEG_INFINITY);
+            blind |= u64::from(!self.mask_row(first + i, &seen, row)) << i;
+        }
+        blind
     }
 
     /// What the guard makes of the weights of a query to which the masks leave no key (`is_blind`), or of any.
