@@ -71,19 +71,19 @@ def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str
         return "the image's rank is not known to be 4"
     if concat.attributes["axis"].as_int() not in (1, -3):
         return "it does not join channels"
-    sizes = image.shape.dims
-    if not all(isinstance(size, int) for size in sizes[1:]):
+    sizes = [size for size in image.shape.dims[1:] if isinstance(size, int)]
+    if len(sizes) != 3:
         return "the image's sizes are not known"
     found = [ranges_of(node) for node in slices]
     steps = {each.step for ranges in found if ranges for each in ranges.values()}
     (step,) = steps if len(steps) == 1 else (1,)
-    if step == 1 or any(size % step for size in sizes[2:] if isinstance(size, int)):
+    if step == 1 or any(size % step for size in sizes[1:]):
         return "the slices are not strided alike, or do not divide the image"
     places: list[tuple[int, int]] = []
     for ranges in found:
         if ranges is None or set(ranges) != {2, 3}:
             return "a slice is not of rows and columns"
-        if any(each.start >= step or each.end < sizes[axis] for axis, each in ranges.items()):
+        if any(each.start >= step or each.end < sizes[axis - 1] for axis, each in ranges.items()):
             return "a slice does not reach from one end to the other"
         places.append((ranges[2].start, ranges[3].start))
     return image, step, places
