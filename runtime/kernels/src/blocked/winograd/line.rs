@@ -23,8 +23,10 @@ pub(super) fn products(taps: usize) -> Products {
 
 /// The transformed weights of windows of `taps`, `[piece][position]` each.
 pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
+    let (rows, mut out) = (transform::weight_rows(Tile::Four), Vec::with_capacity(2 * w.len() + INPUTS));
     let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
-    pieces.flat_map(|piece| transform::line(Tile::Four, piece)).collect()
+    pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
+    out
 }
 
 /// The axis that a window lies along, if it can be done: the other one is left as it is.

@@ -80,7 +80,7 @@ impl Form {
     ) -> Vec<f32> {
         let taps = kernel[0] * kernel[1];
         let transformed = match self {
-            Form::Square(tile) => w.chunks_exact(taps).flat_map(|w| transform::weights(tile, w)).collect(),
+            Form::Square(tile) => squares(tile, w),
             Form::Line => line::weights(taps, w),
         };
         self.products(kernel).pack(outputs, channels, spans, &transformed)
@@ -93,6 +93,13 @@ impl Form {
             Form::Line => Line::new(convolution).run(threads),
         }
     }
+}
+
+/// The transformed weights of windows of 3 × 3.
+fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
+    let (rows, mut out) = (transform::weight_rows(tile), Vec::with_capacity(w.len() * 4));
+    w.chunks_exact(9).for_each(|window| transform::square(&rows, window, &mut out));
+    out
 }
 
 /// A convolution in squares of outputs.

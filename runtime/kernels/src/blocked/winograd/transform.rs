@@ -32,8 +32,8 @@ impl Tile {
     }
 }
 
-/// Of weights: a row for each point.
-fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
+/// The transform of weights: a row for each point.
+pub(super) fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     match tile {
         Tile::Two => vec![[-1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]],
         Tile::Four => {
@@ -48,20 +48,18 @@ fn weight_rows(tile: Tile) -> Vec<[f64; 3]> {
     }
 }
 
-/// The `(m + 2)²` transformed weights of a window of 3 × 3.
-pub(super) fn weights(tile: Tile, w: &[f32]) -> Vec<f32> {
-    let rows = weight_rows(tile);
-    let both = rows.iter().flat_map(|down| {
+/// Appends the `(m + 2)²` transformed weights of a window of 3 × 3.
+pub(super) fn square(rows: &[[f64; 3]], w: &[f32], out: &mut Vec<f32>) {
+    for down in rows {
         let columns = [0, 1, 2].map(|j| dot(down, |k| f64::from(w[3 * k + j])));
-        rows.iter().map(move |across| dot(across, |k| columns[k]) as f32)
-    });
-    both.collect()
+        out.extend(rows.iter().map(|across| dot(across, |k| columns[k]) as f32));
+    }
 }
 
-/// The `m + 2` transformed weights of up to three taps in a line.
-pub(super) fn line(tile: Tile, w: &[f32]) -> Vec<f32> {
+/// Appends the `m + 2` transformed weights of up to three taps in a line.
+pub(super) fn line(rows: &[[f64; 3]], w: &[f32], out: &mut Vec<f32>) {
     let at = |k: usize| w.get(k).map_or(0.0, |&w| f64::from(w));
-    weight_rows(tile).iter().map(|row| dot(row, at) as f32).collect()
+    out.extend(rows.iter().map(|row| dot(row, at) as f32));
 }
 
 fn dot(row: &[f64; 3], at: impl Fn(usize) -> f64) -> f64 {
