@@ -1,6 +1,5 @@
 //! Which form of a convolution takes the least time.
 
-use super::tile::Tiles;
 use super::winograd::{Form, Tile};
 use super::{DepthwiseFilter, Weights, BLOCK};
 use crate::conv::Shape;
@@ -12,8 +11,8 @@ use crate::isa::Isa;
 const SQUARES_OF_TWO: [f64; 2] = [90.0, 70.0];
 const SQUARES_OF_FOUR: [f64; 2] = [250.0, 200.0];
 const LINES: [f64; 2] = [110.0, 90.0];
-/// Multiply-adds that cost as much as fetching one weight that the cache does not hold.
-const FETCH: f64 = 1.0;
+/// Multiply-adds of a vector that take as long as fetching a vector of weights, which fewer pixels wait for.
+const FETCH: f64 = 16.0;
 
 /// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
 pub const REORDER: f64 = 15.0;
@@ -31,7 +30,7 @@ pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
     if !Weights::fits(shape) || shape.outputs < BLOCK {
         return false;
     }
-    let in_blocks = if is_depthwise(shape) { depthwise(shape) } else { shape.groups as f64 * blocks(isa, shape) };
+    let in_blocks = if is_depthwise(shape) { depthwise(shape) } else { shape.groups as f64 * blocks(shape) };
     in_blocks + reordered(shape) < shape.groups as f64 * rows(isa, shape)
 }
 
@@ -52,9 +51,9 @@ fn reordered(shape: &Shape) -> f64 {
 }
 
 /// The time of one group in blocks.
-fn blocks(isa: Isa, shape: &Shape) -> f64 {
-    let form = cheapest(isa, shape).filter(|_| !Weights::take_rows(shape));
-    form.map_or_else(|| direct(isa, shape), |form| winograd(isa, shape, form))
+fn blocks(shape: &Shape) -> f64 {
+    let form = cheapest(shape).filter(|_| !Weights::take_rows(shape));
+    form.map_or_else(|| direct(shape), |form| winograd(shape, form))
 }
 
 /// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or back.
@@ -63,29 +62,28 @@ pub fn gain(isa: Isa, shape: &Shape) -> i64 {
     if is_depthwise(shape) {
         return (DEPTHWISE * shape.batch as f64 * depthwise(shape)) as i64;
     }
-    let [in_rows, in_blocks] = [rows(isa, shape), blocks(isa, shape)].map(|time| shape.groups as f64 * time);
+    let [in_rows, in_blocks] = [rows(isa, shape), blocks(shape)].map(|time| shape.groups as f64 * time);
     let saved = if is_worth_reordering(isa, shape) { reordered(shape) } else { in_rows - in_blocks };
     (shape.batch as f64 * saved) as i64
 }
 
 /// The form of a convolution; [`None`]: tap by tap.
-pub(super) fn cheapest(isa: Isa, shape: &Shape) -> Option<Form> {
+pub(super) fn cheapest(shape: &Shape) -> Option<Form> {
     let forms = Form::ALL.into_iter().filter(|form| shape.pixels() > 0 && form.fits(shape));
-    let costs = forms.map(|form| (Some(form), winograd(isa, shape, form)));
-    let cheapest = costs.chain([(None, direct(isa, shape))]).min_by(|(_, a), (_, b)| a.total_cmp(b));
+    let costs = forms.map(|form| (Some(form), winograd(shape, form)));
+    let cheapest = costs.chain([(None, direct(shape))]).min_by(|(_, a), (_, b)| a.total_cmp(b));
     cheapest.and_then(|(form, _)| form)
 }
 
-/// Multiply-adds of a vector that a tile's pixels take the time of: few pixels leave the processor waiting.
-fn pixels(isa: Isa, pixels: usize) -> f64 {
-    let at_once = Tiles::of(isa).pixels(1, Tiles::of(isa).outputs);
-    pixels.max(at_once / 2) as f64
+/// Multiply-adds of a vector that so many pixels take the time of.
+fn pixels(pixels: usize) -> f64 {
+    (pixels as f64).max(FETCH)
 }
 
-fn direct(isa: Isa, shape: &Shape) -> f64 {
+fn direct(shape: &Shape) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
     let terms = (channels * shape.kernel[0] * shape.kernel[1]) as f64;
-    terms * outputs * (pixels(isa, shape.pixels()) + FETCH)
+    terms * outputs * pixels(shape.pixels())
 }
 
 /// The time of one group over rows of pixels.
@@ -102,10 +100,11 @@ fn rows(isa: Isa, shape: &Shape) -> f64 {
     let copied = (channels * (height * shape.strides[0] + reach[0])) as f64;
     let length = vectors(width * shape.strides[1] + reach[1]);
     let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
-    terms * (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0)) + copies
+    let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
+    terms * time.max(FETCH / BLOCK as f64) + copies
 }
 
-fn winograd(isa: Isa, shape: &Shape, form: Form) -> f64 {
+fn winograd(shape: &Shape, form: Form) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
     let (tiles, products) = (form.tiles(shape), form.products(shape.kernel));
     let [input, output] = match form {
@@ -115,5 +114,5 @@ fn winograd(isa: Isa, shape: &Shape, form: Form) -> f64 {
     };
     let transforms = (products.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
     let terms = (channels * products.count()) as f64;
-    terms * outputs * (pixels(isa, tiles) + FETCH) + transforms * tiles as f64
+    terms * outputs * pixels(tiles) + transforms * tiles as f64
 }

@@ -36,7 +36,7 @@ impl Filter {
     /// # Panics
     /// `w` is not of that shape, or the groups are not whole blocks.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
-        Filter::of_form(isa, shape, w, cost::cheapest(isa, shape))
+        Filter::of_form(isa, shape, w, cost::cheapest(shape))
     }
 
     /// As [`Filter::new`], tap by tap.
