@@ -49,9 +49,9 @@ class StandIn:
     device = "cuda"
     host_steps = json.dumps([vars(step) for step in HOSTED])
 
-    def __init__(self, plan: bytes, device: str, threads: int | None, max_memory: int | None) -> None:
+    def __init__(self, plan: bytes, device: str, threads: int | None, max_memory: int | None, memory: str) -> None:
         assert device == "cuda"
-        self._inner = _runtime.Session(plan, "cpu", threads, max_memory)
+        self._inner = _runtime.Session(plan, "cpu", threads, max_memory, memory)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
