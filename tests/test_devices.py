@@ -49,9 +49,9 @@ class StandIn:
     device = "cuda"
     host_steps = json.dumps([vars(step) for step in HOSTED])
 
-    def __init__(self, plan: bytes, device: str, threads: int | None, max_memory: int | None, memory: str) -> None:
+    def __init__(self, plan: bytes, device: str, threads: int | None, max_memory: int | None, low_memory: bool) -> None:
         assert device == "cuda"
-        self._inner = _runtime.Session(plan, "cpu", threads, max_memory, memory)
+        self._inner = _runtime.Session(plan, "cpu", threads, max_memory, low_memory)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
