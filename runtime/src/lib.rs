@@ -8,10 +8,12 @@ use candle_plan::error::Error;
 use candle_plan::kernel::Types;
 use candle_plan::ops::Op;
 use candle_plan::types::Type;
+use candle_plan_kernels::allocator::Allocator;
+use mimalloc::MiMalloc;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
 
 #[pymodule]
 mod _runtime {

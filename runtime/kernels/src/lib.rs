@@ -4,6 +4,7 @@
 //! processor's features ([`isa::Isa`]) and tested against the scalar one. Results do not depend on the number of threads.
 //! Shapes are checked by the caller (the op); a kernel asserts what its memory safety rests on.
 
+pub mod allocator;
 pub mod attention;
 pub mod blocked;
 pub mod broadcast;

@@ -69,7 +69,7 @@ impl Filter {
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
                 None => filter.pack_group(w),
-                Some(form) => filter.data.extend(form.pack(outputs, channels, kernel, &filter.spans(), w)),
+                Some(form) => form.pack(channels, kernel, &filter.spans(), w, &mut filter.data),
             }
         }
         filter

@@ -23,7 +23,8 @@ pub(super) fn products(taps: usize) -> Products {
 
 /// The transformed weights of windows of `taps`, `[piece][position]` each.
 pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
-    let (rows, mut out) = (transform::weight_rows(Tile::Four), Vec::with_capacity(2 * w.len() + INPUTS));
+    let rows = transform::weight_rows(Tile::Four);
+    let mut out = Vec::with_capacity(w.len() / taps * products(taps).count());
     let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
     pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
     out

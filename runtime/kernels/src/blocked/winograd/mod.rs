@@ -69,21 +69,18 @@ impl Form {
         }
     }
 
-    /// One group's weights, packed as [`Products::pack`] does.
-    pub fn pack(
-        self,
-        outputs: usize,
-        channels: usize,
-        kernel: [usize; 2],
-        spans: &[[usize; 2]],
-        w: &[f32],
-    ) -> Vec<f32> {
-        let taps = kernel[0] * kernel[1];
-        let transformed = match self {
-            Form::Square(tile) => squares(tile, w),
-            Form::Line => line::weights(taps, w),
-        };
-        self.products(kernel).pack(outputs, channels, spans, &transformed)
+    /// Appends one group's weights, `[span of outputs][position][term][outputs of the span]`.
+    pub fn pack(self, channels: usize, kernel: [usize; 2], spans: &[[usize; 2]], w: &[f32], packed: &mut Vec<f32>) {
+        let (products, taps) = (self.products(kernel), kernel[0] * kernel[1]);
+        for &[first, end] in spans {
+            // Span by span: the transformed weights of all would take as much memory as the packed ones.
+            let [from, to] = [first, end].map(|output| w.len().min(output * channels * taps));
+            let transformed = match self {
+                Form::Square(tile) => squares(tile, &w[from..to]),
+                Form::Line => line::weights(taps, &w[from..to]),
+            };
+            products.pack(end - first, channels, &transformed, packed);
+        }
     }
 
     /// Does a convolution whose filter was packed so.
@@ -97,7 +94,8 @@ impl Form {
 
 /// The transformed weights of windows of 3 × 3.
 fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
-    let (rows, mut out) = (transform::weight_rows(tile), Vec::with_capacity(w.len() * 4));
+    let rows = transform::weight_rows(tile);
+    let mut out = Vec::with_capacity(w.len() / 9 * rows.len().pow(2));
     w.chunks_exact(9).for_each(|window| transform::square(&rows, window, &mut out));
     out
 }

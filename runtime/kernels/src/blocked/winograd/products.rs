@@ -61,22 +61,15 @@ impl Products {
         of(0..whole).chain(of(whole..channels))
     }
 
-    /// The weights of one group's outputs, `[span of outputs][position][term][outputs of the span]`, from those of each
-    /// output and channel, `[piece][position]`.
-    pub fn pack(self, outputs: usize, channels: usize, spans: &[[usize; 2]], transformed: &[f32]) -> Vec<f32> {
-        let weight = |o: usize, c: usize, piece: usize, position: usize| match o < outputs {
-            true => transformed[((o * channels + c) * self.pieces + piece) * self.positions + position],
-            false => 0.0,
-        };
-        let mut data = Vec::new();
-        for &[first, end] in spans {
-            for position in 0..self.positions {
-                for (c, piece) in self.terms(channels) {
-                    data.extend((first..end).map(|o| weight(o, c, piece, position)));
-                }
+    /// Appends the weights of a span of outputs, `[position][term][outputs of the span]`, from those of each output and
+    /// channel, `[piece][position]`; outputs beyond the last have zeros.
+    pub fn pack(self, outputs: usize, channels: usize, transformed: &[f32], packed: &mut Vec<f32>) {
+        for position in 0..self.positions {
+            for (c, piece) in self.terms(channels) {
+                let at = |o: usize| ((o * channels + c) * self.pieces + piece) * self.positions + position;
+                packed.extend((0..outputs).map(|o| transformed.get(at(o)).copied().unwrap_or(0.0)));
             }
         }
-        data
     }
 
     /// As many of an image's tiles as the cache holds, a multiple of what the widest register tile takes.

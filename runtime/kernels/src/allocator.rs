@@ -1,0 +1,301 @@
+//! An allocator for values: blocks that are few, large, and of many sizes, and that every run takes and gives back anew.
+//!
+//! Allocators for many small blocks keep the memory of each size apart, so that what one value gave back, a value of another
+//! size cannot have: a run holds much more than its values. Here, a block is cut from the smallest free range that holds it,
+//! and joins its free neighbours when it is given back.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::collections::BTreeMap;
+use std::ptr::{self, null_mut, with_exposed_provenance_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The bytes of the smallest block that this module's ranges are for.
+const LARGE: usize = 16 << 10;
+/// What the sizes and places of large blocks are multiples of.
+const PAGE: usize = 4 << 10;
+/// What the sizes of regions, which large blocks are cut from, are multiples of. Pages that nobody wrote to take no memory.
+const REGION: usize = 64 << 20;
+
+/// Large blocks from ranges of its own; small ones, and the regions that large ones lie in, from the allocator `A`.
+pub struct Allocator<A> {
+    inner: A,
+    ranges: Mutex<Ranges>,
+}
+
+impl<A> Allocator<A> {
+    /// Around another allocator.
+    pub const fn new(inner: A) -> Allocator<A> {
+        Allocator { inner, ranges: Mutex::new(Ranges::new()) }
+    }
+
+    /// The ranges; no panic can leave them half changed.
+    fn ranges(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes in whole pages that a block takes, if it is a large one.
+fn large(layout: Layout) -> Option<usize> {
+    (layout.size() >= LARGE && layout.align() <= PAGE).then(|| layout.size().next_multiple_of(PAGE))
+}
+
+impl<A: GlobalAlloc> Allocator<A> {
+    /// A large block of so many bytes, or null. By itself, so that small blocks do not wait for it.
+    #[inline(never)]
+    fn take(&self, size: usize) -> *mut u8 {
+        let mut ranges = self.ranges();
+        if let Some(start) = ranges.take(size) {
+            return with_exposed_provenance_mut(start);
+        }
+        let Ok(region) = Layout::from_size_align(size.next_multiple_of(REGION), PAGE) else { return null_mut() };
+        // SAFETY: a region is not empty.
+        let start = unsafe { self.inner.alloc(region) };
+        if start.is_null() {
+            return null_mut();
+        }
+        ranges.add_region(start.expose_provenance(), region.size());
+        ranges.take(size).map_or(null_mut(), with_exposed_provenance_mut)
+    }
+
+    /// Takes a large block back.
+    ///
+    /// # Safety
+    /// It is one that [`Allocator::take`] gave for this size, and nobody uses it any more.
+    #[inline(never)]
+    unsafe fn give(&self, block: *mut u8, size: usize) {
+        let unused = self.ranges().give(block.expose_provenance(), size);
+        if let Some((start, size)) = unused {
+            // SAFETY: the region was allocated with this layout, and no block lies in it.
+            unsafe {
+                self.inner.dealloc(with_exposed_provenance_mut(start), Layout::from_size_align_unchecked(size, PAGE));
+            }
+        }
+    }
+}
+
+// SAFETY: a large block is part of a region of the inner allocator's that no other block has (see `Ranges`), on whole pages;
+// which blocks are large follows from the layout, which is the same when a block is given back. The ranges' own nodes are small,
+// so that they are never asked for while they are locked.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match large(layout) {
+            Some(size) => self.take(size),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.inner.alloc(layout) },
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let Some(size) = large(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.inner.alloc_zeroed(layout) };
+        };
+        let block = self.take(size);
+        if !block.is_null() {
+            // SAFETY: the block has `size` bytes.
+            unsafe { ptr::write_bytes(block, 0, layout.size()) };
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise: a block is from where its layout says.
+        unsafe {
+            match large(layout) {
+                Some(size) => self.give(block, size),
+                None => self.inner.dealloc(block, layout),
+            }
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise: the new size is a layout's; blocks are at least as long as their layouts say.
+        unsafe {
+            let wanted = Layout::from_size_align_unchecked(size, layout.align());
+            match (large(layout), large(wanted)) {
+                (None, None) => return self.inner.realloc(block, layout, size),
+                (Some(has), Some(wants)) if has == wants => return block,
+                _ => {}
+            }
+            let moved = self.alloc(wanted);
+            if !moved.is_null() {
+                ptr::copy_nonoverlapping(block, moved, size.min(layout.size()));
+                self.dealloc(block, layout);
+            }
+            moved
+        }
+    }
+}
+
+/// The regions, and what of them is free, as the length of each by its start. No two free ranges of a region touch.
+struct Ranges {
+    regions: BTreeMap<usize, usize>,
+    free: BTreeMap<usize, usize>,
+}
+
+impl Ranges {
+    const fn new() -> Ranges {
+        Ranges { regions: BTreeMap::new(), free: BTreeMap::new() }
+    }
+
+    fn add_region(&mut self, start: usize, length: usize) {
+        self.regions.insert(start, length);
+        self.free.insert(start, length);
+    }
+
+    /// The start of a block: the end of the smallest free range that holds it.
+    fn take(&mut self, length: usize) -> Option<usize> {
+        let fitting = self.free.iter_mut().filter(|(_, free)| **free >= length);
+        let (&start, free) = fitting.min_by_key(|(_, free)| **free)?;
+        *free -= length;
+        let left = *free;
+        if left == 0 {
+            self.free.remove(&start);
+        }
+        Some(start + left)
+    }
+
+    /// Takes a block back. Where its region is free now, and another one is too, that is left to the caller, `(start, length)`:
+    /// one stays for the next run.
+    fn give(&mut self, mut start: usize, mut length: usize) -> Option<(usize, usize)> {
+        let is_inside = |border: usize| !self.regions.contains_key(&border);
+        if let Some(after) = Some(start + length).filter(|&end| is_inside(end)).and_then(|end| self.free.remove(&end)) {
+            length += after;
+        }
+        let before = self.free.range(..start).next_back().map(|(&before, &free)| (before, free));
+        if let Some((before, free)) = before.filter(|(before, free)| before + free == start && is_inside(start)) {
+            (start, length) = (before, free + length);
+        }
+        self.free.insert(start, length);
+        let is_region = |(start, length): &(&usize, &usize)| self.regions.get(start) == Some(*length);
+        if !is_region(&(&start, &length)) || self.free.iter().filter(is_region).count() == 1 {
+            return None;
+        }
+        self.regions.remove(&start);
+        self.free.remove(&start);
+        Some((start, length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::System;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use super::*;
+
+    /// The system's allocator, which counts the bytes that it has given.
+    struct Counting(AtomicUsize);
+
+    // SAFETY: the blocks are the system's.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            self.0.fetch_add(layout.size(), SeqCst);
+            // SAFETY: the caller's promise.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            self.0.fetch_sub(layout.size(), SeqCst);
+            // SAFETY: the caller's promise.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    /// Numbers below `end` that look random.
+    fn random(end: usize) -> impl FnMut() -> usize {
+        let mut state = 1u64;
+        move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % end
+        }
+    }
+
+    /// A block of so many bytes, all of which are `tag`.
+    struct Block {
+        start: *mut u8,
+        layout: Layout,
+        tag: u8,
+    }
+
+    impl Block {
+        fn new(start: *mut u8, layout: Layout, tag: u8) -> Block {
+            assert!(!start.is_null() && start.addr().is_multiple_of(layout.align()), "{layout:?}");
+            // SAFETY: the block was just allocated with this layout.
+            unsafe { ptr::write_bytes(start, tag, layout.size()) };
+            Block { start, layout, tag }
+        }
+
+        /// Asserts that the first bytes, as far as it looks, are as they were.
+        fn holds(&self, size: usize) {
+            // SAFETY: the block holds them.
+            let bytes = unsafe { std::slice::from_raw_parts(self.start, size) };
+            assert!(bytes.iter().step_by(61).chain(bytes.last()).all(|&byte| byte == self.tag), "{:?}", self.layout);
+        }
+    }
+
+    #[test]
+    fn blocks_keep_their_bytes_and_all_memory_comes_back() {
+        let allocator = Allocator::new(Counting(AtomicUsize::new(0)));
+        let held = || allocator.inner.0.load(SeqCst);
+        let sizes = [1, 1000, LARGE - 1, LARGE, LARGE + PAGE, 100_000, 3 << 20, REGION + 1];
+        let (mut size, mut align, mut choice) = (random(sizes.len()), random(3), random(1 << 20));
+        let mut blocks: Vec<Block> = Vec::new();
+        for tag in 0..1000 {
+            let layout = Layout::from_size_align(sizes[size()], [1, 64, 2 * PAGE][align()]).unwrap();
+            // SAFETY: layouts are not empty, and each block is given back once, with its own.
+            unsafe {
+                match (choice() % 3, blocks.len()) {
+                    (_, 0) => blocks.push(Block::new(allocator.alloc(layout), layout, tag as u8)),
+                    (0, 1..8) => {
+                        let block = Block { start: allocator.alloc_zeroed(layout), layout, tag: 0 };
+                        block.holds(layout.size());
+                        blocks.push(Block::new(block.start, layout, tag as u8));
+                    }
+                    (1, count) => {
+                        let Block { start, layout: old, tag: kept } = blocks.swap_remove(choice() % count);
+                        let new = Layout::from_size_align(layout.size(), old.align()).unwrap();
+                        let block = Block { start: allocator.realloc(start, old, new.size()), layout: new, tag: kept };
+                        block.holds(old.size().min(new.size()));
+                        blocks.push(Block::new(block.start, new, tag as u8));
+                    }
+                    (_, count) => {
+                        let block = blocks.swap_remove(choice() % count);
+                        block.holds(block.layout.size());
+                        allocator.dealloc(block.start, block.layout);
+                    }
+                }
+            }
+        }
+        for block in blocks {
+            block.holds(block.layout.size());
+            // SAFETY: it is this allocator's.
+            unsafe { allocator.dealloc(block.start, block.layout) };
+        }
+        let free: Vec<usize> = allocator.ranges().free.values().copied().collect();
+        assert_eq!((free.len(), held()), (1, free[0]), "one region stays, free from end to end");
+    }
+
+    #[test]
+    fn a_block_is_cut_from_the_smallest_range_and_joins_its_neighbours() {
+        let mut ranges = Ranges::new();
+        ranges.add_region(REGION, REGION);
+        let starts = [1, 2, 1, 4, 1].map(|pages| ranges.take(pages * PAGE).unwrap());
+        assert_eq!(starts, [1, 3, 4, 8, 9].map(|page| 2 * REGION - page * PAGE));
+        ranges.give(starts[1], 2 * PAGE);
+        ranges.give(starts[3], 4 * PAGE);
+        assert_eq!(ranges.take(2 * PAGE), Some(starts[1]), "not of the four pages before it");
+        ranges.give(starts[1], 2 * PAGE);
+        ranges.give(starts[2], PAGE);
+        assert_eq!(ranges.take(7 * PAGE), Some(starts[3]), "the three are one range");
+        assert_eq!(ranges.take(REGION), None);
+        // A region beside it is another: its blocks are given back on their own.
+        ranges.add_region(2 * REGION, REGION);
+        assert_eq!(ranges.take(REGION), Some(2 * REGION));
+        assert_eq!(ranges.give(2 * REGION, REGION), None, "the only free one");
+        for (start, pages) in [(starts[0], 1), (starts[3], 7)] {
+            assert_eq!(ranges.give(start, pages * PAGE), None);
+        }
+        assert_eq!(ranges.give(starts[4], PAGE), Some((REGION, REGION)));
+    }
+}
