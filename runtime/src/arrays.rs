@@ -138,17 +138,16 @@ where
     carried.map(Value::Tensor).map_err(to_python)
 }
 
-/// A value as a Python value; `exclusive` says that nobody else reads its storage.
-pub fn to_python_value<'py>(py: Python<'py>, value: Value, exclusive: bool) -> PyResult<Bound<'py, PyAny>> {
+/// A value as a Python value.
+pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::None => Ok(py.None().into_bound(py)),
         Value::Sequence(items) => {
-            let items: Vec<_> =
-                items.into_iter().map(|item| to_python_value(py, item, false)).collect::<PyResult<_>>()?;
+            let items: Vec<_> = items.into_iter().map(|item| to_python_value(py, item)).collect::<PyResult<_>>()?;
             Ok(PyList::new(py, items)?.into_any())
         }
         Value::Strings(strings) => strings_to_python(py, &strings),
-        Value::Tensor(array) => tensor_to_python(py, array, exclusive),
+        Value::Tensor(array) => tensor_to_python(py, array),
     }
 }
 
@@ -161,26 +160,24 @@ fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bound<
     array.call_method1("reshape", (PyTuple::new(py, &strings.dims)?,))
 }
 
-fn tensor_to_python<'py>(py: Python<'py>, array: Array, exclusive: bool) -> PyResult<Bound<'py, PyAny>> {
+fn tensor_to_python<'py>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>> {
     let dtype = array.dtype();
     match dtype {
-        DType::Float32 => give::<f32, f32>(py, array, exclusive),
-        DType::Float64 => give::<f64, f64>(py, array, exclusive),
-        DType::Int64 => give::<i64, i64>(py, array, exclusive),
-        DType::Int32 => give::<i32, i32>(py, array, exclusive),
-        DType::Int16 => give::<i16, i16>(py, array, exclusive),
-        DType::Int8 => give::<i8, i8>(py, array, exclusive),
-        DType::Uint64 => give::<u64, u64>(py, array, exclusive),
-        DType::Uint32 => give::<u32, u32>(py, array, exclusive),
-        DType::Uint16 => give::<u16, u16>(py, array, exclusive),
-        DType::Uint8 => give::<u8, u8>(py, array, exclusive),
-        DType::Bool => give::<u8, u8>(py, array, exclusive)?.call_method1("view", (numpy::dtype::<bool>(py),)),
-        DType::Float16 => {
-            give::<f16, u16>(py, array, exclusive)?.call_method1("view", (py.import("numpy")?.getattr("float16")?,))
-        }
-        DType::Bfloat16 => give::<bf16, u16>(py, array, exclusive)?.call_method1("view", (small(py, dtype)?,)),
-        DType::Int4 | DType::Int2 => give::<i8, i8>(py, array, exclusive)?.call_method1("astype", (small(py, dtype)?,)),
-        _ => give::<u8, u8>(py, array, exclusive)?.call_method1("view", (small(py, dtype)?,)),
+        DType::Float32 => give::<f32, f32>(py, array),
+        DType::Float64 => give::<f64, f64>(py, array),
+        DType::Int64 => give::<i64, i64>(py, array),
+        DType::Int32 => give::<i32, i32>(py, array),
+        DType::Int16 => give::<i16, i16>(py, array),
+        DType::Int8 => give::<i8, i8>(py, array),
+        DType::Uint64 => give::<u64, u64>(py, array),
+        DType::Uint32 => give::<u32, u32>(py, array),
+        DType::Uint16 => give::<u16, u16>(py, array),
+        DType::Uint8 => give::<u8, u8>(py, array),
+        DType::Bool => give::<u8, u8>(py, array)?.call_method1("view", (numpy::dtype::<bool>(py),)),
+        DType::Float16 => give::<f16, u16>(py, array)?.call_method1("view", (py.import("numpy")?.getattr("float16")?,)),
+        DType::Bfloat16 => give::<bf16, u16>(py, array)?.call_method1("view", (small(py, dtype)?,)),
+        DType::Int4 | DType::Int2 => give::<i8, i8>(py, array)?.call_method1("astype", (small(py, dtype)?,)),
+        _ => give::<u8, u8>(py, array)?.call_method1("view", (small(py, dtype)?,)),
     }
 }
 
@@ -190,14 +187,13 @@ fn small<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// An array of `N`s with the bits of a tensor that is carried as `T`s are.
-fn give<'py, T, N>(py: Python<'py>, array: Array, exclusive: bool) -> PyResult<Bound<'py, PyAny>>
+fn give<'py, T, N>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>>
 where
     T: Element,
     N: numpy::Element + bytemuck::Pod,
 {
     let dims = IxDyn(array.dims());
-    let data: Vec<T> = if exclusive { array.into_elements() } else { array.bits::<T>().map(|data| data.to_vec()) }
-        .map_err(to_python)?;
+    let data: Vec<T> = array.into_elements().map_err(to_python)?;
     let array = ArrayD::from_shape_vec(dims, cast_vec::<T, N>(data));
     Ok(array.map_err(|error| to_python(Error::op(error.to_string())))?.into_pyarray(py).into_any())
 }

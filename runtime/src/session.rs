@@ -37,9 +37,9 @@ enum Source {
 
 #[pymethods]
 impl Session {
-    /// `plan` is the bytes of a plan file, or its path; `device` is "cpu" or "cuda"; `threads` is the number of threads a run uses, one for each processor by default;
-    /// `max_memory` is the most bytes that the values of a run may hold; `low_memory`: whether to pack no transformed
-    /// copies of constants.
+    /// `plan` is the bytes of a plan file, or its path; `device` is "cpu" or "cuda"; `threads` is the number of threads
+    /// a run uses, one for each processor by default; `max_memory` is the most bytes that the values of a run may hold;
+    /// `low_memory`: whether to pack no transformed copies of constants.
     #[new]
     #[pyo3(signature = (plan, device = "cpu", threads = None, max_memory = None, low_memory = false))]
     fn new(
@@ -97,8 +97,8 @@ impl Session {
         let inputs = self.values(inputs)?;
         let outputs = interruptible(py, |stop| self.inner.run_until(inputs, stop))?;
         let named = PyDict::new(py);
-        for ((value, exclusive), name) in outputs.into_iter().zip(self.inner.exclusive_outputs()).zip(&self.results) {
-            named.set_item(name, to_python_value(py, value, *exclusive)?)?;
+        for (value, name) in outputs.into_iter().zip(&self.results) {
+            named.set_item(name, to_python_value(py, value)?)?;
         }
         Ok(named)
     }

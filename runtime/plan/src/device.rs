@@ -4,12 +4,15 @@
 //! [prepare](crate::prepare) places every step: an op says with [`Kernel::on_device`] how it runs there, and steps that
 //! move values stand where a value is needed on the other side.
 
-use candle_core::Error as Candle;
+use candle_core::backend::{BackendDevice, BackendStorage};
+use candle_core::{CudaDevice, Error as Candle, Storage};
 
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
-use crate::value::{Array, Value};
+use crate::value::Value;
+#[cfg(test)]
+use crate::words;
 
 /// A device that is there.
 #[derive(Debug, Clone)]
@@ -17,7 +20,7 @@ pub enum Device {
     /// The processor, which is the host itself.
     Cpu,
     /// One of NVIDIA's.
-    Cuda(candle_core::Device),
+    Cuda(CudaDevice),
     /// The processor again, as if its memory were another: what tests place steps on.
     #[cfg(test)]
     StandIn,
@@ -65,7 +68,7 @@ impl Device {
         let refused = |reason: String| Error::Device { device: name.to_string(), reason };
         match name {
             "cpu" => Ok(Device::Cpu),
-            "cuda" => match candle_core::Device::new_cuda(0) {
+            "cuda" => match CudaDevice::new(0) {
                 Ok(device) => Ok(Device::Cuda(device)),
                 Err(Candle::NotCompiledWithCudaSupport) => {
                     Err(refused("this runtime runs on the processor alone".to_string()))
@@ -93,9 +96,12 @@ impl Device {
     pub fn upload(&self, value: &Value) -> Result<Value> {
         match self {
             Device::Cpu => Ok(value.clone()),
-            Device::Cuda(device) => moved(value, |tensor| tensor.to_device(device)),
+            Device::Cuda(device) => moved(value, |storage| match storage {
+                Storage::Cpu(storage) => Ok(Storage::Cuda(device.storage_from_cpu_storage(storage)?)),
+                _ => Err(Error::op("the tensor is not on the host")),
+            }),
             #[cfg(test)]
-            Device::StandIn => moved(value, candle_core::Tensor::copy),
+            Device::StandIn => Ok(words::copy(value.tensor()?)?.into()),
         }
     }
 
@@ -106,19 +112,18 @@ impl Device {
     pub fn download(&self, value: &Value) -> Result<Value> {
         match self {
             Device::Cpu => Ok(value.clone()),
-            Device::Cuda(_) => moved(value, |tensor| tensor.to_device(&candle_core::Device::Cpu)),
+            Device::Cuda(_) => moved(value, |storage| match storage {
+                Storage::Cuda(storage) => Ok(Storage::Cpu(storage.to_cpu_storage()?)),
+                _ => Err(Error::op("the tensor is not on the device")),
+            }),
             #[cfg(test)]
-            Device::StandIn => moved(value, candle_core::Tensor::copy),
+            Device::StandIn => Ok(words::copy(value.tensor()?)?.into()),
         }
     }
 }
 
-fn moved(
-    value: &Value,
-    go: impl FnOnce(&candle_core::Tensor) -> candle_core::Result<candle_core::Tensor>,
-) -> Result<Value> {
-    let array = value.tensor()?;
-    Ok(Array::from_candle(&go(array.candle())?, array.dtype())?.into())
+fn moved(value: &Value, go: impl FnOnce(&Storage) -> Result<Storage>) -> Result<Value> {
+    Ok(value.tensor()?.moved(go)?.into())
 }
 
 /// Moves a tensor to the other side.

@@ -115,7 +115,7 @@ pub fn rewrite<T: Float>(
     rewrite: impl FnOnce(&Call, Rewrite<T::Wide>) -> Result<()>,
 ) -> Result<Array> {
     if T::DTYPE == <T::Wide as Element>::DTYPE {
-        if let Some(array) = call.take(i) {
+        if let Some(mut array) = call.take(i) {
             array.update::<T::Wide>(|x| rewrite(call, Rewrite::in_place(x)))?;
             return Ok(array);
         }

@@ -224,7 +224,7 @@ pub enum Input<'a> {
     Absent,
     /// A value that is needed later, or that this op does not rewrite.
     Shared(&'a Value),
-    /// A value that dies with this step and whose storage nobody else reads.
+    /// A value that dies with this step.
     Owned(Value),
 }
 
@@ -271,16 +271,16 @@ impl<'a> Call<'a, '_> {
         self.tensor(i)?.read().map_err(|error| Error::op(format!("input {i}: {error}")))
     }
 
-    /// The tensor of input `i` to write into, when it is one of [`Kernel::in_place`] and dies here; the input is gone
-    /// afterwards. `None`: allocate an output.
+    /// The tensor of input `i` to write into, when it is one of [`Kernel::in_place`], dies here and shares its storage
+    /// with nobody; the input is gone afterwards. `None`: allocate an output.
     pub fn take(&mut self, i: usize) -> Option<Array> {
         let input = self.inputs.get_mut(i)?;
+        if !matches!(input, Input::Owned(Value::Tensor(array)) if array.is_alone()) {
+            return None;
+        }
         match std::mem::replace(input, Input::Absent) {
             Input::Owned(Value::Tensor(array)) => Some(array),
-            other => {
-                *input = other;
-                None
-            }
+            _ => None,
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! One line of data flow: bytes are [read], [verified](verify), [prepared](prepare) and [executed](execute).
 
+mod array;
 pub mod axes;
 pub mod broadcast;
 pub mod device;

@@ -16,6 +16,7 @@ use crate::memory::type_of;
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::types::Type;
 use crate::value::Value;
+use crate::words;
 use crate::work::Work;
 
 /// What one step took.
@@ -47,10 +48,12 @@ impl Executable {
     /// As [`Executable::run_until`].
     pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads, stop: Stop) -> Result<Vec<StepTime>> {
         let survey = Survey::default();
-        self.run_observed(inputs.to_vec(), threads, stop, Some(&survey))?;
+        // Copies: what the caller holds is not written into, and steps would take longer for that.
+        let given = || inputs.iter().map(copy).collect::<Result<Vec<Value>>>();
+        self.run_observed(given()?, threads, stop, Some(&survey))?;
         let clock = Clock::default();
         for _ in 0..runs {
-            self.run_observed(inputs.to_vec(), threads, stop, Some(&clock))?;
+            self.run_observed(given()?, threads, stop, Some(&clock))?;
         }
         let mut steps = Vec::new();
         let found = Found { times: clock.times.into_inner(), works: survey.works.into_inner(), runs: runs as u64 };
@@ -68,6 +71,13 @@ impl Executable {
                 self.list(block, depth + 1, found, steps);
             }
         }
+    }
+}
+
+fn copy(value: &Value) -> Result<Value> {
+    match value {
+        Value::Tensor(array) => Ok(words::copy(array)?.into()),
+        other => Ok(other.clone()),
     }
 }
 

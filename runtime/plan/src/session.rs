@@ -92,11 +92,6 @@ impl Session {
         self.executable.outputs()
     }
 
-    /// For each output, whether its storage belongs to it alone, so that the caller may [take](crate::value::Array::into_elements) it.
-    pub fn exclusive_outputs(&self) -> &[bool] {
-        self.executable.exclusive_outputs()
-    }
-
     /// The device that was taken.
     pub fn device(&self) -> &'static str {
         self.device.name()

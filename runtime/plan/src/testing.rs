@@ -2,10 +2,12 @@
 
 use candle_plan_kernels::threads::Threads;
 
+use crate::by_width;
 use crate::error::{Error, Result};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory, Packed, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
+use crate::words;
 
 struct NoBlocks;
 
@@ -106,7 +108,7 @@ fn assert_replaced(
     let Some(packed) = packed.filter(|_| (0..inputs.len()).any(|i| kernel.is_replaced(i))) else { return Ok(()) };
     let give = |(i, value): (usize, &'_ Option<Value>)| match value {
         None => Ok(Input::Absent),
-        Some(Value::Tensor(array)) if kernel.is_replaced(i) => Ok(Input::Owned(array.outline()?.into())),
+        Some(Value::Tensor(array)) if kernel.is_replaced(i) => Ok(Input::Owned(array.outline().into())),
         Some(value) => Ok(Input::Owned(deep_copy(value))),
     };
     let mut given = inputs.iter().enumerate().map(give).collect::<Result<Vec<Input>>>()?;
@@ -127,10 +129,7 @@ fn storages(value: &Value) -> Vec<usize> {
 
 fn deep_copy(value: &Value) -> Value {
     match value {
-        Value::Tensor(array) => {
-            let copy = array.candle().copy().expect("a CPU tensor copies");
-            Array::from_candle(&copy, array.dtype()).expect("the carrier is the same").into()
-        }
+        Value::Tensor(array) => words::copy(array).expect("a CPU tensor copies").into(),
         other => other.clone(),
     }
 }
@@ -150,18 +149,7 @@ fn same_value(a: &Value, b: &Value) -> bool {
 }
 
 fn raw(array: &Array) -> Vec<u8> {
-    use candle_core::DType as Carrier;
-    let tensor = array.candle().flatten_all().expect("flattens");
-    let bytes = match tensor.dtype() {
-        Carrier::F16 => tensor.to_vec1::<half::f16>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::BF16 => tensor.to_vec1::<half::bf16>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::F32 => tensor.to_vec1::<f32>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::F64 => tensor.to_vec1::<f64>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::I16 => tensor.to_vec1::<i16>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::I32 => tensor.to_vec1::<i32>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::I64 => tensor.to_vec1::<i64>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        Carrier::U32 => tensor.to_vec1::<u32>().map(|v| bytemuck::cast_slice(&v).to_vec()),
-        _ => tensor.to_vec1::<u8>(),
-    };
+    let bytes =
+        by_width!(array.dtype(), W => words::read::<W>(array).map(|words| bytemuck::cast_slice(words).to_vec()));
     bytes.expect("a CPU tensor reads")
 }

@@ -1,10 +1,9 @@
 //! Elements as plain words of their width: what ops that move data and never compute work on.
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use candle_core::{CpuStorage, DType as Carrier, Layout, Storage};
+use candle_core::{CpuStorage, DType as Carrier};
 use candle_plan_kernels::buffer::try_for_overwrite;
 use candle_plan_kernels::strided;
-use parking_lot::RwLockReadGuard;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -83,44 +82,16 @@ macro_rules! by_width {
     }};
 }
 
-/// A read lock on a tensor's words; use it as a slice.
-pub struct Words<'a, W> {
-    storage: RwLockReadGuard<'a, Storage>,
-    start: usize,
-    end: usize,
-    word: std::marker::PhantomData<W>,
-}
-
-impl<W: Word> Words<'_, W> {
-    fn slice(&self) -> Option<&[W]> {
-        match &*self.storage {
-            Storage::Cpu(storage) => W::of(storage)?.get(self.start..self.end),
-            _ => None,
-        }
-    }
-}
-
-impl<W: Word> std::ops::Deref for Words<'_, W> {
-    type Target = [W];
-
-    fn deref(&self) -> &[W] {
-        self.slice().unwrap_or_default()
-    }
-}
+/// The words of a tensor.
+pub type Words<'a, W> = &'a [W];
 
 /// The elements as words, without a copy.
 ///
 /// # Errors
 /// The elements have another width, or are not on the CPU.
 pub fn read<W: Word>(array: &Array) -> Result<Words<'_, W>> {
-    let (storage, layout) = array.candle().storage_and_layout();
-    let (start, end) =
-        layout.contiguous_offsets().ok_or_else(|| Error::op("a value between steps is not contiguous"))?;
-    let words = Words { storage, start, end, word: std::marker::PhantomData };
-    match words.slice() {
-        Some(_) => Ok(words),
-        None => Err(unfit::<W>(array.dtype())),
-    }
+    let all = array.host_storage().and_then(|(storage, start)| W::of(storage)?.get(start..));
+    all.and_then(|all| all.get(..array.len())).ok_or_else(|| unfit::<W>(array.dtype()))
 }
 
 /// Room for the words of a tensor of shape `dims`, all of which the caller writes.
@@ -147,47 +118,22 @@ pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Arr
 pub fn copy(array: &Array) -> Result<Array> {
     fn copied<W: Word>(array: &Array) -> Result<Array> {
         let mut words = room::<W>(array.dims())?;
-        words.copy_from_slice(&read::<W>(array)?);
+        words.copy_from_slice(read::<W>(array)?);
         self::array(words, array.dims(), array.dtype())
     }
     by_width!(array.dtype(), W => copied::<W>(array))
 }
 
-/// Rewrites the words of a tensor that [`Call::take`](crate::kernel::Call::take) gave away.
+/// Rewrites the words of a tensor: where they stand, unless another lies in the same storage.
 ///
 /// # Errors
 /// The elements have another width, or are not on the CPU.
-pub fn update<W: Word>(array: &Array, rewrite: impl FnOnce(&mut [W])) -> Result<()> {
-    if array.is_empty() {
-        rewrite(&mut []); // candle refuses to write where a stride is 0
-        return Ok(());
-    }
-    let cell = Update { rewrite: std::cell::Cell::new(Some(rewrite)), word: std::marker::PhantomData };
-    array.candle().inplace_op1(&cell)?;
-    match cell.rewrite.take() {
-        None => Ok(()),
-        Some(_) => Err(unfit::<W>(array.dtype())),
-    }
-}
-
-struct Update<F, W> {
-    rewrite: std::cell::Cell<Option<F>>,
-    word: std::marker::PhantomData<W>,
-}
-
-impl<F: FnOnce(&mut [W]), W: Word> candle_core::InplaceOp1 for Update<F, W> {
-    fn name(&self) -> &'static str {
-        "update"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
-        let range = layout.contiguous_offsets();
-        let words = W::of_mut(storage).zip(range).and_then(|(all, (start, end))| all.get_mut(start..end));
-        if let Some((words, rewrite)) = words.and_then(|words| Some((words, self.rewrite.take()?))) {
-            rewrite(words);
-        }
-        Ok(())
-    }
+pub fn update<W: Word>(array: &mut Array, rewrite: impl FnOnce(&mut [W])) -> Result<()> {
+    let dtype = array.dtype();
+    let (storage, range) = array.alone_at()?;
+    let words = W::of_mut(storage).and_then(|all| all.get_mut(range)).ok_or_else(|| unfit::<W>(dtype))?;
+    rewrite(words);
+    Ok(())
 }
 
 fn unfit<W>(dtype: DType) -> Error {
@@ -199,8 +145,8 @@ mod tests {
     use super::*;
 
     fn reversed<W: Word + Into<u64>>(dtype: DType, words: Vec<W>) -> Result<Vec<u64>> {
-        let made = array(words, &[3], dtype)?;
-        update::<W>(&made, |words| words.reverse())?;
+        let mut made = array(words, &[3], dtype)?;
+        update::<W>(&mut made, |words| words.reverse())?;
         let read = read::<W>(&made)?;
         Ok(read.iter().map(|&word| word.into()).collect())
     }
@@ -214,8 +160,8 @@ mod tests {
             let moved = by_width!(dtype, W => reversed::<W>(dtype, vec![3, 1, 2]));
             assert_eq!(moved.expect("every dtype has a carrier"), [2, 1, 3], "{dtype}");
         }
-        let floats = Array::new(vec![1f32], &[1]).expect("one element");
-        assert!(read::<u16>(&floats).is_err() && update::<u8>(&floats, |_| ()).is_err());
+        let mut floats = Array::new(vec![1f32], &[1]).expect("one element");
+        assert!(read::<u16>(&floats).is_err() && update::<u8>(&mut floats, |_| ()).is_err());
         assert!(array::<u8>(vec![1], &[1], DType::Float32).is_err());
     }
 }

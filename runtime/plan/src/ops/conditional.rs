@@ -115,9 +115,9 @@ fn bound<T: Element>(call: &Call, i: usize) -> Result<Option<T>> {
 fn clip_single(call: &mut Call) -> Result<Array> {
     let min = bound::<f32>(call, 1)?.unwrap_or(f32::NEG_INFINITY);
     let max = bound::<f32>(call, 2)?.unwrap_or(f32::INFINITY);
-    let array = match call.take(0) {
+    let mut array = match call.take(0) {
         Some(array) => array,
-        None => Array::new(call.read::<f32>(0)?.to_vec(), call.tensor(0)?.dims())?,
+        None => call.tensor(0)?.clone(),
     };
     let threads = call.threads;
     array.update::<f32>(|x| {

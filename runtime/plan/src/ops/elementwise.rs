@@ -83,13 +83,13 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
         });
     }
     let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
-    match &taken {
-        Some((_, array)) => {
+    match taken {
+        Some((_, mut array)) => {
             array.update::<f32>(|out| {
                 bound.run_all(Isa::get(), threads, out);
                 Ok(())
             })?;
-            Ok(array.clone())
+            Ok(array)
         }
         None => {
             let mut out = room(&dims)?;
@@ -135,9 +135,10 @@ mod tests {
             };
             let inputs = [tensor(&data(a, -1.0), a), tensor(&data(b, 2.0), b), tensor(&data(c, 0.5), c)];
             let output = run(&Elementwise { program: program.clone() }, &inputs.clone().map(Some)).expect("it fits");
-            let [x, y, z] = inputs.map(|value| value.tensor().expect("a tensor").candle().clone());
+            let candle = |value: Value| value.tensor().and_then(|x| x.clone().into_candle()).expect("a tensor");
+            let [x, y, z] = inputs.map(candle);
             let expected = x.broadcast_mul(&y).and_then(|xy| xy.abs()?.broadcast_sub(&z)).expect("candle computes it");
-            let output = output.tensor().expect("a tensor").candle().clone();
+            let output = candle(output);
             assert_eq!(output.dims(), expected.dims());
             assert_eq!(
                 output.flatten_all().unwrap().to_vec1::<f32>().unwrap(),

@@ -214,54 +214,51 @@ fn written(inputs: &Types, updates: usize) -> Result<Vec<Type>> {
 }
 
 /// A tensor to write into, and what is written.
-struct Target {
-    data: Movable,
-    mine: bool,
-}
+struct Target(Movable);
 
 impl Target {
     /// Input 0, taken where it dies here, and input `updates`.
     fn new(call: &mut Call, updates: usize) -> Result<Target> {
         let taken = call.take(0).map(Value::from);
-        let data = match &taken {
-            Some(value) => Movable::new(&[value, call.value(updates)?])?,
-            None => Movable::new(&[call.value(0)?, call.value(updates)?])?,
+        let target = match &taken {
+            Some(value) => value,
+            None => call.value(0)?,
         };
-        Ok(Target { mine: taken.is_some(), data })
+        Ok(Target(Movable::new(&[target, call.value(updates)?])?))
     }
 
     fn array(&self) -> &Array {
-        &self.data.arrays[0]
+        &self.0.arrays[0]
     }
 
     fn updates(&self) -> &Array {
-        &self.data.arrays[1]
+        &self.0.arrays[1]
     }
 
     /// Writes a run of updates at each place, all of which lie inside the tensor.
-    fn write(self, places: &Places, reduction: Combination) -> Result<Vec<Value>> {
-        let (dtype, starts, run) = (self.array().dtype(), &places.starts, places.run);
-        let result = if self.mine { self.array().clone() } else { words::copy(self.array())? };
+    fn write(mut self, places: &Places, reduction: Combination) -> Result<Vec<Value>> {
+        let (mut result, starts, run) = (self.0.arrays.remove(0), &places.starts, places.run);
+        let (dtype, updates) = (result.dtype(), &self.0.arrays[0]);
         if reduction == Combination::None {
             by_width!(dtype, W => {
-                let updates = words::read::<W>(self.updates())?;
-                words::update::<W>(&result, |data| scatter_runs(data, starts, run, &updates))
+                let updates = words::read::<W>(updates)?;
+                words::update::<W>(&mut result, |data| scatter_runs(data, starts, run, updates))
             })?;
         } else {
             dispatch!("a reduction", dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, Bool], T => {
-                let updates = self.updates().read::<T>()?;
+                let updates = updates.read::<T>()?;
                 result.update::<T>(|data| {
                     match reduction {
-                        Combination::Add => combine_runs(data, starts, run, &updates, Reduce::add),
-                        Combination::Mul => combine_runs(data, starts, run, &updates, Reduce::mul),
-                        Combination::Min => combine_runs(data, starts, run, &updates, Reduce::min),
-                        _ => combine_runs(data, starts, run, &updates, Reduce::max),
+                        Combination::Add => combine_runs(data, starts, run, updates, Reduce::add),
+                        Combination::Mul => combine_runs(data, starts, run, updates, Reduce::mul),
+                        Combination::Min => combine_runs(data, starts, run, updates, Reduce::min),
+                        _ => combine_runs(data, starts, run, updates, Reduce::max),
                     }
                     Ok(())
                 })
             })?;
         }
-        Ok(vec![self.data.restore(result)?])
+        Ok(vec![self.0.restore(result)?])
     }
 }
 

@@ -54,12 +54,12 @@ impl Kernel for Trilu {
             Some(&[k]) => k,
             Some(other) => bail!("the diagonal is {} numbers, where one is needed", other.len()),
         };
-        let x = match call.take(0) {
+        let mut x = match call.take(0) {
             Some(x) => x,
-            None => words::copy(call.tensor(0)?)?,
+            None => call.tensor(0)?.clone(),
         };
         let &[.., rows, columns] = x.dims() else { bail!("expected matrices, found {:?}", x.dims()) };
-        by_width!(x.dtype(), W => words::update::<W>(&x, |data| {
+        by_width!(x.dtype(), W => words::update::<W>(&mut x, |data| {
             for (i, row) in data.chunks_exact_mut(columns.max(1)).enumerate() {
                 // The first column that is not below the diagonal, or above it.
                 let diagonal = k.saturating_add((i % rows) as i64).saturating_add(i64::from(!self.upper));

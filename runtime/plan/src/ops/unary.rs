@@ -100,7 +100,7 @@ impl Unary {
 
     fn single(&self, call: &mut Call) -> Result<Array> {
         let (isa, threads) = (Isa::get(), call.threads);
-        if let Some(array) = call.take(0) {
+        if let Some(mut array) = call.take(0) {
             array.update::<f32>(|x| {
                 threads.for_each_chunk(x, TASK, |_, x| unary_in_place(isa, self.function, x));
                 Ok(())
@@ -203,8 +203,8 @@ mod tests {
         let expect = |function, x: Value, y: Value| {
             let found = apply(function, x).expect("is defined");
             assert_eq!(
-                format!("{:?}", found.tensor().unwrap().candle().to_string()),
-                format!("{:?}", y.tensor().unwrap().candle().to_string())
+                format!("{:?}", found.tensor().unwrap().clone().into_candle().unwrap().to_string()),
+                format!("{:?}", y.tensor().unwrap().clone().into_candle().unwrap().to_string())
             );
         };
         expect(Function::Relu, tensor(&[-1.0f32, 2.0], &[2]), tensor(&[0.0f32, 2.0], &[2]));

@@ -1,8 +1,8 @@
 //! When values die, and which storage nobody else reads.
 //!
 //! Values that may share storage (the inputs that an op [shares](crate::kernel::Kernel::shares), and its outputs) form a
-//! group. A step may write into an input's storage when the whole group dies with the step, holds no input of the block
-//! and no constant, and no other input of the step belongs to it.
+//! group. A step may write into an input's storage when the whole group dies with the step, holds no constant, and no
+//! other input of the step belongs to it; and when, in a run, the caller holds none of it.
 
 use super::graph::{Graph, Node};
 
@@ -14,10 +14,8 @@ pub(super) struct Lifetimes {
     group: Vec<u32>,
     /// By representative: the last step that reads a value of the group.
     group_dies: Vec<usize>,
-    /// By representative: whether the group holds an input of the block or a constant.
-    foreign: Vec<bool>,
-    /// By representative: how many outputs of the block are in the group.
-    outputs: Vec<usize>,
+    /// By representative: whether the group holds a constant.
+    constant: Vec<bool>,
     /// By step: the slots that nobody reads after it.
     dead_after: Vec<Vec<u32>>,
 }
@@ -29,8 +27,7 @@ impl Lifetimes {
         let group = groups(graph);
         let mut lifetimes = Lifetimes {
             group_dies: vec![0; count],
-            foreign: vec![false; count],
-            outputs: vec![0; count],
+            constant: vec![false; count],
             dead_after: vec![Vec::new(); graph.nodes.len()],
             group,
         };
@@ -44,11 +41,8 @@ impl Lifetimes {
             }
         }
         let constants = (0..count as u32).filter(|&value| graph.constant_of[value as usize].is_some());
-        for value in graph.inputs.iter().copied().chain(constants) {
-            lifetimes.foreign[lifetimes.group[value as usize] as usize] = true;
-        }
-        for &value in &graph.outputs {
-            lifetimes.outputs[lifetimes.group[value as usize] as usize] += 1;
+        for value in constants {
+            lifetimes.constant[lifetimes.group[value as usize] as usize] = true;
         }
         lifetimes
     }
@@ -62,13 +56,7 @@ impl Lifetimes {
     pub fn is_free(&self, index: usize, node: &Node, id: u32) -> bool {
         let group = self.group[id as usize];
         let same = node.inputs.iter().flatten().filter(|other| self.group[**other as usize] == group);
-        self.group_dies[group as usize] <= index && !self.foreign[group as usize] && same.count() == 1
-    }
-
-    /// Whether the storage of output `id` belongs to it alone.
-    pub fn is_exclusive_output(&self, id: u32) -> bool {
-        let group = self.group[id as usize] as usize;
-        !self.foreign[group] && self.outputs[group] == 1
+        self.group_dies[group as usize] <= index && !self.constant[group as usize] && same.count() == 1
     }
 }
 
@@ -138,27 +126,27 @@ mod tests {
         let split = json!({"Split": {"axis": 0}});
         // Steps as [op, inputs, outputs], the block's outputs, and which (step, input) are free.
         let cases = [
-            // A block's input and a constant are never free; what was computed is.
-            (json!([[relu, [0], [2]], [relu, [2], [3]], [relu, [1], [4]]]), vec![3, 4], vec![(1, 2)]),
+            // A constant is never free; a block's input and what was computed are.
+            (json!([[relu, [0], [2]], [relu, [2], [3]], [relu, [1], [4]]]), vec![3, 4], vec![(0, 0), (1, 2)]),
             // Through a view, whose shape is a constant.
-            (json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]]]), vec![4], vec![(2, 3)]),
-            // A view of the input is as little free as the input.
-            (json!([[reshape, [0, 1], [2]], [relu, [2], [3]]]), vec![3], vec![]),
+            (json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]]]), vec![4], vec![(0, 0), (2, 3)]),
+            // A view of a constant is as little free as the constant.
+            (json!([[reshape, [1, 1], [2]], [relu, [2], [3]]]), vec![3], vec![]),
             // Not before the other view of it is dead.
             (
                 json!([[relu, [0], [2]], [reshape, [2, 1], [3]], [relu, [3], [4]], [add, [4, 2], [5]]]),
                 vec![5],
-                vec![(3, 4), (3, 2)],
+                vec![(0, 0), (3, 4), (3, 2)],
             ),
             (
                 json!([[relu, [0], [2]], [split, [2], [3, 4]], [relu, [3], [5]], [add, [4, 5], [6]]]),
                 vec![6],
-                vec![(3, 4), (3, 5)],
+                vec![(0, 0), (3, 4), (3, 5)],
             ),
             // Read twice by one step.
-            (json!([[relu, [0], [2]], [add, [2, 2], [3]]]), vec![3], vec![]),
+            (json!([[relu, [0], [2]], [add, [2, 2], [3]]]), vec![3], vec![(0, 0)]),
             // An output is needed to the end.
-            (json!([[relu, [0], [2]], [relu, [2], [3]]]), vec![2, 3], vec![]),
+            (json!([[relu, [0], [2]], [relu, [2], [3]]]), vec![2, 3], vec![(0, 0)]),
         ];
         for (steps, outputs, expected) in cases {
             let graph = graph(8, &steps, &outputs);

@@ -52,8 +52,6 @@ pub(crate) struct PreparedBlock {
     /// The types of the inputs.
     pub takes: Vec<Type>,
     pub outputs: Vec<Operand>,
-    /// For each output, whether its storage belongs to it alone: no constant, no input, no other output shares it.
-    pub exclusive: Vec<bool>,
 }
 
 /// What a slot holds: a value of the plan's block, in a layout.
@@ -124,11 +122,6 @@ impl Executable {
     /// The names and types of the outputs, in order.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, &Type)> {
         self.plan.main.outputs.iter().map(|id| self.describe(*id))
-    }
-
-    /// For each output, whether its storage belongs to it alone, so that the caller may have it.
-    pub fn exclusive_outputs(&self) -> &[bool] {
-        &self.main.exclusive
     }
 
     /// The steps that run on the host, where that is not the device, in order.
@@ -232,7 +225,6 @@ fn assembled(graph: Graph, parts: Vec<(Vec<PreparedBlock>, Option<Packed>)>) -> 
     let context = Context { graph: &graph, lifetimes: &lifetimes };
     let inputs: Vec<Vec<Operand>> = graph.nodes.iter().enumerate().map(|(at, node)| context.inputs(at, node)).collect();
     let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
-    let exclusive = graph.outputs.iter().map(|&id| lifetimes.is_exclusive_output(id)).collect();
     let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
     let (held, starts) = (graph.held, graph.inputs);
     let steps = graph.nodes.into_iter().zip(inputs).zip(parts).enumerate();
@@ -243,7 +235,7 @@ fn assembled(graph: Graph, parts: Vec<(Vec<PreparedBlock>, Option<Packed>)>) -> 
         drops: lifetimes.dead_after(at).to_vec(),
         ..PreparedStep::of(node)
     });
-    PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs, exclusive }
+    PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs }
 }
 
 struct Context<'a> {

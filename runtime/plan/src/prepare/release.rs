@@ -34,7 +34,7 @@ impl Readers {
             let Some(readers) = self.0.get_mut(constant as usize) else { continue };
             *readers -= 1;
             if let (0, Value::Tensor(array)) = (*readers, &mut constants[constant as usize]) {
-                *array = array.outline()?;
+                *array = array.outline();
             }
         }
         Ok(())

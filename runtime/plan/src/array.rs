@@ -1,0 +1,359 @@
+//! A tensor of numbers.
+
+use std::sync::Arc;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use candle_core::backend::BackendStorage;
+use candle_core::op::BackpropOp;
+use candle_core::{CpuStorage, Storage, Tensor};
+use candle_plan_kernels::broadcast::Dims;
+
+use crate::dispatch;
+use crate::dtype::{Bool, DType, Element};
+use crate::error::{Error, Result};
+use crate::size::element_count;
+use crate::words;
+
+/// Elements in row-major order, of a logical type, in a storage of candle's that views share.
+///
+/// It may begin inside that storage (a view of outer rows). A storage that several arrays lie in is never rewritten.
+#[derive(Debug, Clone)]
+pub struct Array {
+    storage: Arc<Storage>,
+    /// Elements of the storage before the first.
+    start: usize,
+    dims: Dims,
+    dtype: DType,
+}
+
+/// The elements of an [`Array`].
+pub type Elements<'a, T> = &'a [T];
+
+impl Array {
+    /// A tensor of shape `dims` that takes `data` over without a copy.
+    ///
+    /// # Errors
+    /// The number of elements is not the product of the dimensions.
+    pub fn new<T: Element>(data: Vec<T>, dims: &[usize]) -> Result<Array> {
+        Array::filling(stored(data), dims, T::DTYPE)
+    }
+
+    /// A tensor of one element and no dimensions.
+    pub fn scalar<T: Element>(value: T) -> Array {
+        Array { storage: Arc::new(Storage::Cpu(stored(vec![value]))), start: 0, dims: Dims::new(), dtype: T::DTYPE }
+    }
+
+    /// A tensor whose carrier is given.
+    ///
+    /// # Errors
+    /// The number of elements is not the product of the dimensions, or the storage is not `dtype`'s carrier.
+    pub fn from_storage(storage: CpuStorage, dims: &[usize], dtype: DType) -> Result<Array> {
+        if storage.dtype() != dtype.carrier()? {
+            return Err(Error::op(format!("{:?} storage does not carry {dtype}", storage.dtype())));
+        }
+        Array::filling(storage, dims, dtype)
+    }
+
+    fn filling(storage: CpuStorage, dims: &[usize], dtype: DType) -> Result<Array> {
+        let found = length(&storage)?;
+        if element_count(dims)? != found {
+            return Err(Error::op(format!("{found} elements do not fill a tensor of shape {dims:?}")));
+        }
+        Ok(Array { storage: Arc::new(Storage::Cpu(storage)), start: 0, dims: dims.into(), dtype })
+    }
+
+    /// A copy of a candle tensor.
+    ///
+    /// # Errors
+    /// The tensor's type is not `dtype`'s carrier, or what candle says.
+    pub fn from_candle(tensor: &Tensor, dtype: DType) -> Result<Array> {
+        if tensor.dtype() != dtype.carrier()? {
+            return Err(Error::op(format!("a {:?} tensor does not carry {dtype}", tensor.dtype())));
+        }
+        let tensor = tensor.contiguous()?;
+        let (storage, layout) = tensor.storage_and_layout();
+        let storage = Arc::new(storage.try_clone(layout)?);
+        Ok(Array { storage, start: layout.start_offset(), dims: tensor.dims().into(), dtype })
+    }
+
+    /// A candle tensor of the elements, which are copied where another array shares their storage.
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    pub fn into_candle(mut self) -> Result<Tensor> {
+        if self.start > 0 || length(self.alone()?)? > self.len() {
+            self = words::copy(&self)?;
+        }
+        let dims = self.dims;
+        let storage = Arc::into_inner(self.storage).ok_or_else(|| Error::op("the storage is shared"))?;
+        Ok(Tensor::from_storage(storage, &dims[..], BackpropOp::none(), false))
+    }
+
+    /// The logical element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dimensions.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.dims.contains(&0)
+    }
+
+    /// The elements in row-major order, without a copy.
+    ///
+    /// # Errors
+    /// `T` is not the logical type, or the tensor is not on the CPU.
+    pub fn read<T: Element>(&self) -> Result<Elements<'_, T>> {
+        self.expect::<T>()?;
+        self.bits()
+    }
+
+    /// The elements of the carrier, for types without a Rust type of their own (`U: Element` names the carrier: `u8`).
+    ///
+    /// # Errors
+    /// `U`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
+    pub fn bits<U: Element>(&self) -> Result<Elements<'_, U>> {
+        let all = self.on_host().and_then(|storage| storage.as_slice::<U::Stored>().ok());
+        let elements = all.and_then(|all| all.get(self.start..)?.get(..self.len()));
+        elements.map(cast_slice).ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
+    }
+
+    /// The elements' storage and where they begin in it; `None` where they are not on the CPU.
+    pub(crate) fn host_storage(&self) -> Option<(&CpuStorage, usize)> {
+        self.on_host().map(|storage| (storage, self.start))
+    }
+
+    /// The elements as 64-bit integers, from any integer or boolean type: how ops read shapes, axes and indices.
+    ///
+    /// # Errors
+    /// The type is not an integer, or a value does not fit.
+    #[allow(clippy::unnecessary_fallible_conversions)] // infallible for some of the types
+    pub fn to_i64(&self) -> Result<Vec<i64>> {
+        match self.dtype {
+            DType::Int64 => Ok(self.read::<i64>()?.to_vec()),
+            DType::Bool => Ok(self.read::<Bool>()?.iter().map(|b| i64::from(b.0)).collect()),
+            dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
+                let fits = |v: &T| i64::try_from(*v).map_err(|_| Error::op(format!("{v} does not fit in 64 bits")));
+                self.read::<T>()?.iter().map(fits).collect()
+            }),
+        }
+    }
+
+    /// The type alone, of a tensor of more than one element: elements cannot be read.
+    pub(crate) fn outline(&self) -> Array {
+        match self.len() {
+            0 | 1 => self.clone(),
+            _ => Array { storage: Arc::new(Storage::Cpu(CpuStorage::U8(Vec::new()))), start: 0, ..self.clone() },
+        }
+    }
+
+    /// The same elements under other dimensions, sharing storage.
+    ///
+    /// # Errors
+    /// The dimensions hold another number of elements.
+    pub fn reshape(&self, dims: &[usize]) -> Result<Array> {
+        if element_count(dims)? != self.len() {
+            return Err(Error::op(format!("cannot view {:?} as {dims:?}", self.dims())));
+        }
+        Ok(Array { storage: Arc::clone(&self.storage), start: self.start, dims: dims.into(), dtype: self.dtype })
+    }
+
+    /// Rows `start .. start + length` of the outermost dimension that is not 1, sharing storage.
+    ///
+    /// # Errors
+    /// The range is not inside dimension `axis`, or an axis before it is not 1.
+    pub fn narrow_outer(&self, axis: usize, start: usize, length: usize) -> Result<Array> {
+        let mut rows = self.clone();
+        match rows.dims.get_mut(axis) {
+            Some(size) if start.checked_add(length).is_some_and(|end| end <= *size) => *size = length,
+            _ => return Err(Error::op(format!("there are no rows {start} to {start} + {length} along axis {axis}"))),
+        }
+        if self.dims[..axis].iter().any(|&d| d != 1) {
+            return Err(Error::op(format!("axis {axis} of {:?} is not the outermost", self.dims())));
+        }
+        rows.start += start * self.dims[axis + 1..].iter().product::<usize>();
+        Ok(rows)
+    }
+
+    /// The same bits as another logical type with the same carrier (`bool` read as `uint8`, say), sharing storage.
+    ///
+    /// # Errors
+    /// The carriers differ.
+    pub fn reinterpret(&self, dtype: DType) -> Result<Array> {
+        if self.dtype.carrier()? != dtype.carrier()? {
+            return Err(Error::op(format!("{} elements are not bits of {dtype}", self.dtype)));
+        }
+        Ok(Array { dtype, ..self.clone() })
+    }
+
+    /// Rewrites the elements: where they stand, unless another array lies in the same storage.
+    ///
+    /// # Errors
+    /// `T` is not the logical type, the tensor is not on the CPU, or what `rewrite` returned.
+    pub fn update<T: Element>(&mut self, rewrite: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+        self.expect::<T>()?;
+        let (storage, range) = self.alone_at()?;
+        let elements = T::stored_mut(storage).and_then(|all| all.get_mut(range));
+        let elements = elements.ok_or_else(|| Error::op("the tensor's storage does not hold its elements"))?;
+        rewrite(cast_slice_mut(elements))
+    }
+
+    /// The storage, where no other array lies in it, and where the elements lie: they are copied if need be.
+    ///
+    /// # Errors
+    /// There is no memory for the copy, or the tensor is not on the CPU.
+    pub(crate) fn alone_at(&mut self) -> Result<(&mut CpuStorage, std::ops::Range<usize>)> {
+        self.alone()?;
+        let range = self.start..self.start + self.len();
+        Ok((self.alone()?, range))
+    }
+
+    /// Whether no other array lies in the storage.
+    pub fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.storage) == 1
+    }
+
+    fn alone(&mut self) -> Result<&mut CpuStorage> {
+        if Arc::get_mut(&mut self.storage).is_none() {
+            *self = words::copy(self)?;
+        }
+        match Arc::get_mut(&mut self.storage) {
+            Some(Storage::Cpu(storage)) => Ok(storage),
+            _ => Err(Error::op("the tensor is not on the CPU")),
+        }
+    }
+
+    /// The elements, without a copy where this array alone lies in their storage, all of it.
+    ///
+    /// # Errors
+    /// `T`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
+    pub fn into_elements<T: Element>(mut self) -> Result<Vec<T>> {
+        let length = self.len();
+        match Arc::get_mut(&mut self.storage) {
+            Some(Storage::Cpu(storage)) => match T::stored_mut(storage) {
+                Some(all) if all.len() == length => Ok(bytemuck::allocation::cast_vec(std::mem::take(all))),
+                _ => Ok(self.bits::<T>()?.to_vec()),
+            },
+            _ => Ok(self.bits::<T>()?.to_vec()),
+        }
+    }
+
+    /// The same tensor with its storage on the other side, which `go` gives for it.
+    ///
+    /// # Errors
+    /// What `go` returned.
+    pub(crate) fn moved(&self, go: impl FnOnce(&Storage) -> Result<Storage>) -> Result<Array> {
+        Ok(Array { storage: Arc::new(go(&self.storage)?), ..self.clone() })
+    }
+
+    /// Which storage the elements lie in, and how many bytes that has.
+    pub(crate) fn storage(&self) -> (usize, usize) {
+        let bytes = |storage: &CpuStorage| length(storage).unwrap_or(0) * storage.dtype().size_in_bytes();
+        (Arc::as_ptr(&self.storage).addr(), self.on_host().map_or(0, bytes))
+    }
+
+    /// Whether both lie in one storage.
+    pub fn shares_storage_with(&self, other: &Array) -> bool {
+        Arc::ptr_eq(&self.storage, &other.storage)
+    }
+
+    fn on_host(&self) -> Option<&CpuStorage> {
+        match &*self.storage {
+            Storage::Cpu(storage) => Some(storage),
+            _ => None,
+        }
+    }
+
+    fn expect<T: Element>(&self) -> Result<()> {
+        match self.dtype {
+            dtype if dtype == T::DTYPE => Ok(()),
+            dtype => Err(Error::op(format!("expected {}, found {dtype}", T::DTYPE))),
+        }
+    }
+}
+
+fn stored<T: Element>(data: Vec<T>) -> CpuStorage {
+    let stored: Vec<T::Stored> = bytemuck::allocation::cast_vec(data);
+    <T::Stored as candle_core::WithDType>::to_cpu_storage_owned(stored)
+}
+
+fn length(storage: &CpuStorage) -> Result<usize> {
+    Ok(match storage {
+        CpuStorage::U8(v) => v.len(),
+        CpuStorage::U32(v) => v.len(),
+        CpuStorage::I16(v) => v.len(),
+        CpuStorage::I32(v) => v.len(),
+        CpuStorage::I64(v) => v.len(),
+        CpuStorage::F16(v) => v.len(),
+        CpuStorage::BF16(v) => v.len(),
+        CpuStorage::F32(v) => v.len(),
+        CpuStorage::F64(v) => v.len(),
+        _ => return Err(Error::op("an unexpected carrier")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_read_is_not_rewritten() {
+        let mut x = Array::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).expect("four elements");
+        let mut row = x.narrow_outer(0, 1, 1).expect("a row");
+        assert!(row.shares_storage_with(&x));
+        let double = |x: &mut [f32]| {
+            x.iter_mut().for_each(|x| *x *= 2.0);
+            Ok(())
+        };
+        row.update(double).expect("float32");
+        assert_eq!(
+            (x.read::<f32>().unwrap(), row.read::<f32>().unwrap()),
+            (&[1f32, 2.0, 3.0, 4.0][..], &[6f32, 8.0][..])
+        );
+        let before = x.read::<f32>().unwrap().as_ptr();
+        x.update(double).expect("float32");
+        assert_eq!(x.read::<f32>().unwrap(), [2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(x.read::<f32>().unwrap().as_ptr(), before, "where it stands");
+        assert!(x.update::<i32>(|_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn views_are_of_rows_inside() {
+        let x = Array::new((0..12i64).collect(), &[1, 4, 3]).expect("twelve elements");
+        let rows = x.narrow_outer(1, 2, 2).and_then(|rows| rows.reshape(&[6])).expect("rows");
+        assert_eq!(rows.read::<i64>().unwrap(), [6, 7, 8, 9, 10, 11]);
+        assert_eq!(rows.narrow_outer(0, 4, 2).unwrap().into_elements::<i64>().unwrap(), [10, 11]);
+        for (axis, start, length) in [(1, 3, 2), (1, usize::MAX, 2), (2, 0, 1), (3, 0, 1), (0, 1, 1)] {
+            assert!(x.narrow_outer(axis, start, length).is_ok() == (axis == 2 && false), "{axis} {start} {length}");
+        }
+        assert!(
+            x.reshape(&[5]).is_err() && x.reinterpret(DType::Uint64).is_ok() && x.reinterpret(DType::Bool).is_err()
+        );
+    }
+
+    #[test]
+    fn candle_tensors_go_both_ways() {
+        let x = Array::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).expect("four elements");
+        let tensor = x.narrow_outer(0, 1, 1).and_then(Array::into_candle).expect("a copy");
+        assert_eq!(tensor.to_vec2::<f32>().expect("a row"), [[3.0, 4.0]]);
+        let turned = x.into_candle().and_then(|x| Ok(x.t()?)).expect("a view");
+        let back = Array::from_candle(&turned, DType::Float32).expect("float32");
+        assert_eq!((back.dims(), back.read::<f32>().unwrap()), (&[2, 2][..], &[1f32, 3.0, 2.0, 4.0][..]));
+        assert!(Array::from_candle(&turned, DType::Int32).is_err());
+    }
+}
