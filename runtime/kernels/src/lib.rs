@@ -18,6 +18,7 @@ pub mod indexed;
 pub mod int8;
 pub mod isa;
 pub mod lanes;
+mod last;
 pub mod machine;
 pub mod minifloat;
 pub mod norm;

@@ -1,13 +1,128 @@
 //! Padding, cropping, mirroring: each axis of the result shows chosen places of the source.
 
+use smallvec::SmallVec;
+
 use crate::strided::{copy_run, Word};
 use crate::threads::Threads;
 
-/// For each place of an axis of the result: the place of the source that it shows, or `None` for the fill value.
-pub type Places = Vec<Option<usize>>;
+/// What an axis of the result shows of the source's: runs of places, one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    runs: SmallVec<[Run; 3]>,
+    length: usize,
+}
+
+/// `length` places that show those from `first` on, `step` apart, or the fill value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    first: Option<usize>,
+    step: isize,
+    length: usize,
+}
+
+impl Run {
+    fn place(&self, i: usize) -> Option<usize> {
+        self.first?.checked_add_signed(i as isize * self.step)
+    }
+}
+
+impl Places {
+    /// All places of an axis of `size`.
+    pub fn all(size: usize) -> Places {
+        let mut places = Places::default();
+        places.forward(0, size);
+        places
+    }
+
+    /// The number of places.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Adds `length` places that show those from `first` on.
+    pub fn forward(&mut self, first: usize, length: usize) {
+        self.add(Run { first: Some(first), step: 1, length });
+    }
+
+    /// Adds `length` places that show the fill value.
+    pub fn fill(&mut self, length: usize) {
+        self.add(Run { first: None, step: 0, length });
+    }
+
+    /// Adds a place that shows another.
+    fn push(&mut self, place: usize) {
+        match self.runs.last_mut() {
+            Some(last) if last.length == 1 && last.first.is_some_and(|first| first.abs_diff(place) <= 1) => {
+                last.step = place as isize - last.first.unwrap_or(place) as isize;
+                last.length = 2;
+                self.length += 1;
+            }
+            Some(last) if last.first.is_some() && last.place(last.length) == Some(place) => {
+                last.length += 1;
+                self.length += 1;
+            }
+            _ => self.forward(place, 1),
+        }
+    }
+
+    fn add(&mut self, run: Run) {
+        if run.length > 0 {
+            self.runs.push(run);
+            self.length += run.length;
+        }
+    }
+
+    /// What place `i` shows.
+    fn get(&self, mut i: usize) -> Option<usize> {
+        for run in &self.runs {
+            if i < run.length {
+                return run.place(i);
+            }
+            i -= run.length;
+        }
+        None
+    }
+
+    fn are_inside(&self, size: usize) -> bool {
+        let is_inside = |run: &Run| {
+            let ends = [0, run.length - 1].map(|i| run.place(i));
+            run.first.is_none() || ends.iter().all(|place| place.is_some_and(|place| place < size))
+        };
+        self.runs.iter().all(is_inside)
+    }
+
+    fn are_all(&self, size: usize) -> bool {
+        size == self.length && (size == 0 || *self.runs == [Run { first: Some(0), step: 1, length: size }])
+    }
+}
+
+impl Extend<Option<usize>> for Places {
+    /// Adds places that show others, or the fill value.
+    fn extend<I: IntoIterator<Item = Option<usize>>>(&mut self, shown: I) {
+        for place in shown {
+            match place {
+                Some(place) => self.push(place),
+                None => self.fill(1),
+            }
+        }
+    }
+}
+
+impl FromIterator<Option<usize>> for Places {
+    fn from_iter<I: IntoIterator<Item = Option<usize>>>(shown: I) -> Places {
+        let mut places = Places::default();
+        places.extend(shown);
+        places
+    }
+}
 
 /// Fills `out` with the elements of a tensor of shape `dims` at the places of each axis:
-/// `out[i₀, i₁, …] = source[places₀[i₀], places₁[i₁], …]`, or `fill` where one of them is `None`.
+/// `out[i₀, i₁, …] = source[places₀[i₀], places₁[i₁], …]`, or `fill` where one of them shows none.
 ///
 /// # Panics
 /// A place is outside its axis, or the lengths do not fit.
@@ -17,17 +132,16 @@ pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, ou
         (places.len(), source.len()),
         "the source has shape {dims:?}"
     );
-    assert_eq!(places.iter().map(Vec::len).product::<usize>(), out.len(), "the result has a place for each");
-    assert!(places.iter().zip(dims).all(|(places, dim)| places.iter().flatten().all(|place| place < dim)));
+    assert_eq!(places.iter().map(Places::len).product::<usize>(), out.len(), "the result has a place for each");
+    assert!(places.iter().zip(dims).all(|(places, &dim)| places.are_inside(dim)), "{places:?} of {dims:?}");
     if out.is_empty() {
         return;
     }
     // The axes at the end that are taken whole, in order, move as one unit.
-    let whole = |(places, &dim): (&Places, &usize)| places.iter().copied().eq((0..dim).map(Some));
-    let kept = places.iter().zip(dims).rev().skip_while(|&axis| whole(axis)).count();
+    let kept = places.iter().zip(dims).rev().skip_while(|(places, &dim)| places.are_all(dim)).count();
     let unit: usize = dims[kept..].iter().product();
     let Some((last, outer)) = places[..kept].split_last() else { return copy_run(source, out) };
-    let rows = Rows { dims: &dims[..kept], outer, segments: segments(last), unit };
+    let rows = Rows { dims: &dims[..kept], outer, last, unit };
 
     let width = last.len() * unit;
     let task = if threads.count() == 1 { out.len() / width } else { (64usize << 10).div_ceil(width * size_of::<T>()) };
@@ -41,28 +155,11 @@ pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, ou
     });
 }
 
-/// The last axis in pieces: `length` places that are filled, or that show neighbours from `from` on.
-struct Segment {
-    from: Option<usize>,
-    length: usize,
-}
-
-fn segments(places: &Places) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = Vec::new();
-    for &place in places {
-        match segments.last_mut() {
-            Some(last) if place == last.from.map(|from| from + last.length) => last.length += 1,
-            _ => segments.push(Segment { from: place, length: 1 }),
-        }
-    }
-    segments
-}
-
-/// The rows of the result, each made of the same segments.
+/// The rows of the result, each made of the same runs.
 struct Rows<'a> {
     dims: &'a [usize],
     outer: &'a [Places],
-    segments: Vec<Segment>,
+    last: &'a Places,
     unit: usize,
 }
 
@@ -72,7 +169,7 @@ impl Rows<'_> {
         let mut stride = self.dims[self.dims.len() - 1] * self.unit;
         let mut start = 0;
         for (places, dim) in self.outer.iter().zip(self.dims).rev() {
-            start += places[row % places.len()]? * stride;
+            start += places.get(row % places.len())? * stride;
             row /= places.len();
             stride *= dim;
         }
@@ -80,11 +177,17 @@ impl Rows<'_> {
     }
 
     fn fill<T: Word>(&self, source: &[T], fill: T, mut out: &mut [T]) {
-        for segment in &self.segments {
-            let (head, tail) = out.split_at_mut(segment.length * self.unit);
-            match segment.from {
-                Some(from) => copy_run(&source[from * self.unit..][..head.len()], head),
+        for run in &self.last.runs {
+            let (head, tail) = out.split_at_mut(run.length * self.unit);
+            match run.first {
                 None => head.fill(fill),
+                Some(first) if run.step == 1 => copy_run(&source[first * self.unit..][..head.len()], head),
+                Some(_) => {
+                    for (i, out) in head.chunks_exact_mut(self.unit).enumerate() {
+                        let from = run.place(i).unwrap_or(0) * self.unit;
+                        copy_run(&source[from..][..self.unit], out);
+                    }
+                }
             }
             out = tail;
         }
@@ -96,29 +199,40 @@ mod tests {
     use super::*;
     use crate::buffer::for_overwrite;
 
-    fn check(dims: &[usize], places: &[Places]) {
+    fn check(dims: &[usize], shown: &[Vec<Option<usize>>]) {
         let source: Vec<u32> = (1..=dims.iter().product::<usize>() as u32).collect();
         let element = |mut i: usize| {
             let (mut at, mut stride) = (Some(0), 1);
-            for (places, dim) in places.iter().zip(dims).rev() {
-                at = at.zip(places[i % places.len()]).map(|(at, place)| at + place * stride);
-                i /= places.len();
+            for (shown, dim) in shown.iter().zip(dims).rev() {
+                at = at.zip(shown[i % shown.len()]).map(|(at, place)| at + place * stride);
+                i /= shown.len();
                 stride *= dim;
             }
             at.map_or(0, |at| source[at])
         };
-        let count = places.iter().map(Vec::len).product();
+        let count = shown.iter().map(Vec::len).product();
         let expected: Vec<u32> = (0..count).map(element).collect();
+        let places: Vec<Places> = shown.iter().map(|shown| shown.iter().copied().collect()).collect();
         for threads in [Threads::serial(), Threads::new(2).expect("two threads")] {
             let mut out = for_overwrite(count);
-            pad(&source, dims, places, 0, &mut out, &threads);
-            assert!(out == expected, "{dims:?} {places:?}");
+            pad(&source, dims, &places, 0, &mut out, &threads);
+            assert!(out == expected, "{dims:?} {shown:?}");
         }
     }
 
     #[test]
+    fn places_are_kept_in_runs() {
+        let shown = [None, Some(2), Some(1), Some(0), Some(1), Some(2), Some(2), Some(2), Some(7)];
+        let places: Places = shown.into_iter().collect();
+        let runs: Vec<_> = places.runs.iter().map(|run| (run.first, run.step, run.length)).collect();
+        let expected = [(None, 0, 1), (Some(2), -1, 3), (Some(1), 1, 2), (Some(2), 0, 2), (Some(7), 1, 1)];
+        assert_eq!((runs, places.len()), (expected.to_vec(), 9));
+        assert!(Places::all(0).is_empty() && Places::all(3).are_all(3) && !Places::all(3).are_all(4));
+    }
+
+    #[test]
     fn any_places() {
-        let all = |n: usize| (0..n).map(Some).collect::<Places>();
+        let all = |n: usize| (0..n).map(Some).collect::<Vec<_>>();
         let around = |n: usize| [vec![None; 2], all(n), vec![None]].concat();
         let mirrored = |n: usize| [vec![Some(2), Some(1)], all(n), vec![Some(n - 2)]].concat();
         check(&[3, 4], &[around(3), around(4)]);

@@ -17,7 +17,7 @@ use crate::words;
 /// Elements in row-major order, of a logical type, in a storage of candle's that views share.
 ///
 /// It may begin inside that storage (a view of outer rows). A storage that several arrays lie in is never rewritten.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Array {
     storage: Arc<Storage>,
     /// Elements of the storage before the first.
@@ -59,7 +59,7 @@ impl Array {
         if element_count(dims)? != found {
             return Err(Error::op(format!("{found} elements do not fill a tensor of shape {dims:?}")));
         }
-        Ok(Array { storage: Arc::new(Storage::Cpu(storage)), start: 0, dims: dims.into(), dtype })
+        Ok(Array { storage: Arc::new(Storage::Cpu(storage)), start: 0, dims: Dims::from_slice(dims), dtype })
     }
 
     /// A copy of a candle tensor.
@@ -73,7 +73,7 @@ impl Array {
         let tensor = tensor.contiguous()?;
         let (storage, layout) = tensor.storage_and_layout();
         let storage = Arc::new(storage.try_clone(layout)?);
-        Ok(Array { storage, start: layout.start_offset(), dims: tensor.dims().into(), dtype })
+        Ok(Array { storage, start: layout.start_offset(), dims: Dims::from_slice(tensor.dims()), dtype })
     }
 
     /// A candle tensor of the elements, which are copied where another array shares their storage.
@@ -170,7 +170,8 @@ impl Array {
         if element_count(dims)? != self.len() {
             return Err(Error::op(format!("cannot view {:?} as {dims:?}", self.dims())));
         }
-        Ok(Array { storage: Arc::clone(&self.storage), start: self.start, dims: dims.into(), dtype: self.dtype })
+        let dims = Dims::from_slice(dims);
+        Ok(Array { storage: Arc::clone(&self.storage), start: self.start, dims, dtype: self.dtype })
     }
 
     /// Rows `start .. start + length` of the outermost dimension that is not 1, sharing storage.
@@ -284,6 +285,15 @@ impl Array {
             dtype if dtype == T::DTYPE => Ok(()),
             dtype => Err(Error::op(format!("expected {}, found {dtype}", T::DTYPE))),
         }
+    }
+}
+
+impl Clone for Array {
+    /// Another view of the same storage.
+    fn clone(&self) -> Array {
+        // Of its dimensions, all at once: a small vector clones what it holds one by one.
+        let dims = Dims::from_slice(&self.dims);
+        Array { storage: Arc::clone(&self.storage), start: self.start, dims, dtype: self.dtype }
     }
 }
 

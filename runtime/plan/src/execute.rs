@@ -261,7 +261,7 @@ fn take<'a>(
             _ => None,
         };
         if let Some(Value::Tensor(array)) = &taken {
-            outlines.push(Outline { input, dtype: array.dtype(), dims: array.dims().into() });
+            outlines.push(Outline { input, dtype: array.dtype(), dims: Dims::from_slice(array.dims()) });
         }
         inputs.push(taken.map_or(Input::Absent, Input::Owned));
     }

@@ -17,10 +17,9 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
     if dims.len() > MAX_RANK {
         return Err(Error::op(format!("a tensor has at most {MAX_RANK} dimensions, found {}", dims.len())));
     }
-    let sizes = dims.iter().filter(|&&dim| dim != 0);
-    let count = sizes.clone().try_fold(1usize, |count, &dim| count.checked_mul(dim));
+    let count = dims.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim.max(1)));
     match count.filter(|&count| count <= isize::MAX as usize / 8) {
-        Some(_) if sizes.count() < dims.len() => Ok(0),
+        Some(_) if dims.contains(&0) => Ok(0),
         Some(count) => Ok(count),
         None => Err(Error::op(format!("a tensor of shape {dims:?} is too large"))),
     }

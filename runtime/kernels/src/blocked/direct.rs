@@ -1,5 +1,7 @@
 //! Convolutions over blocks of channels, tap by tap.
 
+use std::sync::Arc;
+
 use super::conv::{split, Convolution};
 use super::tile::{Tile, Tiles};
 use super::window::{Part, Windows};
@@ -11,7 +13,7 @@ const FINISHED: usize = 112;
 
 pub(super) struct Direct<'a> {
     convolution: &'a Convolution<'a>,
-    windows: Windows,
+    windows: Arc<Windows>,
     wanted: usize,
 }
 
@@ -20,13 +22,16 @@ impl<'a> Direct<'a> {
         let Convolution { shape, filter, .. } = convolution;
         let terms = filter.channels * filter.kernel[0] * filter.kernel[1];
         let wanted = convolution.wanted(threads, terms * convolution.images() * filter.outputs * shape.pixels());
-        let windows = Windows::new(shape, filter.unit, wanted.div_ceil(convolution.images()));
+        let parts = wanted.div_ceil(convolution.images());
+        let windows =
+            filter.windows.get(((*shape).clone(), parts), |(shape, parts)| Windows::new(shape, filter.unit, *parts));
         Direct { convolution, windows, wanted }
     }
 
     /// A convolution of single pixels, of which `pixels` at a time lie by themselves.
     pub fn of_pixels(convolution: &'a Convolution, pixels: usize) -> Direct<'a> {
-        Direct { convolution, windows: Windows::of_pixels(convolution.shape, pixels), wanted: 1 }
+        let windows = Windows::of_pixels(convolution.shape, pixels);
+        Direct { convolution, windows: Arc::new(windows), wanted: 1 }
     }
 
     /// The outputs of an image from pixel `first` on, of `x`, `[C / 16, pixels, 16]`.

@@ -1,10 +1,12 @@
 //! The weights of a convolution over blocks of channels, packed once for the form that takes the least time.
 
 use super::tile::Tiles;
+use super::window::Windows;
 use super::winograd::Form;
 use super::{cost, BLOCK};
 use crate::conv::Shape;
 use crate::isa::Isa;
+use crate::last::Last;
 
 /// Weights in the order in which tiles read them.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct Filter {
     pub(super) form: Option<Form>,
     /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see [`Form::pack`].
     data: Vec<f32>,
+    /// How the last input was read, in so many parts.
+    pub(super) windows: Last<(Shape, usize), Windows>,
 }
 
 impl Filter {
@@ -64,7 +68,8 @@ impl Filter {
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
         assert!(Filter::fits(groups, shape.channels, shape.outputs), "{shape:?}");
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
-        let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data: Vec::new() };
+        let (data, windows) = (Vec::new(), Last::default());
+        let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
         filter.data.reserve_exact(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {

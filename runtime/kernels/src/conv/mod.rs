@@ -171,8 +171,12 @@ fn by_rows(
     }
     let images = shape.batch * shape.groups;
     let wanted = if shape.taps() * out.len() < 2 * TASK { 1 } else { threads.count() };
-    let windows = Windows::new(shape, wanted.div_ceil(images));
-    let blocks = windows.blocks(shape);
+    let windows = weights.windows.get((shape.clone(), wanted.div_ceil(images)), |(shape, parts)| {
+        let windows = Windows::new(shape, *parts);
+        let blocks = windows.blocks(shape);
+        (windows, blocks)
+    });
+    let (windows, blocks) = &*windows;
     let units = images * blocks.len();
     // Too few blocks for the threads: each takes some of the outputs of every block.
     let shares = (2 * wanted).div_ceil(units).clamp(1, if wanted == 1 { 1 } else { weights.panels() });
@@ -193,7 +197,7 @@ struct Convolution<'a> {
     shape: &'a Shape,
     weights: &'a Rows,
     bias: Option<&'a [f32]>,
-    windows: Windows,
+    windows: &'a Windows,
     finish: Option<Finish<'a>>,
     x: &'a [f32],
     out: Shared,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, list, with_room, Array, Value};
+use crate::value::{element_count, scratch, Array, Value};
 use crate::words;
 
 /// `X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
@@ -84,8 +84,8 @@ impl Pad {
             let axis = axes::resolve(axis, dims.len())?;
             places[axis] = Some(self.mode.places(dims[axis], pads[i], pads[axes.len() + i])?);
         }
-        let whole = |(places, &dim): (Option<Places>, &usize)| places.map_or_else(|| all(dim), Ok);
-        places.into_iter().zip(dims).map(whole).collect()
+        let whole = |(places, &dim): (Option<Places>, &usize)| places.unwrap_or_else(|| Places::all(dim));
+        Ok(places.into_iter().zip(dims).map(whole).collect())
     }
 }
 
@@ -105,17 +105,23 @@ impl PadMode {
             bail!("{size} places cut by {} and {} leave nothing to repeat", cut(before), cut(after));
         }
         let shown = |i: i64| match self {
-            PadMode::Constant => None,
-            PadMode::Reflect => Some(mirrored(i, kept)),
-            PadMode::Wrap => Some(i.rem_euclid(kept)),
-            PadMode::Edge => Some(i.clamp(0, kept - 1)),
+            PadMode::Constant | PadMode::Edge => i.clamp(0, kept - 1),
+            PadMode::Reflect => mirrored(i, kept),
+            PadMode::Wrap => i.rem_euclid(kept),
         };
-        let border = |i: usize| shown(i as i64 - before.max(0)).map(|place| (low + place) as usize);
         let inside = |i: i64| i.clamp(0, count as i64) as usize;
         let (start, end) = (inside(before), inside(before.saturating_add(signed)));
-        let own = (start..end).map(|i| Some((i as i64 - before) as usize));
-        let mut places = with_room(count)?;
-        places.extend((0..start).map(border).chain(own).chain((end..count).map(border)));
+        if self != PadMode::Constant {
+            scratch::<Option<usize>>(count - (end - start))?;
+        }
+        let mut places = Places::default();
+        let border = |places: &mut Places, from: usize, to: usize| match self {
+            PadMode::Constant => places.fill(to - from),
+            _ => places.extend((from..to).map(|i| Some((low + shown(i as i64 - before.max(0))) as usize))),
+        };
+        border(&mut places, 0, start);
+        places.forward((start as i64 - before) as usize, end - start);
+        border(&mut places, end, count);
         Ok(places)
     }
 }
@@ -162,7 +168,7 @@ impl Kernel for CenterCropPad {
             bail!("shape {shape:?} does not give a size for each of {} axes", axes.len());
         }
         axes::mask(&axes, x.rank())?;
-        let mut places: Vec<Places> = x.dims().iter().map(|&dim| all(dim)).collect::<Result<_>>()?;
+        let mut places: Vec<Places> = x.dims().iter().map(|&dim| Places::all(dim)).collect();
         for (&axis, &size) in axes.iter().zip(&shape) {
             let axis = axes::resolve(axis, x.rank())?;
             places[axis] = centered(x.dims()[axis], size)?;
@@ -174,18 +180,16 @@ impl Kernel for CenterCropPad {
 fn centered(dim: usize, size: usize) -> Result<Places> {
     element_count(&[size])?;
     let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
-    let place = |i: usize| i.checked_sub(put).map(|i| i + cut).filter(|&place| place < dim);
-    list((0..size).map(place))
-}
-
-/// All places of an axis.
-fn all(dim: usize) -> Result<Places> {
-    list((0..dim).map(Some))
+    let mut places = Places::default();
+    places.fill(put);
+    places.forward(cut, dim.min(size));
+    places.fill(size - places.len());
+    Ok(places)
 }
 
 /// The elements of `x` at the places of each axis; elsewhere the one element of `value`, or zero.
 fn padded(x: &Array, places: &[Places], value: Option<&Array>, threads: &Threads) -> Result<Array> {
-    let dims: Vec<usize> = places.iter().map(Vec::len).collect();
+    let dims: Vec<usize> = places.iter().map(Places::len).collect();
     by_width!(x.dtype(), W => {
         let fill = match value.map(words::read::<W>).transpose()?.as_deref() {
             None => 0,

@@ -160,7 +160,7 @@ impl Interpolate {
     fn nearest(&self, x: &Value, maps: &[AxisMap], threads: &Threads) -> Result<Value> {
         let data = Movable::new(&[x])?;
         let x = &data.arrays[0];
-        let places: Vec<Places> = maps.iter().map(|map| self.places(map)).collect::<Result<_>>()?;
+        let places: Vec<Vec<Option<usize>>> = maps.iter().map(|map| self.places(map)).collect::<Result<_>>()?;
         let dims: Vec<usize> = places.iter().map(Vec::len).collect();
         let taken = by_width!(x.dtype(), W => {
             let source = words::read::<W>(x)?;
@@ -177,7 +177,8 @@ impl Interpolate {
                 }
                 _ => {
                     let fill = self.fill::<W>(x.dtype())?;
-                    pad(&source, x.dims(), &places, fill, &mut y, threads);
+                    let places: Vec<Places> = places.iter().map(|axis| axis.iter().copied().collect()).collect();
+                    pad(source, x.dims(), &places, fill, &mut y, threads);
                 }
             }
             words::array(y, &dims, x.dtype())
@@ -197,7 +198,8 @@ impl Interpolate {
         })
     }
 
-    fn places(&self, map: &AxisMap) -> Result<Places> {
+    /// The place that each place of the result shows, or none.
+    fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
         let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
         if self.keeps(map) {
             return list((0..map.input).map(Some));
