@@ -42,6 +42,7 @@ from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
+from compiler.passes.raise_transposes import raise_transposes
 from compiler.passes.read_sizes import read_sizes
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
@@ -50,6 +51,7 @@ from compiler.passes.recognize_gelu import recognize_gelu
 from compiler.passes.recognize_group_norm import recognize_group_norm
 from compiler.passes.recognize_interpolate import recognize_interpolate
 from compiler.passes.recognize_layer_norm import recognize_layer_norm
+from compiler.passes.recognize_one_hot import recognize_one_hot
 from compiler.passes.recognize_repeat import recognize_repeat
 from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
@@ -123,6 +125,7 @@ def _recognising() -> list[Pass]:
     """From operators written out to those that have a kernel, and from transposes to none."""
     return [
         recognize_gather,
+        recognize_one_hot,
         recognize_layer_norm,  # before transposes move through what they look for
         recognize_rms_norm,
         recognize_group_norm,
@@ -140,6 +143,7 @@ def _recognising() -> list[Pass]:
         cancel_transposes,  # again those that attention left
         split_slices,
         recognize_interpolate,  # of what transposes stood between
+        raise_transposes,  # those that nothing cancelled
         merge_reshapes,
     ]
 
