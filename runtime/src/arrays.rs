@@ -110,7 +110,7 @@ fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Valu
         }
         _ => {
             let value = copy::<u8, u8>(array, dtype)?;
-            let bits = value.tensor().and_then(|array| check_bits(dtype, &array.bits::<u8>()?));
+            let bits = value.tensor().and_then(|array| check_bits(dtype, array.bits::<u8>()?));
             bits.map_err(|error| PyTypeError::new_err(error.to_string()))?;
             Ok(value)
         }

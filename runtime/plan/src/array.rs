@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(rows.read::<i64>().unwrap(), [6, 7, 8, 9, 10, 11]);
         assert_eq!(rows.narrow_outer(0, 4, 2).unwrap().into_elements::<i64>().unwrap(), [10, 11]);
         for (axis, start, length) in [(1, 3, 2), (1, usize::MAX, 2), (2, 0, 1), (3, 0, 1), (0, 1, 1)] {
-            assert!(x.narrow_outer(axis, start, length).is_ok() == (axis == 2 && false), "{axis} {start} {length}");
+            assert!(x.narrow_outer(axis, start, length).is_err(), "{axis} {start} {length}");
         }
         assert!(
             x.reshape(&[5]).is_err() && x.reinterpret(DType::Uint64).is_ok() && x.reinterpret(DType::Bool).is_err()

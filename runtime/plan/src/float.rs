@@ -88,7 +88,7 @@ half! { f16 bf16 }
 #[allow(clippy::cast_possible_truncation)]
 pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(T::widen(&array.read::<T>()?).iter().map(|v| W::from_f64(v.to_f64())).collect())
+        Ok(T::widen(array.read::<T>()?).iter().map(|v| W::from_f64(v.to_f64())).collect())
     })
 }
 
@@ -122,7 +122,7 @@ pub fn rewrite<T: Float>(
     }
     let array = call.tensor(i)?;
     let x = array.read::<T>()?;
-    let out = match T::widen(&x) {
+    let out = match T::widen(x) {
         Cow::Borrowed(x) => {
             let mut out = buffer::for_overwrite(x.len());
             rewrite(call, Rewrite::from_to(x, &mut out))?;

@@ -136,8 +136,8 @@ impl Reorder {
         let images = blocked::Images { batch: dims[0], channels: self.channels, plane };
         let (x, mut out) = (x.read::<f32>()?, room(&dims)?);
         match self.to {
-            Layout::Blocks => blocked::to_blocks(Isa::get(), threads, images, &x, &mut out),
-            Layout::Rows => blocked::from_blocks(Isa::get(), threads, images, &x, &mut out, None),
+            Layout::Blocks => blocked::to_blocks(Isa::get(), threads, images, x, &mut out),
+            Layout::Rows => blocked::from_blocks(Isa::get(), threads, images, x, &mut out, None),
         }
         Array::new(out, &dims)
     }

@@ -88,7 +88,7 @@ impl From<Array> for Movable {
 pub fn copy_view(array: &Array, view: &View, threads: &Threads) -> Result<Array> {
     by_width!(array.dtype(), W => {
         let mut out = words::room::<W>(&view.dims)?;
-        copy(&words::read::<W>(array)?, view, &mut out, threads);
+        copy(words::read::<W>(array)?, view, &mut out, threads);
         words::array(out, &view.dims, array.dtype())
     })
 }

@@ -196,9 +196,9 @@ impl Attention {
         let nonpad = nonpad(call, dims.batch)?;
         let problem = Problem {
             dims,
-            q: vectors(&q, layout.q),
-            k: vectors(&k, k_strides),
-            v: vectors(&v, v_strides),
+            q: vectors(q, layout.q),
+            k: vectors(k, k_strides),
+            v: vectors(v, v_strides),
             scale: Number::from_f64(self.scale.unwrap_or_else(|| 1.0 / (dims.depth as f64).sqrt())),
             softcap: self.softcap.map(Number::from_f64),
             mask: mask.as_kernel_mask(),

@@ -130,7 +130,7 @@ impl Binary {
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
         let mut out: Vec<T> = room(&dims)?;
-        compute(call, &broadcast, &call.read::<T>(0)?, &call.read::<T>(1)?, &mut out)
+        compute(call, &broadcast, call.read::<T>(0)?, call.read::<T>(1)?, &mut out)
             .map_err(|error| self.explain(error, T::DTYPE))?;
         Array::new(out, &dims)
     }
@@ -145,7 +145,7 @@ impl Binary {
     fn half<T: Half>(&self, call: &mut Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, _) = join(&[x.dims(), y.dims()])?;
-        let (wide_x, wide_y) = (T::widen(&x.read::<T>()?), T::widen(&y.read::<T>()?));
+        let (wide_x, wide_y) = (T::widen(x.read::<T>()?), T::widen(y.read::<T>()?));
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
@@ -160,7 +160,7 @@ impl Binary {
         let mut out: Vec<Bool> = room(&dims)?;
         let bytes = bytemuck::cast_slice_mut(&mut out);
         dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            T::compare(call.threads, self.function, &broadcast, (&call.read::<T>(0)?, &call.read::<T>(1)?), bytes)
+            T::compare(call.threads, self.function, &broadcast, (call.read::<T>(0)?, call.read::<T>(1)?), bytes)
                 .map_err(|error| self.explain(error, T::DTYPE))
         })?;
         Array::new(out, &dims)
@@ -170,7 +170,7 @@ impl Binary {
         let (x, y) = (call.read::<Bool>(0)?, call.read::<Bool>(1)?);
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
         let mut out: Vec<Bool> = room(&dims)?;
-        let operands = (bytemuck::cast_slice(&x), bytemuck::cast_slice(&y));
+        let operands = (bytemuck::cast_slice(x), bytemuck::cast_slice(y));
         logic(call.threads, self.function, &broadcast, operands, bytemuck::cast_slice_mut(&mut out))
             .map_err(|error| self.explain(error, DType::Bool))?;
         Array::new(out, &dims)

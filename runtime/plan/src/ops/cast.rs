@@ -155,7 +155,7 @@ pub fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
 
 fn convert_elements<S: Element + Source, D: Element + Target>(x: &Array, threads: &Threads) -> Result<Array> {
     let mut out = candle_plan_kernels::buffer::for_overwrite::<D>(x.len());
-    cast(&x.read::<S>()?, &mut out, threads);
+    cast(x.read::<S>()?, &mut out, threads);
     Array::new(out, x.dims())
 }
 

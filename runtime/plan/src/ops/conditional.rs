@@ -46,10 +46,10 @@ impl Kernel for Where {
         let [x, y] = &choices.arrays[..] else { bail!("Where takes two choices") };
         let (dims, broadcast) = join(&[condition.dims(), x.dims(), y.dims()])?;
         let condition = condition.read::<Bool>()?;
-        let condition: &[u8] = bytemuck::cast_slice(&condition);
+        let condition: &[u8] = bytemuck::cast_slice(condition);
         let chosen = by_width!(x.dtype(), W => {
             let mut out = words::room::<W>(&dims)?;
-            select(call.threads, &broadcast, (condition, &words::read::<W>(x)?, &words::read::<W>(y)?), &mut out);
+            select(call.threads, &broadcast, (condition, words::read::<W>(x)?, words::read::<W>(y)?), &mut out);
             words::array(out, &dims, x.dtype())
         })?;
         Ok(vec![choices.restore(chosen)?])
@@ -131,7 +131,7 @@ fn clip<T: Element + PartialOrd>(call: &Call) -> Result<Array> {
     let (min, max) = (bound::<T>(call, 1)?, bound::<T>(call, 2)?);
     let x = call.read::<T>(0)?;
     let mut out = room(&[x.len()])?;
-    map(call.threads, &x, &mut out, |x| {
+    map(call.threads, x, &mut out, |x| {
         let raised = min.filter(|min| *min > x).unwrap_or(x);
         max.filter(|max| *max < raised).unwrap_or(raised)
     });
@@ -149,7 +149,7 @@ mod tests {
         let inputs = [condition.clone(), tensor(&[1u16, 2, 3], &[3]), tensor(&[9u16], &[])];
         let output = run(&Where {}, &inputs.map(Some)).expect("it fits");
         assert_eq!(output.tensor().unwrap().dims(), [2, 3]);
-        assert_eq!(&*output.tensor().unwrap().read::<u16>().unwrap(), [1, 2, 3, 9, 9, 9]);
+        assert_eq!(output.tensor().unwrap().read::<u16>().unwrap(), [1, 2, 3, 9, 9, 9]);
         let strings = |words: &[&str], dims: &[usize]| {
             let data = words.iter().map(ToString::to_string).collect();
             Value::Strings(crate::value::Strings { dims: dims.to_vec(), data })
@@ -171,11 +171,11 @@ mod tests {
         ];
         for (low, high, expected) in cases {
             let output = run(&Clip {}, &[Some(x.clone()), low, high]).expect("it fits");
-            assert_eq!(format!("{:?}", &*output.tensor().unwrap().read::<f32>().unwrap()), format!("{expected:?}"));
+            assert_eq!(format!("{:?}", output.tensor().unwrap().read::<f32>().unwrap()), format!("{expected:?}"));
         }
         let output =
             run(&Clip {}, &[Some(tensor(&[1u8, 200], &[2])), None, Some(tensor(&[7u8], &[1]))]).expect("it fits");
-        assert_eq!(&*output.tensor().unwrap().read::<u8>().unwrap(), [1, 7]);
+        assert_eq!(output.tensor().unwrap().read::<u8>().unwrap(), [1, 7]);
         assert!(run(&Clip {}, &[Some(x), Some(tensor(&[1.0f32, 2.0], &[2]))]).is_err());
     }
 }

@@ -65,7 +65,7 @@ impl Kernel for Conv {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
         let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
-        Ok(Some(Box::new(pack(Isa::get(), &shape, &w.read::<f32>()?))))
+        Ok(Some(Box::new(pack(Isa::get(), &shape, w.read::<f32>()?))))
     }
 
     fn is_replaced(&self, input: usize) -> bool {
@@ -130,7 +130,7 @@ impl Conv {
         let weights = match call.packed::<Weights>() {
             Some(packed) => packed,
             None => {
-                packed_here = Weights::new(Isa::get(), &shape, &w.read::<f32>()?);
+                packed_here = Weights::new(Isa::get(), &shape, w.read::<f32>()?);
                 &packed_here
             }
         };
@@ -138,7 +138,7 @@ impl Conv {
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
-            conv::conv(call.threads, &shape, weights, bias.as_deref(), &x, &mut out, finish);
+            conv::conv(call.threads, &shape, weights, bias, x, &mut out, finish);
             Ok(())
         })?;
         Array::new(out, &dims)
@@ -149,7 +149,7 @@ impl Conv {
         let dims = out_dims(&shape, x.rank());
         let mut out = room(&dims)?;
         let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
-        conv::conv_plain(call.threads, &shape, &w, bias.as_deref(), &x, &mut out);
+        conv::conv_plain(call.threads, &shape, w, bias, x, &mut out);
         Array::new(out, &dims)
     }
 }
@@ -381,6 +381,6 @@ mod tests {
         let x = Some(tensor(&[1f32, -2., 3.], &[1, 1, 3]));
         let w = Some(tensor(&[1f32, -1.], &[2, 1, 1]));
         let out = run(&conv, &[x, w, None, Some(tensor(&[1f32, -1.], &[2, 1]))]).unwrap();
-        assert_eq!(&out.tensor().unwrap().read::<f32>().unwrap()[..], [2., 0., 4., 0., 1., 0.]);
+        assert_eq!(out.tensor().unwrap().read::<f32>().unwrap(), [2., 0., 4., 0., 1., 0.]);
     }
 }

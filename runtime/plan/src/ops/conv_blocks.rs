@@ -69,7 +69,7 @@ impl Kernel for ConvBlocks {
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let Some(w) = constants.tensor(1) else { return Ok(None) };
         let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
-        Ok(Some(Box::new(pack(Isa::get(), &self.usual_shape(constants)?, &w.read::<f32>()?))))
+        Ok(Some(Box::new(pack(Isa::get(), &self.usual_shape(constants)?, w.read::<f32>()?))))
     }
 
     fn with_next(&self, operands: &Constants, next: &dyn Kernel, of_next: &Constants) -> Option<Box<dyn Kernel>> {
@@ -100,7 +100,7 @@ impl Kernel for ConvBlocks {
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         with_epilogue(self.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-            weights.conv(call.threads, &shape, bias.as_deref(), &x, &mut out, epilogue);
+            weights.conv(call.threads, &shape, bias, x, &mut out, epilogue);
             Ok(())
         })?;
         Ok(vec![Array::new(out, &dims)?.into()])

@@ -102,7 +102,7 @@ impl Kernel for ConvTranspose {
                 let dims = out_dims(&shape, x.rank());
                 let mut out = room(&dims)?;
                 let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
-                conv::conv_transposed_plain(call.threads, &shape, &w, bias.as_deref(), &x, &mut out);
+                conv::conv_transposed_plain(call.threads, &shape, w, bias, x, &mut out);
                 Array::new(out, &dims)?
             }
             dtype => {
@@ -128,7 +128,7 @@ impl ConvTranspose {
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
-            conv::conv_transposed(call.threads, shape, weights, bias.as_deref(), &x, &mut out, finish);
+            conv::conv_transposed(call.threads, shape, weights, bias, x, &mut out, finish);
             Ok(())
         })?;
         Array::new(out, &dims)
@@ -144,7 +144,7 @@ impl ConvTranspose {
         let uncut = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
         let uncut = ConvTranspose { pads: uncut, output_shape: None, epilogue: None, ..self.clone() };
         let shape = uncut.shape(&x, w.dims(), None)?;
-        Ok(TransposedWeights::new(Isa::get(), &shape, &w.read::<f32>()?))
+        Ok(TransposedWeights::new(Isa::get(), &shape, w.read::<f32>()?))
     }
 
     fn check_lists(&self, axes: usize) -> Result<()> {
@@ -258,7 +258,7 @@ mod tests {
             (ConvTranspose { strides: vec![1], dilations: vec![2], ..plain(1) }, vec![1., 2., 2., 4., 3., 6.]),
         ] {
             let out = run(&op, &[Some(tensor(&[1f32, 2.], &[1, 1, 2])), Some(tensor(&w, &[1, 1, 3]))]).unwrap();
-            assert_eq!(&out.tensor().unwrap().read::<f32>().unwrap()[..], expected, "{op:?}");
+            assert_eq!(out.tensor().unwrap().read::<f32>().unwrap(), expected, "{op:?}");
         }
     }
 

@@ -56,10 +56,10 @@ impl Kernel for Cumulative {
         let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };
         let split = axes::split(x.dims(), axis)?;
         let y = match x.dtype() {
-            DType::Float16 => Array::new(f16::narrow(self.scan(&f16::widen(&x.read()?), split)), x.dims()),
-            DType::Bfloat16 => Array::new(bf16::narrow(self.scan(&bf16::widen(&x.read()?), split)), x.dims()),
+            DType::Float16 => Array::new(f16::narrow(self.scan(&f16::widen(x.read()?), split)), x.dims()),
+            DType::Bfloat16 => Array::new(bf16::narrow(self.scan(&bf16::widen(x.read()?), split)), x.dims()),
             dtype => dispatch!("Cumulative", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                Array::new(self.scan::<T>(&x.read::<T>()?, split), x.dims())
+                Array::new(self.scan::<T>(x.read::<T>()?, split), x.dims())
             }),
         }?;
         Ok(vec![y.into()])

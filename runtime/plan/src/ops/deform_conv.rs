@@ -147,7 +147,7 @@ impl DeformConv {
         for image in 0..sizes.batch {
             let columns = self.columns::<R>(inputs, sizes, image, threads)?.reshape(&[self.groups, depth, positions])?;
             let product = multiply(&weights, &columns, threads)?;
-            y[image * sizes.outputs * positions..][..sizes.outputs * positions].copy_from_slice(&product.read::<R>()?);
+            y[image * sizes.outputs * positions..][..sizes.outputs * positions].copy_from_slice(product.read::<R>()?);
         }
         if let Some(bias) = &inputs.bias {
             let bias = bias.read::<R>()?;

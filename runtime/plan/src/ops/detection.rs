@@ -59,7 +59,7 @@ impl Kernel for NonMaxSuppression {
             bail!("the overlap {overlap} is not between 0 and 1");
         }
         let least = one(call, 4)?;
-        let corners = self.corners(&boxes.read::<f32>()?);
+        let corners = self.corners(boxes.read::<f32>()?);
         let scores = scores.read::<f32>()?;
         let mut selected = Vec::new();
         for row in 0..batches * classes {

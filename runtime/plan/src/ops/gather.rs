@@ -178,7 +178,7 @@ impl Kernel for GatherNd {
 pub(super) fn runs(x: &Array, block: usize, places: &Places, dims: &[usize], call: &Call) -> Result<Array> {
     by_width!(x.dtype(), W => {
         let mut out = words::room::<W>(dims)?;
-        gather_runs(&words::read::<W>(x)?, block, &places.starts, places.run, &mut out, call.threads);
+        gather_runs(words::read::<W>(x)?, block, &places.starts, places.run, &mut out, call.threads);
         words::array(out, dims, x.dtype())
     })
 }

@@ -73,7 +73,7 @@ impl Kernel for Gemm {
             Some(b) if b.dtype() == DType::Float32 && b.rank() == 2 => {
                 let [k, n] = self.order(b, self.trans_b);
                 let data = b.read::<f32>()?;
-                let packed = PackedB::new(Isa::get(), &Threads::serial(), k, n, &matrix(&data, [k, n], self.trans_b));
+                let packed = PackedB::new(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], self.trans_b));
                 Ok(Some(Box::new(packed)))
             }
             _ => Ok(None),
@@ -163,7 +163,7 @@ impl Gemm {
             Some(packed) => Right::Packed(packed),
             None => {
                 elements = b.read::<f32>()?;
-                Right::Plain(matrix(&elements, [k, n], self.trans_b))
+                Right::Plain(matrix(elements, [k, n], self.trans_b))
             }
         };
         let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
@@ -184,7 +184,7 @@ impl Gemm {
                 }
             };
             let scale: Option<Finish> = if scaled.is_some() { Some(&scale) } else { finish };
-            let left = matrix(&a, [m, k], self.trans_a);
+            let left = matrix(a, [m, k], self.trans_a);
             gemm::gemm(Isa::get(), call.threads, sizes, &left, &right, bias, &mut out, scale);
             Ok(())
         })?;
@@ -196,7 +196,7 @@ impl Gemm {
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
         let mut out = room::<T>(&[m, n])?;
-        let (left, right) = (plain(&a[..], [m, k], self.trans_a), plain(&b[..], [k, n], self.trans_b));
+        let (left, right) = (plain(a, [m, k], self.trans_a), plain(b, [k, n], self.trans_b));
         gemm::product(call.threads, n, k, &left, &right, &mut out);
         let (alpha, beta) = (T::factor(self.alpha), T::factor(self.beta));
         let addend = c.as_ref().map(|(c, steps)| (&c[..], *steps));

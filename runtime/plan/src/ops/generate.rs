@@ -39,7 +39,7 @@ impl Kernel for Fill {
         let data = Movable::new(&[call.value(1)?])?;
         let value = &data.arrays[0];
         let filled = by_width!(value.dtype(), W => {
-            let &[element] = &*words::read::<W>(value)? else { bail!("{} values to fill with", value.len()) };
+            let &[element] = words::read::<W>(value)? else { bail!("{} values to fill with", value.len()) };
             let mut out = words::room::<W>(&dims)?;
             out.fill(element);
             words::array(out, &dims, value.dtype())
@@ -121,7 +121,7 @@ fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
 
 /// The one element of input `i`.
 fn one<T: Element>(call: &Call, i: usize) -> Result<T> {
-    match &*call.read::<T>(i)? {
+    match call.read::<T>(i)? {
         &[value] => Ok(value),
         values => bail!("input {i} has {} elements, where one is needed", values.len()),
     }
@@ -220,7 +220,7 @@ impl Kernel for OneHot {
         let inner: usize = dims[axis + 1..].iter().product();
         let data = Movable::new(&[call.value(2)?])?;
         let hot = by_width!(data.arrays[0].dtype(), W => {
-            let &[off, on] = &*words::read::<W>(&data.arrays[0])? else { bail!("values are not [off, on]") };
+            let &[off, on] = words::read::<W>(&data.arrays[0])? else { bail!("values are not [off, on]") };
             let mut out = words::room::<W>(&dims)?;
             out.fill(off);
             for (i, index) in truncated(indices)?.into_iter().enumerate() {

@@ -207,7 +207,7 @@ impl GridSample {
         let (x, dtype) = (converted(x, R::DTYPE, threads)?, x.dtype());
         let mut y = room::<R>(&size.dims)?;
         let taps = |point| self.taps::<R, K, N>(point, size.image);
-        planes(&x.read::<R>()?, &mut y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>);
+        planes(x.read::<R>()?, &mut y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>);
         Ok(converted(&Array::new(y, &size.dims)?, dtype, threads)?.into())
     }
 
@@ -226,7 +226,7 @@ impl GridSample {
                     *out = place.and_then(|place| image.get(place)).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);
                 }
             };
-            planes(&words::read::<W>(x)?, &mut y, points, size, threads, (None, place), take);
+            planes(words::read::<W>(x)?, &mut y, points, size, threads, (None, place), take);
             words::array(y, &size.dims, x.dtype())
         })?)
     }

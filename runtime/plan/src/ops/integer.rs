@@ -138,7 +138,7 @@ fn by_matrix(call: &Call, a: &Array, a_zero: Option<&Array>, b: &Array, zero: Op
     }
     dims.push(weights.columns());
     let (bits, mut sums) = (a.bits::<u8>()?, room(&dims)?);
-    let codes = int8::Codes { bits: &bits, signed: is_signed(a), zero: a_zero.map_or(Ok(0), single)? };
+    let codes = int8::Codes { bits, signed: is_signed(a), zero: a_zero.map_or(Ok(0), single)? };
     int8::product(call.threads, codes, weights, None, int8::Out::Sums(&mut sums));
     Array::new(sums, &dims)
 }
@@ -198,13 +198,13 @@ impl Kernel for ConvInteger {
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
             let mut out = room(&dims)?;
-            conv::conv(call.threads, &shape, &packed.weights, None, &x.read::<f32>()?, &mut out, None);
+            conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, None);
             whole_elements(&out)
         } else {
             self.run_whole(call, &shape, &x)?
         };
         if let Some(bias) = bias {
-            add_bias(&mut sums, &bias.read::<i32>()?, shape.output[0] * shape.output[1]);
+            add_bias(&mut sums, bias.read::<i32>()?, shape.output[0] * shape.output[1]);
         }
         Ok(vec![Array::new(sums, &dims)?.into()])
     }
@@ -237,14 +237,14 @@ impl ConvInteger {
         let data = w.read::<f32>()?;
         let magnitude = |w: &[f32]| w.iter().map(|w| f64::from(w.abs())).sum::<f64>();
         let largest_sum = data.chunks(taps.max(1)).map(magnitude).fold(0.0, f64::max);
-        let weights = Weights::Rows(Rows::new(Isa::get(), self.groups, outputs / self.groups, taps, &data));
+        let weights = Weights::Rows(Rows::new(Isa::get(), self.groups, outputs / self.groups, taps, data));
         Ok(PackedBytes { weights, largest_sum })
     }
 
     fn run_whole(&self, call: &Call, shape: &Shape, x: &Array) -> Result<Vec<i32>> {
         let w = whole(&self.weights(call.tensor(1)?, call.optional_tensor(3)?)?)?;
         let mut out = room(&out_dims(shape, x.rank()))?;
-        conv::conv_plain(call.threads, shape, &w.read::<i32>()?, None, &whole(x)?.read::<i32>()?, &mut out);
+        conv::conv_plain(call.threads, shape, w.read::<i32>()?, None, whole(x)?.read::<i32>()?, &mut out);
         Ok(out)
     }
 }
@@ -318,7 +318,7 @@ fn whole_elements(x: &[f32]) -> Vec<i32> {
 }
 
 fn whole(x: &Array) -> Result<Array> {
-    Array::new(whole_elements(&x.read::<f32>()?), x.dims())
+    Array::new(whole_elements(x.read::<f32>()?), x.dims())
 }
 
 impl Kernel for Requantize {
@@ -451,7 +451,7 @@ mod tests {
         ] {
             let inputs = [x.clone(), a, b, scale(&[2.], &[]), Some(tensor(&[zero as i8], &[]))];
             let out = run(&Requantize {}, &inputs).unwrap();
-            assert_eq!(&out.tensor().unwrap().read::<i8>().unwrap()[..], expected, "{zero}");
+            assert_eq!(out.tensor().unwrap().read::<i8>().unwrap(), expected, "{zero}");
         }
     }
 

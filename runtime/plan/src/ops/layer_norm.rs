@@ -75,9 +75,9 @@ impl Kernel for LayerNorm {
             let mut outputs = if wants_statistics { self.statistics::<T>(call, &dims, axis)? } else { Vec::new() };
             let y = rewrite::<T>(call, 0, |call, x| {
                 let scale = call.read::<T>(1)?;
-                let scale = spread(&T::widen(&scale), call.tensor(1)?.dims(), &dims, axis)?;
+                let scale = spread(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
                 let bias = match call.optional_tensor(2)? {
-                    Some(bias) => spread(&T::widen(&bias.read::<T>()?), bias.dims(), &dims, axis)?,
+                    Some(bias) => spread(&T::widen(bias.read::<T>()?), bias.dims(), &dims, axis)?,
                     None => vec![Number::from_f64(0.0); scale.len()],
                 };
                 let n = dims[axis..].iter().product();
@@ -96,7 +96,7 @@ impl LayerNorm {
     fn statistics<T: Float>(&self, call: &Call, dims: &[usize], axis: usize) -> Result<Vec<Value>> {
         let x = call.read::<T>(0)?;
         let n = dims[axis..].iter().product();
-        let pairs = row_statistics(Isa::get(), call.threads, &T::widen(&x), n, Centre::Mean, self.epsilon);
+        let pairs = row_statistics(Isa::get(), call.threads, &T::widen(x), n, Centre::Mean, self.epsilon);
         let mut dims = dims.to_vec();
         dims[axis..].fill(1);
         let means = pairs.iter().map(|(mean, _)| f32::from_f64(mean.to_f64())).collect();
@@ -133,7 +133,7 @@ impl Kernel for RmsNorm {
             if T::DTYPE == dtype {
                 rewrite::<T>(call, 0, |call, x| {
                     let scale = call.read::<T>(1)?;
-                    self.normalize(call, x, &T::widen(&scale), &scale_dims, &dims, axis)
+                    self.normalize(call, x, &T::widen(scale), &scale_dims, &dims, axis)
                 })
             } else {
                 let mut x = read_wide::<f64>(x)?;

@@ -245,9 +245,9 @@ mod tests {
         for (channels_first, expected) in cases {
             let y = run(&DepthToSpace { block_size: 2, channels_first }, &[Some(x.clone())]).expect("8 = 2 · 4 channels");
             let y = y.tensor().expect("a tensor");
-            assert_eq!((y.dims(), &*y.read::<u8>().expect("uint8")), (&[1, 2, 2, 4][..], &expected[..]));
+            assert_eq!((y.dims(), y.read::<u8>().expect("uint8")), (&[1, 2, 2, 4][..], &expected[..]));
             let back = run(&SpaceToDepth { block_size: 2, channels_first }, &[Some(y.clone().into())]).expect("even sizes");
-            assert_eq!(&*back.tensor().expect("a tensor").read::<u8>().expect("uint8"), depth);
+            assert_eq!(back.tensor().expect("a tensor").read::<u8>().expect("uint8"), depth);
         }
         assert!(run(&DepthToSpace { block_size: 3, channels_first: true }, &[Some(x.clone())]).is_err());
         assert!(run(&SpaceToDepth { block_size: 2, channels_first: false }, &[Some(x.clone())]).is_err());
@@ -264,7 +264,7 @@ mod tests {
                 let back = run(&SpaceToDepth { block_size, channels_first }, &[Some(x(&wide))]).expect("whole blocks");
                 for (found, dims) in [(y, wide), (back, deep)] {
                     let found = found.tensor().expect("a tensor");
-                    assert_eq!((found.dims(), &*found.read::<f32>().unwrap()), (&dims[..], &[1f32, 2., 3., 4.][..]));
+                    assert_eq!((found.dims(), found.read::<f32>().unwrap()), (&dims[..], &[1f32, 2., 3., 4.][..]));
                 }
             }
         }
@@ -296,7 +296,7 @@ mod tests {
         for (permutation, dims, expected) in cases {
             let y = run(&Transpose { permutation: permutation.clone() }, &[Some(x.clone())]).expect("a permutation");
             let y = y.tensor().expect("a tensor");
-            assert_eq!((y.dims(), &*y.read::<i64>().expect("int64")), (dims, &expected[..]), "{permutation:?}");
+            assert_eq!((y.dims(), y.read::<i64>().expect("int64")), (dims, &expected[..]), "{permutation:?}");
         }
         for bad in [vec![0, 1], vec![0, 1, 1], vec![0, 1, 3], vec![0, 1, 2, 3]] {
             assert!(run(&Transpose { permutation: Some(bad) }, &[Some(x.clone())]).is_err());

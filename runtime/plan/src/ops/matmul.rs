@@ -155,7 +155,7 @@ impl Product {
     ) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
         let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
-        let b = b.as_deref().unwrap_or_default();
+        let b = b.unwrap_or_default();
         self.for_each(threads, |threads, i, [left, right], out| {
             let a = matrix(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
             let b = match packed.and_then(|packed| packed.get(right)) {

@@ -183,8 +183,8 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
     let y = dispatch!("GroupNorm", x.dtype(), [f32, f64, f16, bf16], T => {
         rewrite::<T>(call, 0, |call, x| {
             let (scale, bias) = (call.read::<T>(1)?, call.read::<T>(2)?);
-            let scale = by_channel(&T::widen(&scale), channels, groups)?;
-            let bias = by_channel(&T::widen(&bias), channels, groups)?;
+            let scale = by_channel(&T::widen(scale), channels, groups)?;
+            let bias = by_channel(&T::widen(bias), channels, groups)?;
             let n = channels.checked_div(groups).unwrap_or(0) * spatial;
             let affine = Affine::Channels { scale: &scale, bias: &bias, spatial };
             normalize_rows(Isa::get(), call.threads, x, n, Centre::Mean, epsilon, affine);
@@ -244,7 +244,7 @@ impl Kernel for Lrn {
         let x = call.tensor(0)?;
         let split = axes::split(x.dims(), 1)?;
         let y = dispatch!("Lrn", x.dtype(), [f32, f64, f16, bf16], T => {
-            let y = self.normalize(call, &T::widen(&x.read::<T>()?), split);
+            let y = self.normalize(call, &T::widen(x.read::<T>()?), split);
             Array::new(T::narrow(y), x.dims())
         })?;
         Ok(vec![y.into()])

@@ -191,13 +191,13 @@ fn centered(dim: usize, size: usize) -> Result<Places> {
 fn padded(x: &Array, places: &[Places], value: Option<&Array>, threads: &Threads) -> Result<Array> {
     let dims: Vec<usize> = places.iter().map(Places::len).collect();
     by_width!(x.dtype(), W => {
-        let fill = match value.map(words::read::<W>).transpose()?.as_deref() {
+        let fill = match value.map(words::read::<W>).transpose()? {
             None => 0,
             Some(&[value]) => value,
             Some(values) => return Err(Error::op(format!("{} values to pad with, where one is needed", values.len()))),
         };
         let mut out = words::room::<W>(&dims)?;
-        pad(&words::read::<W>(x)?, x.dims(), places, fill, &mut out, threads);
+        pad(words::read::<W>(x)?, x.dims(), places, fill, &mut out, threads);
         words::array(out, &dims, x.dtype())
     })
 }

@@ -191,11 +191,11 @@ impl Kernel for MaxPool {
         dispatch!("MaxPool", x.dtype(), [f32, f64, f16, bf16, i8, u8], T => {
             let mut y = room::<T>(&dims)?;
             if call.outputs < 2 {
-                pool::max(Isa::get(), call.threads, &x.read::<T>()?, windows, &mut y);
+                pool::max(Isa::get(), call.threads, x.read::<T>()?, windows, &mut y);
                 return Ok(vec![Array::new(y, &dims)?.into()]);
             }
             let mut indices = room::<i64>(&dims)?;
-            pool::max_with_indices(call.threads, &x.read::<T>()?, windows, self.column_major, &mut y, &mut indices);
+            pool::max_with_indices(call.threads, x.read::<T>()?, windows, self.column_major, &mut y, &mut indices);
             Ok(vec![Array::new(y, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })
     }
@@ -221,7 +221,7 @@ impl Kernel for AveragePool {
         let by = self.divisor();
         dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
             let mut y = room::<T>(&dims)?;
-            pool::average(Isa::get(), call.threads, &x.read::<T>()?, windows, by, &mut y);
+            pool::average(Isa::get(), call.threads, x.read::<T>()?, windows, by, &mut y);
             Ok(vec![Array::new(y, &dims)?.into()])
         })
     }
@@ -255,7 +255,7 @@ impl Kernel for LpPool {
         let (windows, dims) = self.window.windows(x.dims())?;
         dispatch!("LpPool", x.dtype(), [f32, f64, f16, bf16], T => {
             let mut y = room::<T>(&dims)?;
-            pool::lp(Isa::get(), call.threads, &x.read::<T>()?, windows, f64::from(self.p), &mut y);
+            pool::lp(Isa::get(), call.threads, x.read::<T>()?, windows, f64::from(self.p), &mut y);
             Ok(vec![Array::new(y, &dims)?.into()])
         })
     }
@@ -343,7 +343,7 @@ impl Kernel for MaxUnpool {
         };
         let indices = indices.read::<i64>()?;
         dispatch!("MaxUnpool", x.dtype(), [f32, f64, f16, bf16], T => {
-            Ok(vec![self.run_as::<T>(x, &indices, &dims)?.into()])
+            Ok(vec![self.run_as::<T>(x, indices, &dims)?.into()])
         })
     }
 }

@@ -58,7 +58,7 @@ impl Kernel for PoolBlocks {
         let (windows, dims) = self.window.windows(&in_rows(x.dims(), self.channels)?)?;
         let dims = in_blocks(&dims);
         let mut y = room(&dims)?;
-        blocked::pool(Isa::get(), call.threads, self.pool, &x.read::<f32>()?, windows, &mut y);
+        blocked::pool(Isa::get(), call.threads, self.pool, x.read::<f32>()?, windows, &mut y);
         Ok(vec![Array::new(y, &dims)?.into()])
     }
 }

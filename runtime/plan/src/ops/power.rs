@@ -31,13 +31,13 @@ pub(crate) fn power(call: &Call) -> Result<Array> {
 fn integers<T: Element + Integer>(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
     let mut out = room(&dims)?;
-    T::powers(call.threads, &broadcast, (&x.read::<T>()?, &y.read::<i64>()?), &mut out);
+    T::powers(call.threads, &broadcast, (x.read::<T>()?, y.read::<i64>()?), &mut out);
     Array::new(out, &dims)
 }
 
 fn doubles(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
     let mut out = room(&dims)?;
-    zip(call.threads, &broadcast, (&x.read::<f64>()?, &y.read::<f64>()?), &mut out, f64::powf);
+    zip(call.threads, &broadcast, (x.read::<f64>()?, y.read::<f64>()?), &mut out, f64::powf);
     Array::new(out, &dims)
 }

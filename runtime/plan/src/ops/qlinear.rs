@@ -111,9 +111,9 @@ impl Kernel for QLinearConv {
         dims.extend(&shape.output[4 - x.rank()..]);
         dims.push(shape.outputs);
         let bits = x.bits::<u8>()?;
-        let codes = Codes { bits: &bits, signed: is_signed(x), zero: single(call.tensor(3)?)? };
+        let codes = Codes { bits, signed: is_signed(x), zero: single(call.tensor(3)?)? };
         let end = End::new(call, [self.low, self.high], shape.outputs)?;
-        let bias = end.bias.as_deref();
+        let bias = end.bias;
         Ok(vec![end.write(&dims, |out| int8::conv(call.threads, &shape, filter, codes, bias, out))?])
     }
 }
@@ -130,7 +130,7 @@ impl QLinearConv {
             bail!("weights of shape {:?} with {} zero points do not make {} groups", w.dims(), zeros.len(), self.groups);
         }
         let taps = w.dims().iter().skip(2).product();
-        Ok(Filter::new(Isa::get(), self.groups, outputs, taps, &w.bits::<u8>()?, is_signed(w), &zeros))
+        Ok(Filter::new(Isa::get(), self.groups, outputs, taps, w.bits::<u8>()?, is_signed(w), &zeros))
     }
 }
 
@@ -193,9 +193,9 @@ impl Kernel for QLinearMatMul {
         }
         dims.push(weights.columns());
         let bits = a.bits::<u8>()?;
-        let codes = Codes { bits: &bits, signed: is_signed(a), zero: single(call.tensor(3)?)? };
+        let codes = Codes { bits, signed: is_signed(a), zero: single(call.tensor(3)?)? };
         let end = End::new(call, [self.low, self.high], weights.columns())?;
-        let bias = end.bias.as_deref();
+        let bias = end.bias;
         Ok(vec![end.write(&dims, |out| int8::product(call.threads, codes, weights, bias, out))?])
     }
 }
@@ -207,7 +207,7 @@ pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
     if zeros.len() != 1 && zeros.len() != n {
         bail!("{} zero points for {n} columns", zeros.len());
     }
-    let matrix = Matrix { bits: &b.bits::<u8>()?, signed: is_signed(b), zeros: &zeros, row: n, column: 1 };
+    let matrix = Matrix { bits: b.bits::<u8>()?, signed: is_signed(b), zeros: &zeros, row: n, column: 1 };
     Ok(Weights::new(Isa::get(), k, n, &matrix))
 }
 
@@ -236,11 +236,11 @@ impl<'a> End<'a> {
         let [low, high] = self.limits;
         let Some((zero, dtype)) = self.to else {
             let mut out = room::<f32>(dims)?;
-            run(Out::Floats(&mut out, &self.scale));
+            run(Out::Floats(&mut out, self.scale));
             return Ok(Array::new(out, dims)?.into());
         };
         let mut out = room::<u8>(dims)?;
-        run(Out::Codes(&mut out, Requantize { scale: &self.scale, zero, low, high }));
+        run(Out::Codes(&mut out, Requantize { scale: self.scale, zero, low, high }));
         Ok(Array::new(out, dims)?.reinterpret(dtype)?.into())
     }
 }
@@ -344,10 +344,10 @@ mod tests {
         let inputs = [x.clone(), w.clone(), one(1.0), zeros.0.clone(), zeros.1.clone(), y_zero, bias.clone()];
         let y = run(&conv([1, 0], 1, 0, 140), &inputs).unwrap();
         let expected = sums.map(|sum: i32| u8::try_from((100 + sum).min(140)).unwrap());
-        assert_eq!(&y.tensor().unwrap().read::<u8>().unwrap()[..], expected);
+        assert_eq!(y.tensor().unwrap().read::<u8>().unwrap(), expected);
         let inputs = [x, w, one(0.5), zeros.0, zeros.1, None, bias];
         let y = run(&conv([1, 0], 1, 0, 0), &inputs).unwrap();
-        assert_eq!(&y.tensor().unwrap().read::<f32>().unwrap()[..], sums.map(|sum| sum as f32 * 0.5));
+        assert_eq!(y.tensor().unwrap().read::<f32>().unwrap(), sums.map(|sum| sum as f32 * 0.5));
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
         let y_zero = Some(tensor(&[1i8], &[]));
         let op = QLinearMatMul { low: -128, high: 127 };
         let y = run(&op, &[a, b, scale, a_zero, b_zero, y_zero]).unwrap();
-        assert_eq!(&y.tensor().unwrap().read::<i8>().unwrap()[..], [3, -128, 5, -128]);
+        assert_eq!(y.tensor().unwrap().read::<i8>().unwrap(), [3, -128, 5, -128]);
     }
 
     #[test]

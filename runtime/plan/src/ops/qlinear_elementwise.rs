@@ -79,8 +79,8 @@ impl Kernel for QLinearBinary {
         let (dims, _) = join(&[a.dims(), b.dims()])?;
         let [a, b] = [whole(a, &dims, call.threads)?, whole(b, &dims, call.threads)?];
         let (a_bits, b_bits) = (a.bits::<u8>()?, b.bits::<u8>()?);
-        let a = Codes { bits: &a_bits, signed: is_signed(&a), zero: single(call.tensor(3)?)? };
-        let b = Codes { bits: &b_bits, signed: is_signed(&b), zero: single(call.tensor(5)?)? };
+        let a = Codes { bits: a_bits, signed: is_signed(&a), zero: single(call.tensor(3)?)? };
+        let b = Codes { bits: b_bits, signed: is_signed(&b), zero: single(call.tensor(5)?)? };
         let scales = [number(call, 2)?, number(call, 4)?];
         let by = Quantize { scale: number(call, 6)?, zero: single(y_zero)?, low: self.low, high: self.high };
         let function = match self.function {
@@ -118,7 +118,7 @@ impl Kernel for LookUp {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
         let table_bits = table.bits::<u8>()?;
-        let table_bits = <&[u8; 256]>::try_from(&table_bits[..])
+        let table_bits = <&[u8; 256]>::try_from(table_bits)
             .map_err(|_| Error::op(format!("a table of shape {:?} is not of 256 elements", table.dims())))?;
         let x_bits = x.bits::<u8>()?;
         let mut out = room::<u8>(x.dims())?;
@@ -217,7 +217,7 @@ mod tests {
                 zero.clone(),
             ];
             let y = run(&QLinearBinary { function, low: 0, high: 255 }, &inputs).unwrap();
-            assert_eq!(&y.tensor().unwrap().read::<u8>().unwrap()[..], expected, "{function:?}");
+            assert_eq!(y.tensor().unwrap().read::<u8>().unwrap(), expected, "{function:?}");
         }
     }
 
@@ -225,11 +225,11 @@ mod tests {
     fn tables_and_means() {
         let table: Vec<i8> = (0..=255u8).map(|i| i.wrapping_add(1).cast_signed()).collect();
         let y = run(&LookUp {}, &[Some(tensor(&[-1i8, 0, 127], &[3])), Some(tensor(&table, &[256]))]).unwrap();
-        assert_eq!(&y.tensor().unwrap().read::<i8>().unwrap()[..], [0, 1, -128]);
+        assert_eq!(y.tensor().unwrap().read::<i8>().unwrap(), [0, 1, -128]);
         let x = Some(tensor(&[1u8, 2, 3, 10], &[1, 1, 2, 2]));
         let inputs = [x, Some(tensor(&[2f32], &[])), Some(tensor(&[0u8], &[])), Some(tensor(&[5u8], &[]))];
         let y = run(&QLinearGlobalAveragePool {}, &inputs).unwrap();
-        assert_eq!(&y.tensor().unwrap().read::<u8>().unwrap()[..], [6, 8]);
+        assert_eq!(y.tensor().unwrap().read::<u8>().unwrap(), [6, 8]);
         assert_eq!(y.tensor().unwrap().dims(), [1, 1, 1, 2]);
     }
 }

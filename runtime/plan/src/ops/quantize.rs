@@ -172,11 +172,11 @@ impl Kernel for DynamicQuantizeLinear {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let elements = x.read::<f32>()?;
-        let (low, high) = range(&elements);
+        let (low, high) = range(elements);
         let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
         let mut y = for_overwrite::<u8>(elements.len());
-        quantize(Isa::get(), &elements, Scale { scale, zero: i32::from(zero), low: 0, high: 255 }, &mut y);
+        quantize(Isa::get(), elements, Scale { scale, zero: i32::from(zero), low: 0, high: 255 }, &mut y);
         Ok(vec![Array::new(y, x.dims())?.into(), Array::scalar(scale).into(), Array::scalar(zero).into()])
     }
 }

@@ -261,7 +261,7 @@ impl Recurrence<'_> {
         bias: Option<&Array>,
         peepholes: Option<&Array>,
     ) -> Result<Vec<Layer<T::Wide>>> {
-        let read = |array: &Array| Ok::<_, Error>(T::widen(&array.read::<T>()?).into_owned());
+        let read = |array: &Array| Ok::<_, Error>(T::widen(array.read::<T>()?).into_owned());
         let (w, r) = (read(w)?, read(r)?);
         let (bias, peepholes) = (bias.map(read).transpose()?, peepholes.map(read).transpose()?);
         let layer = |d: usize| {
@@ -327,7 +327,7 @@ impl Recurrence<'_> {
         }
         let pass = Pass { layers, batch, steps, lengths, batch_first: self.batch_first };
         let mut workspace = room(&[pass.workspace(call.threads).unwrap_or(usize::MAX)])?;
-        pass.run(call.threads, &T::widen(&x), [&mut *h, &mut *c], &mut workspace, &mut y);
+        pass.run(call.threads, &T::widen(x), [&mut *h, &mut *c], &mut workspace, &mut y);
         for state in [h, c] {
             for (i, state) in state.chunks_exact_mut(self.hidden).enumerate() {
                 if lengths.map_or(steps, |lengths| lengths[i % batch]) == 0 {
@@ -369,7 +369,7 @@ impl Recurrence<'_> {
     /// A state `[D, B, H]`: input `i`, or zeros.
     fn state<T: Float>(&self, call: &Call, i: usize, batch: usize) -> Result<Vec<T::Wide>> {
         if let Some(state) = call.optional_tensor(i)? {
-            let state = T::widen(&state.read::<T>()?).into_owned();
+            let state = T::widen(state.read::<T>()?).into_owned();
             return Ok(self.swapped(state, batch, self.directions.len()));
         }
         let mut zeros = room::<T::Wide>(&[self.directions.len(), batch, self.hidden])?;

@@ -123,11 +123,11 @@ impl Kernel for Reduce {
         element_count(&dims)?;
         groups.passes().iter().try_for_each(|[outer, _, inner]| scratch::<f64>(outer * inner))?;
         let y = match x.dtype() {
-            DType::Bool => self.reduce_bools(call.threads, &x.read()?, &groups, &dims),
+            DType::Bool => self.reduce_bools(call.threads, x.read()?, &groups, &dims),
             DType::Float16 => self.reduce_halves::<f16>(call.threads, x, &groups, &dims),
             DType::Bfloat16 => self.reduce_halves::<bf16>(call.threads, x, &groups, &dims),
             dtype => dispatch!("Reduce", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                Array::new(self.reduce::<T>(call.threads, &x.read::<T>()?, &groups), &dims)
+                Array::new(self.reduce::<T>(call.threads, x.read::<T>()?, &groups), &dims)
             }),
         }?;
         Ok(vec![y.into()])
@@ -145,7 +145,7 @@ impl Reduce {
     }
 
     fn reduce_halves<T: Float<Wide = f32>>(&self, threads: &Threads, x: &Array, groups: &Groups, dims: &[usize]) -> Result<Array> {
-        let y = self.reduce::<f32>(threads, &T::widen(&x.read::<T>()?), groups);
+        let y = self.reduce::<f32>(threads, &T::widen(x.read::<T>()?), groups);
         Array::new(T::narrow(y), dims)
     }
 

@@ -173,7 +173,7 @@ impl Interpolate {
                 Some(places) if last > 0 && before_unchanged => {
                     let unit = dims[last + 1..].iter().product();
                     let planes = [x.dims()[last - 1], x.dims()[last]];
-                    take(Isa::get(), threads, &source, planes, unit, [&places[last - 1], &places[last]], &mut y);
+                    take(Isa::get(), threads, source, planes, unit, [&places[last - 1], &places[last]], &mut y);
                 }
                 _ => {
                     let fill = self.fill::<W>(x.dtype())?;
@@ -246,7 +246,7 @@ impl Interpolate {
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
         let mut y = room::<T::Wide>(&dims)?;
         let filters = maps.iter().map(filter).collect::<Result<Vec<_>>>()?;
-        resample(Isa::get(), threads, &T::widen(&x.read::<T>()?), x.dims(), &filters, &mut y);
+        resample(Isa::get(), threads, &T::widen(x.read::<T>()?), x.dims(), &filters, &mut y);
         if self.coordinates == Coordinates::TfCropAndResize {
             self.extrapolate(maps, &mut y);
         }
@@ -282,7 +282,7 @@ impl SizePolicy {
 
 fn read_floats(array: &Array) -> Result<Vec<f32>> {
     dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(T::widen(&array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
+        Ok(T::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
     })
 }
 

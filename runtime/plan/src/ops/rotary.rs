@@ -57,8 +57,8 @@ impl Kernel for RotaryEmbedding {
         let turn = self.turn(call)?;
         let y = dispatch!("RotaryEmbedding", x.dtype(), [f32, f64, f16, bf16], T => {
             let (x, cos, sin) = (call.read::<T>(0)?, call.read::<T>(1)?, call.read::<T>(2)?);
-            let mut y = T::widen(&x).into_owned();
-            turn.run(&mut y, &T::widen(&cos), &T::widen(&sin));
+            let mut y = T::widen(x).into_owned();
+            turn.run(&mut y, &T::widen(cos), &T::widen(sin));
             Array::new(T::narrow(y), call.tensor(0)?.dims())
         })?;
         Ok(vec![y.into()])

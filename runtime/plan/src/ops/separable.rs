@@ -56,7 +56,7 @@ impl Kernel for Separable {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         let weights = |i: usize, usual: &Shape| match constants.tensor(i) {
-            Some(w) => Ok(Weights::new(Isa::get(), usual, &w.read::<f32>()?)),
+            Some(w) => Ok(Weights::new(Isa::get(), usual, w.read::<f32>()?)),
             None => Err(Error::op("the weights are not constant")),
         };
         Ok(Some(Box::new([weights(1, &self.usual[0])?, weights(self.inputs, &self.usual[1])?])))
@@ -101,10 +101,10 @@ impl Kernel for Separable {
         let [first_bias, second_bias] = bias.map(|bias| bias.map(Array::read::<f32>).transpose());
         let (first_bias, second_bias) = (first_bias?, second_bias?);
         with_epilogue(self.first.conv.epilogue.as_ref(), call, &between, |epilogue| {
-            let first = Stage { shape: &shape, weights: first, bias: first_bias.as_deref(), epilogue };
+            let first = Stage { shape: &shape, weights: first, bias: first_bias, epilogue };
             with_epilogue(self.second.conv.epilogue.as_ref(), call, &dims, |epilogue| {
-                let second = Stage { shape: &next, weights: second, bias: second_bias.as_deref(), epilogue };
-                blocked::separable(call.threads, first, second, &x, &mut out);
+                let second = Stage { shape: &next, weights: second, bias: second_bias, epilogue };
+                blocked::separable(call.threads, first, second, x, &mut out);
                 Ok(())
             })
         })?;

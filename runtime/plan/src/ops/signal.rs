@@ -340,7 +340,7 @@ fn frequency(array: &Array) -> Result<f32> {
     let values = values.read::<f32>()?;
     match values[..] {
         [hertz] if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
-        _ => bail!("{:?} is not a frequency", &*values),
+        _ => bail!("{:?} is not a frequency", values),
     }
 }
 

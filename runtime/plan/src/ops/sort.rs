@@ -81,10 +81,10 @@ impl Kernel for ArgReduce {
             let x = x.read::<T>()?;
             scratch::<i64>(split[0] * split[2])?;
             Ok(match (self.function, self.select_last_index) {
-                (ArgReduction::ArgMax, false) => places(call.threads, &x, split, |v: T, best| v > best),
-                (ArgReduction::ArgMax, true) => places(call.threads, &x, split, |v: T, best| v >= best),
-                (ArgReduction::ArgMin, false) => places(call.threads, &x, split, |v: T, best| v < best),
-                (ArgReduction::ArgMin, true) => places(call.threads, &x, split, |v: T, best| v <= best),
+                (ArgReduction::ArgMax, false) => places(call.threads, x, split, |v: T, best| v > best),
+                (ArgReduction::ArgMax, true) => places(call.threads, x, split, |v: T, best| v >= best),
+                (ArgReduction::ArgMin, false) => places(call.threads, x, split, |v: T, best| v < best),
+                (ArgReduction::ArgMin, true) => places(call.threads, x, split, |v: T, best| v <= best),
             })
         })?;
         Ok(vec![Array::new(y, &dims)?.into()])
@@ -167,7 +167,7 @@ impl Kernel for TopK {
         scratch::<Vec<i64>>(split[0] * split[2])?;
         scratch::<[i64; 2]>(x.len())?;
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            let (values, indices) = top(call.threads, &x.read::<T>()?, split, k, self.largest);
+            let (values, indices) = top(call.threads, x.read::<T>()?, split, k, self.largest);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })
     }
@@ -259,7 +259,7 @@ mod tests {
                 let found = run_outputs(&op, &inputs, 2).expect("runs");
                 let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
                 let repeated: Vec<f32> = values.iter().flat_map(|&v| vec![v; inner]).collect();
-                assert_eq!(bits(&found[0].tensor().unwrap().read::<f32>().unwrap()), bits(&repeated), "{op:?} {k}");
+                assert_eq!(bits(found[0].tensor().unwrap().read::<f32>().unwrap()), bits(&repeated), "{op:?} {k}");
                 let repeated: Vec<i64> = indices.iter().flat_map(|&v| vec![v; inner]).collect();
                 assert_eq!(found[1].tensor().unwrap().to_i64().unwrap(), repeated, "{op:?} {k}");
             }

@@ -108,7 +108,7 @@ impl Unary {
             return Ok(array);
         }
         let array = call.tensor(0)?;
-        Array::new(self.apply(&array.read::<f32>()?, threads), array.dims())
+        Array::new(self.apply(array.read::<f32>()?, threads), array.dims())
     }
 
     fn apply(&self, x: &[f32], threads: &Threads) -> Vec<f32> {
@@ -120,7 +120,7 @@ impl Unary {
     }
 
     fn half<T: Half>(&self, array: &Array, threads: &Threads) -> Result<Array> {
-        let mut values = T::widen(&array.read::<T>()?);
+        let mut values = T::widen(array.read::<T>()?);
         threads.for_each_chunk(&mut values, TASK, |_, x| unary_in_place(Isa::get(), self.function, x));
         Array::new(T::round(&values), array.dims())
     }
@@ -128,14 +128,14 @@ impl Unary {
     fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<f64>()?;
         let mut out = for_overwrite(x.len());
-        map(threads, &x, &mut out, |x| float::unary(self.function, x));
+        map(threads, x, &mut out, |x| float::unary(self.function, x));
         Array::new(out, array.dims())
     }
 
     fn integer<T: Element + Integer>(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<T>()?;
         let mut out = for_overwrite(x.len());
-        T::unary(threads, self.function, &x, &mut out).map_err(|error| Error::op(error.to_string()))?;
+        T::unary(threads, self.function, x, &mut out).map_err(|error| Error::op(error.to_string()))?;
         Array::new(out, array.dims())
     }
 
@@ -143,11 +143,11 @@ impl Unary {
         let holds = |x: f64| Bool::from(float::unary(self.function, x) != 0.0);
         let mut out: Vec<Bool> = for_overwrite(array.len());
         match array.dtype() {
-            DType::Float32 => map(threads, &array.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
-            DType::Float64 => map(threads, &array.read::<f64>()?, &mut out, holds),
-            DType::Float16 => map(threads, &array.read::<half::f16>()?, &mut out, |x| holds(x.to_f64())),
-            DType::Bfloat16 => map(threads, &array.read::<half::bf16>()?, &mut out, |x| holds(x.to_f64())),
-            _ => map(threads, &widened(array)?.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
+            DType::Float32 => map(threads, array.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
+            DType::Float64 => map(threads, array.read::<f64>()?, &mut out, holds),
+            DType::Float16 => map(threads, array.read::<half::f16>()?, &mut out, |x| holds(x.to_f64())),
+            DType::Bfloat16 => map(threads, array.read::<half::bf16>()?, &mut out, |x| holds(x.to_f64())),
+            _ => map(threads, widened(array)?.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
         }
         Array::new(out, array.dims())
     }
