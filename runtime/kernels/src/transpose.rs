@@ -152,18 +152,58 @@ mod x86 {
         true
     }
 
-    /// [`transpose`] of bytes.
+    /// [`transpose`] of bytes, also of three columns to rows that follow one another, as a picture's are.
     pub fn transpose_bytes(source: &[u8], out: &mut [u8], plane: Plane, isa: Isa) -> bool {
         let (from, to) = (source.as_ptr(), out.as_mut_ptr());
-        let fits = isa >= Isa::Avx2 && plane.rows.min(plane.columns) >= 16;
-        if fits {
-            tiled::<16>(plane, |row, column| {
+        if isa < Isa::Avx2 || plane.rows < 16 {
+            return false;
+        }
+        match (plane.columns, plane.to) {
+            (16.., _) => tiled::<16>(plane, |row, column| {
                 let (i, j) = (column * plane.from + row, row * plane.to + column);
                 // SAFETY: the processor has AVX2; the tile lies inside the plane, and the plane inside both slices.
                 unsafe { tile_bytes(from.add(i), plane.from, to.add(j), plane.to) }
-            });
+            }),
+            (3, 3) => {
+                for row in (0..plane.rows).step_by(16) {
+                    let row = row.min(plane.rows - 16);
+                    // SAFETY: as above, of sixteen rows.
+                    unsafe { weave_bytes(from.add(row), plane.from, to.add(3 * row)) }
+                }
+            }
+            _ => return false,
         }
-        fits
+        true
+    }
+
+    /// Transposes three columns of sixteen bytes to rows that follow one another.
+    ///
+    /// # Safety
+    /// AVX2; 16 bytes are readable at `from` and one and two strides further, and 48 are writable at `to`.
+    #[target_feature(enable = "avx2")]
+    unsafe fn weave_bytes(from: *const u8, stride: usize, to: *mut u8) {
+        /// For each third of the result, where its bytes come from in each column; 128: not from there.
+        const PLACES: [[[u8; 16]; 3]; 3] = {
+            let mut places = [[[128; 16]; 3]; 3];
+            let mut i = 0;
+            while i < 48 {
+                places[i / 16][i % 3][i % 16] = (i / 3) as u8;
+                i += 1;
+            }
+            places
+        };
+        // SAFETY: the function's contract.
+        unsafe {
+            let load = |at: *const u8| _mm_loadu_si128(at.cast());
+            let columns = [load(from), load(from.add(stride)), load(from.add(2 * stride))];
+            for (third, places) in PLACES.iter().enumerate() {
+                let mut all = _mm_setzero_si128();
+                for (column, places) in columns.iter().zip(places) {
+                    all = _mm_or_si128(all, _mm_shuffle_epi8(*column, load(places.as_ptr())));
+                }
+                _mm_storeu_si128(to.add(16 * third).cast(), all);
+            }
+        }
     }
 
     /// Transposes 16×16 bytes: to interleave the first half of the rows with the second moves every bit of an element's

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::depthwise::{self, Depthwise};
-#[cfg(target_arch = "x86_64")]
+use super::direct::Direct;
 use super::dot::Dots;
 #[cfg(target_arch = "x86_64")]
 use super::interleaved::{self, Interleaved};
@@ -20,8 +20,8 @@ pub struct Filter(Kind);
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// A matrix `[kernel · C / groups, O / groups]` a group.
-    Dense(Vec<Weights>),
+    /// A matrix `[kernel · C / groups, O / groups]` a group, with so many rows for a row of the kernel.
+    Dense(Vec<Weights>, usize),
     /// A channel a group, each with one output.
     Depthwise(Depthwise),
     /// The same for processors with VNNI.
@@ -31,57 +31,103 @@ enum Kind {
 
 impl Kind {
     #[cfg(target_arch = "x86_64")]
-    fn depthwise(isa: Isa, weights: Depthwise, channels: usize) -> Kind {
-        let is_fit = Dots::of(isa) == Dots::Avx512Vnni;
-        match is_fit.then(|| Interleaved::new(channels, &weights)).flatten() {
+    fn depthwise(dots: Dots, weights: Depthwise, channels: usize, kernel: [usize; 2]) -> Kind {
+        match Interleaved::new(dots, channels, kernel, &weights) {
             Some(weights) => Kind::Interleaved(weights),
             None => Kind::Depthwise(weights),
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn depthwise(_: Isa, weights: Depthwise, _: usize) -> Kind {
+    fn depthwise(_: Dots, weights: Depthwise, _: usize, _: [usize; 2]) -> Kind {
         Kind::Depthwise(weights)
     }
 }
 
 impl Filter {
-    /// Packs `w`, `[O, C / groups, kernel]`, whose `kernel` has so many taps; `zeros` are one, or one an output.
+    /// Packs `w`, `[O, C / groups, kernel]`; `zeros` are one, or one an output.
     ///
     /// # Panics
     /// The sizes do not fit.
-    pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[u8], signed: bool, zeros: &[i32]) -> Filter {
+    pub fn new(
+        isa: Isa,
+        groups: usize,
+        outputs: usize,
+        kernel: [usize; 2],
+        w: &[u8],
+        signed: bool,
+        zeros: &[i32],
+    ) -> Filter {
+        Filter::summed((isa, Dots::of(isa)), groups, outputs, kernel, w, signed, zeros)
+    }
+
+    /// [`new`](Filter::new) for some instructions of a level.
+    pub(super) fn summed(
+        (isa, dots): (Isa, Dots),
+        groups: usize,
+        outputs: usize,
+        kernel: [usize; 2],
+        w: &[u8],
+        signed: bool,
+        zeros: &[i32],
+    ) -> Filter {
         assert!(groups > 0 && outputs.is_multiple_of(groups) && (zeros.len() == 1 || zeros.len() == outputs));
-        let depth = w.len().checked_div(outputs).unwrap_or(0);
+        let (depth, taps) = (w.len().checked_div(outputs).unwrap_or(0), kernel[0] * kernel[1]);
         assert!(w.len() == outputs * depth && (taps == 0 || depth.is_multiple_of(taps)), "the weights do not fit");
-        if groups == outputs && groups > 1 && depth == taps {
-            return Filter(Kind::depthwise(isa, Depthwise::new(isa, taps, w, signed, zeros), groups));
+        if groups == outputs && groups > 1 && depth == taps && taps > 0 {
+            return Filter(Kind::depthwise(dots, Depthwise::new(isa, taps, w, signed, zeros), groups, kernel));
         }
-        let (each, channels) = (outputs / groups, depth.checked_div(taps).unwrap_or(0));
-        let group = |g: usize| {
-            let zeros = if zeros.len() == 1 { zeros } else { &zeros[g * each..(g + 1) * each] };
-            let bits = &w[g * each * depth..(g + 1) * each * depth];
-            let matrix = Matrix { bits, signed, zeros, row: 0, column: depth };
-            // the channels of a tap follow one another, as they do in the image
-            Weights::gather(isa, depth, each, &matrix, |i| i % channels * taps + i / channels)
+        let dense = |row: usize| -> Vec<Weights> {
+            (0..groups).map(|g| Filter::group(dots, [g, groups], outputs, kernel, row, w, signed, zeros)).collect()
         };
-        Filter(Kind::Dense((0..groups).map(group).collect()))
+        let row = depth.checked_div(kernel[0]).unwrap_or(0);
+        if groups == 1 && 2 * row.next_multiple_of(4) <= 3 * row {
+            let weights = dense(row.next_multiple_of(4));
+            if weights.iter().all(|weights| weights.zeros.is_empty()) {
+                return Filter(Kind::Dense(weights, row.next_multiple_of(4)));
+            }
+        }
+        Filter(Kind::Dense(dense(row), row))
+    }
+
+    /// The matrix of a group, with `row` rows for a row of the kernel, of which those beyond what it has are 0.
+    #[allow(clippy::too_many_arguments)]
+    fn group(
+        dots: Dots,
+        [group, groups]: [usize; 2],
+        outputs: usize,
+        kernel: [usize; 2],
+        row: usize,
+        w: &[u8],
+        signed: bool,
+        zeros: &[i32],
+    ) -> Weights {
+        let (each, depth) = (outputs / groups, w.len().checked_div(outputs).unwrap_or(0));
+        let zeros = if zeros.len() == 1 { zeros } else { &zeros[group * each..(group + 1) * each] };
+        let bits = &w[group * each * depth..(group + 1) * each * depth];
+        let matrix = Matrix { bits, signed, zeros, row: 0, column: depth };
+        let channels = depth.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
+        // the channels of a tap follow one another, as they do in the image
+        Weights::gather(dots, kernel[0] * row, each, &matrix, |i| {
+            let (i, at) = (i / row, i % row);
+            (at < kernel[1] * channels).then(|| (at % channels * kernel[0] + i) * kernel[1] + at / channels)
+        })
     }
 
     /// The form that was chosen, in words.
     pub fn form(&self) -> String {
         match &self.0 {
-            Kind::Dense(groups) => format!("int8, {}", groups.first().map_or("empty", Weights::form)),
+            Kind::Dense(groups, _) => format!("int8, {}", groups.first().map_or("empty", Weights::form)),
             Kind::Depthwise(_) => "int8, depthwise".to_string(),
             #[cfg(target_arch = "x86_64")]
-            Kind::Interleaved(_) => "int8, depthwise, taps interleaved for VNNI".to_string(),
+            Kind::Interleaved(_) => "int8, depthwise, rows interleaved for VNNI".to_string(),
         }
     }
 
     /// The bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
         match &self.0 {
-            Kind::Dense(groups) => groups.iter().map(Weights::bytes).sum(),
+            Kind::Dense(groups, _) => groups.iter().map(Weights::bytes).sum(),
             Kind::Depthwise(weights) => weights.bytes(),
             #[cfg(target_arch = "x86_64")]
             Kind::Interleaved(weights) => weights.bytes(),
@@ -103,10 +149,10 @@ pub fn conv(threads: &Threads, shape: &Shape, filter: &Filter, x: Codes, bias: O
         Kind::Depthwise(weights) => depthwise::conv(threads, shape, weights, x, bias, out),
         #[cfg(target_arch = "x86_64")]
         Kind::Interleaved(weights) => interleaved::conv(threads, shape, weights, x, bias, out),
-        Kind::Dense(groups) => {
+        Kind::Dense(groups, row) => {
             assert_eq!(groups.len(), shape.groups, "{shape:?}");
             for (group, weights) in groups.iter().enumerate() {
-                dense(threads, shape, group, weights, &x, bias, &mut out);
+                dense(threads, shape, group, (weights, *row), &x, bias, &mut out);
             }
         }
     }
@@ -122,45 +168,51 @@ fn check(shape: &Shape, x: &Codes, bias: Option<&[i32]>, out: &Out) {
     assert_eq!(out.len(), shape.batch * shape.pixels() * shape.outputs, "{shape:?}");
 }
 
-/// One group.
+/// One group, whose weights have `row` rows for a row of the kernel.
 fn dense(
     threads: &Threads,
     shape: &Shape,
     group: usize,
-    weights: &Weights,
+    (weights, row): (&Weights, usize),
     x: &Codes,
     bias: Option<&[i32]>,
     out: &mut Out,
 ) {
     let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
-    assert!(weights.k == channels * shape.kernel[0] * shape.kernel[1] && weights.n == outputs, "{shape:?}");
-    let patches = Patches { shape, x, group, channels };
+    let fits = weights.k == shape.kernel[0] * row && row >= channels * shape.kernel[1] && weights.n == outputs;
+    assert!(fits, "{shape:?}");
+    if let Some(direct) = Direct::new(shape, x, weights, row) {
+        return direct.run(threads, &weights.finish(shifted_zero(x), bias, out, 0));
+    }
+    let patches = Patches { shape, x, group, channels, row };
     let gather = |pixels: Range<usize>, to: &mut [u8]| patches.write(pixels, to);
     let is_product = shape.groups == 1
         && shape.kernel == [1; 2]
         && shape.strides == [1; 2]
         && shape.before == [0; 2]
         && shape.input == shape.output;
-    let lies = is_product && !x.signed && channels.is_multiple_of(4);
+    let lies = is_product && !x.signed && row == channels && channels.is_multiple_of(4);
     let rows = if lies { Rows::Lying(x.bits) } else { Rows::Gathered(&gather) };
     let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
     let product = Product { m: shape.batch * shape.pixels(), b: weights, rows, out_row: shape.outputs };
     product.run(threads, shifted_zero(x), bias, out, group * outputs);
 }
 
-/// What the windows of a group's outputs see: for each pixel, `[kernel, C / groups]` unsigned bytes.
+/// What the windows of a group's outputs see: for each pixel, `[kernel, C / groups]` unsigned bytes, the rows of the kernel
+/// `row` bytes apart.
 struct Patches<'a> {
     shape: &'a Shape,
     x: &'a Codes<'a>,
     group: usize,
     channels: usize,
+    row: usize,
 }
 
 impl Patches<'_> {
     /// Writes the patches of some pixels, each filled up to a multiple of four bytes.
     fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
-        let (shape, row) = (self.shape, self.shape.kernel[1] * self.channels);
-        let patch = (shape.kernel[0] * row).next_multiple_of(4);
+        let shape = self.shape;
+        let patch = (shape.kernel[0] * self.row).next_multiple_of(4);
         let together = if shape.groups == 1 && shape.dilations[1] == 1 { inside(shape) } else { 0..0 };
         let (mut pixel, mut rows) = (pixels.start, vec![None; shape.kernel[0]]);
         while pixel < pixels.end {
@@ -172,7 +224,7 @@ impl Patches<'_> {
             let end = shape.output[1].min(first + pixels.end - pixel);
             for x in first..end {
                 let start = (pixel + x - first - pixels.start) * patch;
-                self.write_patch(&rows, x, together.contains(&x), to, start, row);
+                self.write_patch(&rows, x, together.contains(&x), to, start);
             }
             pixel += end - first;
         }
@@ -183,10 +235,10 @@ impl Patches<'_> {
 
     /// The patch around output column `x`, whose rows are these of the images; `together`: what a row sees is one piece.
     #[inline(always)]
-    fn write_patch(&self, rows: &[Option<usize>], x: usize, together: bool, to: &mut [u8], start: usize, row: usize) {
-        let shape = self.shape;
+    fn write_patch(&self, rows: &[Option<usize>], x: usize, together: bool, to: &mut [u8], start: usize) {
+        let (shape, row) = (self.shape, self.shape.kernel[1] * self.channels);
         for (i, y) in rows.iter().enumerate() {
-            let start = start + i * row;
+            let start = start + i * self.row;
             match y {
                 Some(y) if together => {
                     let first = (x * shape.strides[1]).wrapping_add_signed(-shape.before[1]);
@@ -239,6 +291,13 @@ fn copy_chunk<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
 pub(super) fn position(shape: &Shape, axis: usize, index: usize, tap: usize) -> Option<usize> {
     let forth = index * shape.strides[axis] + tap * shape.dilations[axis];
     forth.checked_add_signed(-shape.before[axis]).filter(|&at| at < shape.input[axis])
+}
+
+/// Which of `len` places from `start` on lie among `size`, and how many of those that do not come first.
+pub(super) fn within(start: isize, len: usize, size: usize) -> (Range<usize>, usize) {
+    let end = start.saturating_add_unsigned(len).clamp(0, size as isize) as usize;
+    let before = usize::try_from(-start).unwrap_or(0).min(len);
+    (start.clamp(0, end as isize) as usize..end, before)
 }
 
 /// The columns of the output whose windows lie inside the image's columns.

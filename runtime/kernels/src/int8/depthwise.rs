@@ -23,7 +23,7 @@ pub(super) struct Depthwise {
 }
 
 /// Channels whose sums stay in registers at once.
-pub(super) const WIDE: usize = 64;
+const WIDE: usize = 64;
 /// Channels of a vector.
 const NARROW: usize = 16;
 
@@ -146,7 +146,8 @@ unsafe fn some<T: Code, const W: usize>(
     first: usize,
     out: usize,
 ) {
-    let mut sums = [0i32; W];
+    // SAFETY: the finish is padded to hold the channels.
+    let mut sums: [i32; W] = unsafe { finish.starts(first) };
     let mut row = weights.differences.as_ptr().wrapping_add(first);
     for tap in taps {
         // SAFETY: the caller's promise; the weights have a row of channels a tap.
@@ -165,7 +166,8 @@ unsafe fn some<T: Code, const W: usize>(
 /// # Safety
 /// As for [`pixel`].
 unsafe fn few<T: Code>(weights: &Depthwise, finish: &Finish, taps: &[Tap<T>], out: usize) {
-    let mut sums = [0i32; NARROW];
+    // SAFETY: the finish is padded to more than a vector.
+    let mut sums: [i32; NARROW] = unsafe { finish.starts(0) };
     for (tap, row) in taps.iter().zip(weights.differences.chunks_exact(weights.channels)) {
         for (i, (sum, &w)) in sums.iter_mut().zip(row).enumerate() {
             // SAFETY: the caller's promise.

@@ -13,6 +13,9 @@ pub(super) enum Dots {
     Avx2,
     /// Four products of bytes a lane, and their sum, in one instruction.
     #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    /// The same for lanes twice as many.
+    #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
 }
 
@@ -24,6 +27,8 @@ impl Dots {
             #[cfg(target_arch = "x86_64")]
             Dots::Avx2 => "AVX2",
             #[cfg(target_arch = "x86_64")]
+            Dots::AvxVnni => "AVX-VNNI",
+            #[cfg(target_arch = "x86_64")]
             Dots::Avx512Vnni => "AVX-512 VNNI",
         }
     }
@@ -31,11 +36,24 @@ impl Dots {
     /// The best that processors of a level have, and this one.
     #[cfg(target_arch = "x86_64")]
     pub fn of(isa: Isa) -> Dots {
+        use std::arch::is_x86_feature_detected as has;
         match isa.min(Isa::widest()) {
-            Isa::Avx512 if std::arch::is_x86_feature_detected!("avx512vnni") => Dots::Avx512Vnni,
+            Isa::Avx512 if has!("avx512vnni") => Dots::Avx512Vnni,
+            Isa::Avx512 | Isa::Avx2 if has!("avxvnni") => Dots::AvxVnni,
             Isa::Avx512 | Isa::Avx2 => Dots::Avx2,
             Isa::Scalar => Dots::Scalar,
         }
+    }
+
+    /// All that this processor has, and a level to each: what a test walks through.
+    #[cfg(test)]
+    pub fn available() -> Vec<(Isa, Dots)> {
+        let mut all: Vec<_> = Isa::available().map(|isa| (isa, Dots::of(isa))).collect();
+        #[cfg(target_arch = "x86_64")]
+        if Isa::widest() >= Isa::Avx2 {
+            all.push((Isa::Avx2, Dots::Avx2));
+        }
+        all
     }
 
     /// The best that processors of a level have, and this one.
@@ -58,8 +76,11 @@ pub(super) trait Dot {
     /// Four signed bytes a column.
     type Right: Copy;
 
-    /// No products.
-    fn zero() -> Self::Sums;
+    /// What the sums of columns `column ..` begin with.
+    ///
+    /// # Safety
+    /// `column + LANES` is at most the number of padded columns.
+    unsafe fn start(finish: &Finish, column: usize) -> Self::Sums;
 
     /// # Safety
     /// Four bytes can be read.
@@ -72,32 +93,18 @@ pub(super) trait Dot {
     /// The sums and four more products.
     fn add(sums: Self::Sums, left: Self::Left, right: Self::Right) -> Self::Sums;
 
-    /// Finishes `count` sums: see [`Finish::write`].
+    /// Finishes the first `count` sums of `V` vectors of columns `column ..`: see [`Finish::write`].
     ///
     /// # Safety
     /// As for [`Finish::write`].
-    unsafe fn finish(sums: Self::Sums, finish: &Finish, column: usize, row_sum: i32, offset: usize, count: usize);
-
-    /// Finishes the first `count` sums of `V` vectors.
-    ///
-    /// # Safety
-    /// As for [`Finish::write`].
-    #[inline(always)]
-    unsafe fn finish_row<const V: usize>(
+    unsafe fn finish<const V: usize>(
         sums: &[Self::Sums; V],
         finish: &Finish,
         column: usize,
         row_sum: i32,
         offset: usize,
         count: usize,
-    ) {
-        for (v, &sums) in sums.iter().enumerate() {
-            let first = v * Self::LANES;
-            let left = count.saturating_sub(first).min(Self::LANES);
-            // SAFETY: the caller's promise.
-            unsafe { Self::finish(sums, finish, column + first, row_sum, offset + first, left) };
-        }
-    }
+    );
 }
 
 /// [`Dots::Scalar`]
@@ -110,8 +117,9 @@ impl Dot for Scalar {
     type Right = [[i8; 4]; 8];
 
     #[inline(always)]
-    fn zero() -> [i32; 8] {
-        [0; 8]
+    unsafe fn start(finish: &Finish, column: usize) -> [i32; 8] {
+        // SAFETY: the caller's promise.
+        unsafe { finish.starts(column) }
     }
 
     #[inline(always)]
@@ -136,22 +144,33 @@ impl Dot for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn finish(sums: [i32; 8], finish: &Finish, column: usize, row_sum: i32, offset: usize, count: usize) {
-        // SAFETY: the caller's promise.
-        unsafe { finish.write(&sums, column, row_sum, offset, count) }
+    unsafe fn finish<const V: usize>(
+        sums: &[[i32; 8]; V],
+        finish: &Finish,
+        column: usize,
+        row_sum: i32,
+        offset: usize,
+        count: usize,
+    ) {
+        for (v, sums) in sums.iter().enumerate() {
+            let (first, left) = (v * 8, count.saturating_sub(v * 8).min(8));
+            // SAFETY: the caller's promise.
+            unsafe { finish.write(sums, column + first, row_sum, offset + first, left) };
+        }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Avx512Vnni};
+pub(super) use x86::{Avx2, Vnni};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
+    use std::marker::PhantomData;
 
     use super::{Dot, Finish};
-    use crate::int8::finish::Sink;
-    use crate::int8::wide;
+    use crate::int8::rows;
+    use crate::int8::vector::Vector;
 
     /// [`Dots::Avx2`](super::Dots::Avx2)
     pub struct Avx2;
@@ -164,14 +183,17 @@ mod x86 {
         type Right = [__m256i; 2];
 
         #[inline(always)]
-        fn zero() -> [__m256i; 2] {
-            // SAFETY: the trait's contract: the caller has the instruction set.
-            unsafe { [_mm256_setzero_si256(); 2] }
+        unsafe fn start(finish: &Finish, column: usize) -> [__m256i; 2] {
+            // SAFETY: the trait's contract: the caller has the instruction set; the caller's promise.
+            unsafe {
+                let from = finish.start.as_ptr().add(column).cast::<__m128i>();
+                [_mm256_cvtepu32_epi64(_mm_loadu_si128(from)), _mm256_cvtepu32_epi64(_mm_loadu_si128(from.add(1)))]
+            }
         }
 
         #[inline(always)]
         unsafe fn left(from: *const u8) -> __m256i {
-            // SAFETY: as above, and the caller's promise.
+            // SAFETY: as above.
             unsafe { _mm256_cvtepu8_epi16(_mm_set1_epi32(from.cast::<i32>().read_unaligned())) }
         }
 
@@ -186,7 +208,7 @@ mod x86 {
 
         #[inline(always)]
         fn add(sums: [__m256i; 2], left: __m256i, right: [__m256i; 2]) -> [__m256i; 2] {
-            // SAFETY: as in `zero`. A pair of products is at most 2 · 255 · 128.
+            // SAFETY: as above. A pair of products is at most 2 · 255 · 128.
             unsafe {
                 let products = [_mm256_madd_epi16(left, right[0]), _mm256_madd_epi16(left, right[1])];
                 [_mm256_add_epi32(sums[0], products[0]), _mm256_add_epi32(sums[1], products[1])]
@@ -194,87 +216,68 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn finish(
-            sums: [__m256i; 2],
+        unsafe fn finish<const V: usize>(
+            sums: &[[__m256i; 2]; V],
             finish: &Finish,
             column: usize,
             row_sum: i32,
             offset: usize,
             count: usize,
         ) {
-            let mut lanes = [0i32; 8];
-            // SAFETY: as in `zero`, and the caller's promise.
+            // SAFETY: as above.
             unsafe {
-                let total = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[0], sums[1]));
-                _mm256_storeu_si256(lanes.as_mut_ptr().cast(), total);
-                finish.write(&lanes, column, row_sum, offset, count);
+                let mut totals = [_mm256_setzero_si256(); V];
+                for (total, [a, b]) in totals.iter_mut().zip(sums) {
+                    *total = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(*a, *b));
+                }
+                rows::write(&totals, finish, column, row_sum, offset, count);
             }
         }
     }
 
-    /// [`Dots::Avx512Vnni`](super::Dots::Avx512Vnni)
-    pub struct Avx512Vnni;
+    /// [`Dots::AvxVnni`](super::Dots::AvxVnni) and [`Dots::Avx512Vnni`](super::Dots::Avx512Vnni)
+    pub struct Vnni<V>(PhantomData<V>);
 
-    impl Dot for Avx512Vnni {
-        const LANES: usize = 16;
-        type Sums = __m512i;
-        type Left = __m512i;
-        type Right = __m512i;
+    impl<R: Vector> Dot for Vnni<R> {
+        const LANES: usize = R::LANES;
+        type Sums = R;
+        type Left = R;
+        type Right = R;
 
         #[inline(always)]
-        fn zero() -> __m512i {
-            // SAFETY: the trait's contract: the caller has the instruction set.
-            unsafe { _mm512_setzero_si512() }
+        unsafe fn start(finish: &Finish, column: usize) -> R {
+            // SAFETY: the caller's promise.
+            unsafe { R::load(finish.start.as_ptr().add(column).cast()) }
         }
 
         #[inline(always)]
-        unsafe fn left(from: *const u8) -> __m512i {
-            // SAFETY: as above, and the caller's promise.
-            unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
-        }
-
-        #[inline(always)]
-        unsafe fn right(from: *const i8) -> __m512i {
+        unsafe fn left(from: *const u8) -> R {
             // SAFETY: as above.
-            unsafe { _mm512_loadu_si512(from.cast()) }
+            R::splat(unsafe { from.cast::<i32>().read_unaligned() })
         }
 
         #[inline(always)]
-        fn add(sums: __m512i, left: __m512i, right: __m512i) -> __m512i {
-            // SAFETY: as in `zero`.
-            unsafe { _mm512_dpbusd_epi32(sums, left, right) }
+        unsafe fn right(from: *const i8) -> R {
+            // SAFETY: as above.
+            unsafe { R::load(from.cast()) }
         }
 
         #[inline(always)]
-        unsafe fn finish(sums: __m512i, finish: &Finish, column: usize, row_sum: i32, offset: usize, count: usize) {
-            let mut lanes = [0i32; 16];
-            // SAFETY: as in `zero`, and the caller's promise.
-            unsafe {
-                _mm512_storeu_si512(lanes.as_mut_ptr().cast(), sums);
-                finish.write(&lanes, column, row_sum, offset, count);
-            }
+        fn add(sums: R, left: R, right: R) -> R {
+            sums.dot(left, right)
         }
 
         #[inline(always)]
-        unsafe fn finish_row<const V: usize>(
-            sums: &[__m512i; V],
+        unsafe fn finish<const V: usize>(
+            sums: &[R; V],
             finish: &Finish,
             column: usize,
             row_sum: i32,
             offset: usize,
             count: usize,
         ) {
-            // SAFETY: as in `zero`, and the caller's promise.
-            unsafe {
-                if let Sink::Codes(to, by) = &finish.sink {
-                    let codes = wide::in_order(wide::codes(sums, finish, by, column, row_sum));
-                    return wide::store(codes, to.add(offset), count);
-                }
-                for (v, &sums) in sums.iter().enumerate() {
-                    let left = count.saturating_sub(16 * v).min(16);
-                    Self::finish(sums, finish, column + 16 * v, row_sum, offset + 16 * v, left);
-                }
-            }
+            // SAFETY: the caller's promise.
+            unsafe { rows::write(sums, finish, column, row_sum, offset, count) }
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct Requantize<'a> {
 /// What is done with the sums of a matrix, whose columns are padded.
 pub(super) struct Finish {
     pub sink: Sink,
-    /// What is added to a column's sums, and its scale.
+    /// What a column's sums begin with, and its scale.
     pub start: Vec<i32>,
     pub scale: Vec<f32>,
     /// What a row's sum is multiplied with and taken away for each column; empty: nothing.
@@ -42,12 +42,20 @@ pub(super) enum Sink {
     Codes(*mut u8, Bounds),
 }
 
-/// The code of 0, the smallest code, and how far the largest lies from that of 0.
+/// Between what codes lie.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
+    /// The code of 0, and the smallest code.
     pub zero: i32,
     pub low: i32,
+    /// How far the largest code lies from that of 0.
     pub high: f32,
+    /// The code of 0 twice, in 16 bits each, and the smallest and the largest code four times: what fills the lanes of
+    /// registers without a shuffle.
+    pub zeros: i32,
+    pub limits: [i32; 2],
+    /// Whether every scaled sum has room in 32 bits.
+    pub is_small: bool,
 }
 
 // SAFETY: tasks that share it write disjoint elements.
@@ -67,6 +75,19 @@ impl Out<'_> {
     }
 }
 
+impl Bounds {
+    fn new(by: &Requantize) -> Bounds {
+        Bounds {
+            zero: by.zero,
+            low: by.low,
+            high: (by.high - by.zero) as f32,
+            zeros: by.zero << 16 | by.zero & 0xFFFF,
+            limits: [by.low, by.high].map(|code| i32::from_ne_bytes([code as u8; 4])),
+            is_small: !by.scale.iter().any(|scale| scale.abs() >= 1.0),
+        }
+    }
+}
+
 impl Finish {
     /// For columns `first .. first + columns` of those that `out` has scales for; `start` and `zeros` are theirs, padded.
     ///
@@ -79,9 +100,8 @@ impl Finish {
             Out::Floats(out, scale) => (Sink::Floats(out.as_mut_ptr()), *scale),
             Out::Codes(out, by) => {
                 assert!(-128 <= by.low && by.low <= by.high && by.high <= 255 && by.high - by.low <= 255, "{by:?}");
-                assert!((-128..=255).contains(&by.zero), "{by:?}");
-                let bounds = Bounds { zero: by.zero, low: by.low, high: (by.high - by.zero) as f32 };
-                (Sink::Codes(out.as_mut_ptr(), bounds), by.scale)
+                assert!((-128..=255).contains(&by.zero) && (by.low >= 0 || by.high <= 127), "{by:?}");
+                (Sink::Codes(out.as_mut_ptr(), Bounds::new(by)), by.scale)
             }
         };
         let mut scale = vec![0.0; start.len()];
@@ -92,12 +112,22 @@ impl Finish {
         Finish { sink, start, scale, zeros }
     }
 
+    /// What the sums of columns `column ..` begin with.
+    ///
+    /// # Safety
+    /// `column + L` is at most the number of padded columns.
+    #[inline(always)]
+    pub unsafe fn starts<const L: usize>(&self, column: usize) -> [i32; L] {
+        // SAFETY: the caller's promise.
+        unsafe { *lanes(&self.start, column) }
+    }
+
     /// Whether sums of rows are needed.
     pub fn needs_row_sums(&self) -> bool {
         !self.zeros.is_empty()
     }
 
-    /// Finishes `L` sums of columns `column ..` and writes the first `count` from element `offset` on.
+    /// Finishes `L` sums of columns `column ..`, which began with the columns' starts, and writes the first `count` from element `offset` on.
     ///
     /// # Safety
     /// `column + L` is at most the number of padded columns, `count` at most `L`; the elements lie inside the output, and
@@ -111,12 +141,9 @@ impl Finish {
         offset: usize,
         count: usize,
     ) {
-        let mut totals = [0i32; L];
+        let mut totals = *sums;
         // SAFETY: the caller's promise.
-        let (start, scale) = unsafe { (lanes::<i32, L>(&self.start, column), lanes::<f32, L>(&self.scale, column)) };
-        for i in 0..L {
-            totals[i] = sums[i].wrapping_add(start[i]);
-        }
+        let scale = unsafe { lanes::<f32, L>(&self.scale, column) };
         if !self.zeros.is_empty() {
             // SAFETY: there are as many as starts.
             let zeros: &[i32; L] = unsafe { lanes(&self.zeros, column) };

@@ -1,25 +1,31 @@
-//! Convolutions of each channel with a window of its own, where one instruction adds four taps: the bytes that they read
-//! are brought together, for sixty-four channels at once.
+//! Convolutions of each channel with a window of its own, where one instruction adds four taps.
+//!
+//! Four rows of the image are interleaved once for a row of the output, `[column][channel][4]`: there the taps of a column of
+//! the window are the bytes of a lane.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::depthwise::{Depthwise, WIDE};
-use super::finish::{Finish, Out, Sink};
+use super::conv::{position, within};
+use super::depthwise::Depthwise;
+use super::dot::Dots;
+use super::finish::{Finish, Out};
 use super::product::shifted_zero;
-use super::wide::{codes, place, store};
-use super::windows::{Tap, Windows};
+use super::rows;
+use super::strips::Strips;
+use super::vector::Vector;
 use super::{Codes, SIGN};
 use crate::conv::Shape;
 use crate::gemm::Lines;
 use crate::threads::Threads;
 
-/// Weights, `[block][taps / 4][64][4]`, in the order that unpacking leaves bytes in. The blocks go through the channels again
-/// and again, until one ends with the last channel: pixels that follow one another are one run of bytes.
+/// Weights, `[block][rows / 4][column][channel][4]`. A block has the channels of four registers; the blocks go through the
+/// channels again and again, until one ends with the last: pixels that follow one another are one run of channels.
 #[derive(Debug, Clone)]
 pub(super) struct Interleaved {
+    dots: Dots,
     plain: Depthwise,
-    quads: usize,
+    kernel: [usize; 2],
     blocks: usize,
     data: Lines,
 }
@@ -30,24 +36,34 @@ impl Interleaved {
         self.plain.bytes() + size_of_val(&self.data[..])
     }
 
-    /// Rearranges weights; `None` where the difference to a zero point is no `i8`.
-    pub fn new(channels: usize, plain: &Depthwise) -> Option<Interleaved> {
-        let quads = plain.differences.len().checked_div(channels)?.div_ceil(4);
-        let blocks = channels / greatest_divisor(channels, WIDE);
-        let mut data = Lines::for_overwrite(blocks * quads * WIDE);
+    /// Rearranges weights; `None` where the difference to a zero point is no `i8`, or the processor has no such instruction.
+    pub fn new(dots: Dots, channels: usize, kernel: [usize; 2], plain: &Depthwise) -> Option<Interleaved> {
+        let width = 4 * lanes(dots)?;
+        let (quads, blocks) = (kernel[0].div_ceil(4), channels / greatest_divisor(channels, width));
+        let mut data = Lines::for_overwrite(blocks * quads * kernel[1] * width);
         let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut data);
         bytes.fill(0);
         for (tap, row) in plain.differences.chunks_exact(channels).enumerate() {
-            for at in 0..blocks * WIDE {
-                let quad = (at / WIDE * quads + tap / 4) * WIDE + place(at % WIDE);
-                bytes[quad * 4 + tap % 4] = i8::try_from(row[at % channels]).ok()?;
+            let (i, j) = (tap / kernel[1], tap % kernel[1]);
+            for at in 0..blocks * width {
+                let vectors = ((at / width * quads + i / 4) * kernel[1] + j) * width;
+                bytes[(vectors + at % width) * 4 + i % 4] = i8::try_from(row[at % channels]).ok()?;
             }
         }
-        Some(Interleaved { plain: plain.clone(), quads, blocks, data })
+        Some(Interleaved { dots, plain: plain.clone(), kernel, blocks, data })
     }
 }
 
-fn greatest_divisor(a: usize, b: usize) -> usize {
+/// The lanes of registers whose lanes sum four products of bytes.
+fn lanes(dots: Dots) -> Option<usize> {
+    match dots {
+        Dots::Avx512Vnni => Some(<__m512i as Vector>::LANES),
+        Dots::AvxVnni => Some(<__m256i as Vector>::LANES),
+        Dots::Avx2 | Dots::Scalar => None,
+    }
+}
+
+pub(super) fn greatest_divisor(a: usize, b: usize) -> usize {
     if b == 0 {
         a
     } else {
@@ -64,125 +80,191 @@ pub(super) fn conv(
     bias: Option<&[i32]>,
     mut out: Out,
 ) {
+    assert_eq!(shape.kernel, weights.kernel, "{shape:?}");
+    let Some(lanes) = lanes(weights.dots) else { return };
     let mut finish = weights.plain.finish(shape, shifted_zero(&x), bias, &mut out);
-    repeat(&mut finish, shape.channels, weights.blocks);
-    let outside = vec![x.zero as u8; shape.channels * shape.output[1]];
+    repeat(&mut finish, shape.channels, weights.blocks * 4 * lanes);
+    let strips = Strips::new(shape, lanes);
+    let outside = vec![x.zero as u8; shape.channels * shape.input[1]];
+    let task = Task { weights, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
     weights.plain.for_each_run(threads, shape, |run| {
         // SAFETY: there are such weights only where the processor has the features; the results of the run's pixels are
         // this task's alone.
         unsafe {
-            match x.signed {
-                true => lines::<true>(weights, &finish, shape, x.bits, &outside, run),
-                false => lines::<false>(weights, &finish, shape, x.bits, &outside, run),
+            match weights.dots {
+                Dots::Avx512Vnni => wide(&task, run),
+                _ => narrow(&task, run),
             }
         }
     });
 }
 
-/// Brings what there is for each channel into the order of the sums: for codes, as they are unpacked.
-fn repeat(finish: &mut Finish, channels: usize, blocks: usize) {
-    let is_unpacked = matches!(finish.sink, Sink::Codes(..));
-    let (mut start, mut scale) = (vec![0; blocks * WIDE], vec![0.0; blocks * WIDE]);
-    for at in 0..blocks * WIDE {
-        let to = if is_unpacked { at / WIDE * WIDE + place(at % WIDE) } else { at };
-        (start[to], scale[to]) = (finish.start[at % channels], finish.scale[at % channels]);
-    }
-    (finish.start, finish.scale) = (start, scale);
+/// Brings what there is for each channel into the order of the blocks, of `len` channels together.
+fn repeat(finish: &mut Finish, channels: usize, len: usize) {
+    finish.start = (0..len).map(|at| finish.start[at % channels]).collect();
+    finish.scale = (0..len).map(|at| finish.scale[at % channels]).collect();
 }
 
-/// Some rows of the output. `FLIP`: the bytes are `i8`, and taken as 128 more.
+struct Task<'a> {
+    weights: &'a Interleaved,
+    finish: &'a Finish,
+    shape: &'a Shape,
+    strips: &'a Strips,
+    x: &'a Codes<'a>,
+    /// A row of the image.
+    outside: &'a [u8],
+}
+
+/// [`Task::lines`]
 ///
 /// # Safety
-/// The processor has the features, and nobody else writes the results.
+/// As there.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-unsafe fn lines<const FLIP: bool>(
-    weights: &Interleaved,
-    finish: &Finish,
-    shape: &Shape,
-    x: &[u8],
-    outside: &[u8],
-    run: Range<usize>,
-) {
-    let mut windows = Windows::new(shape, x, outside, weights.quads * 4);
-    for line in run {
-        let mut column = 0;
-        while column < shape.output[1] {
-            let (taps, columns) = windows.side_by_side(line, column);
-            let out = (line * shape.output[1] + column) * shape.channels;
-            // SAFETY: the taps have an element a channel of so many columns, and there are four a quad; the caller's promise.
-            unsafe { pixels::<FLIP>(weights, finish, taps, columns * shape.channels, out) };
-            column += columns;
-        }
-    }
+unsafe fn wide(task: &Task, run: Range<usize>) {
+    // SAFETY: the caller's promise.
+    unsafe { task.lines::<__m512i>(run) }
 }
 
-/// Pixels side by side, of `len` channels together, the first of which has element `out`.
+/// [`Task::lines`]
 ///
 /// # Safety
-/// As for [`lines`]; `taps` are as many as `weights` has, and have as many elements.
-#[inline(always)]
-unsafe fn pixels<const FLIP: bool>(weights: &Interleaved, finish: &Finish, taps: &[Tap<u8>], len: usize, out: usize) {
-    let (all, each) = (weights.data.as_ptr().cast::<__m512i>(), weights.quads * 4);
-    let mut block = 0;
-    for first in (0..len).step_by(WIDE) {
-        // SAFETY: the caller's promise; each block has a vector of weights for every one that is read.
-        unsafe {
-            let count = WIDE.min(len - first);
-            let mut vectors = all.add(block * each);
-            let mut sums = [_mm512_setzero_si512(); 4];
-            for taps in taps.chunks_exact(4) {
-                for (sum, bytes) in sums.iter_mut().zip(read::<FLIP>(taps, first, count)) {
-                    *sum = _mm512_dpbusd_epi32(*sum, bytes, _mm512_load_si512(vectors));
-                    vectors = vectors.wrapping_add(1);
+/// As there.
+#[target_feature(enable = "avxvnni,avx2,fma")]
+unsafe fn narrow(task: &Task, run: Range<usize>) {
+    // SAFETY: the caller's promise.
+    unsafe { task.lines::<__m256i>(run) }
+}
+
+impl Task<'_> {
+    /// Some rows of the output, counted through all images.
+    ///
+    /// # Safety
+    /// The processor has the features, and nobody else writes the results.
+    #[inline(always)]
+    unsafe fn lines<V: Vector>(&self, run: Range<usize>) {
+        let quads = self.shape.kernel[0].div_ceil(4);
+        let mut together = Lines::for_overwrite(quads * self.strips.quad / 4);
+        let together: &mut [u8] = bytemuck::cast_slice_mut(&mut together);
+        let taps = self.strips.taps(self.shape);
+        for line in run {
+            for first in (0..self.shape.output[1]).step_by(self.strips.columns) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    for (quad, to) in together.chunks_exact_mut(self.strips.quad).take(quads).enumerate() {
+                        self.interleave::<V>(line, first, quad, to);
+                    }
+                    match <&[usize; 3]>::try_from(&taps[..]) {
+                        Ok(taps) => self.strip::<V>(together, taps, line, first),
+                        Err(_) => self.strip::<V>(together, &taps, line, first),
+                    }
                 }
             }
-            match &finish.sink {
-                Sink::Codes(to, by) => store(codes(&sums, finish, by, block * WIDE, 0), to.add(out + first), count),
-                _ => finish.write(&in_order(&sums), block * WIDE, 0, out + first, count),
+        }
+    }
+
+    /// Brings four rows together of what row `line` of the output reads from its column `first` on.
+    ///
+    /// # Safety
+    /// As for [`lines`](Task::lines).
+    #[inline(always)]
+    unsafe fn interleave<V: Vector>(&self, line: usize, first: usize, quad: usize, to: &mut [u8]) {
+        let (shape, channels) = (self.shape, self.shape.channels);
+        let (image, y) = (line / shape.output[0], line % shape.output[0]);
+        let start = (first * shape.strides[1]) as isize - shape.before[1];
+        let (within, before) = within(start, self.strips.input, shape.input[1]);
+        let row = |i: usize| -> Option<&[u8]> {
+            let tap = Some(4 * quad + i).filter(|&tap| tap < shape.kernel[0])?;
+            let row = position(shape, 0, y, tap).map(|row| (image * shape.input[0] + row) * shape.input[1]);
+            let at = row.map(|row| &self.x.bits[(row + within.start) * channels..(row + within.end) * channels]);
+            Some(at.unwrap_or(&self.outside[..within.len() * channels]))
+        };
+        let rows = [row(0), row(1), row(2), row(3)].map(|row| row.map(<[u8]>::as_ptr));
+        let (flip, len) = (if self.x.signed { SIGN } else { 0 }, within.len() * channels);
+        let (start, end) = (before * channels * 4, (before + within.len()) * channels * 4);
+        let code = self.x.zero as u8 ^ flip;
+        to[..start].fill(code);
+        assert!(end + 4 * V::BYTES <= to.len(), "the strip has room");
+        // SAFETY: the rows have so many bytes, and what is written beyond them has room.
+        unsafe {
+            match flip {
+                0 => interleave::<V, false>(rows, len, to[start..].as_mut_ptr()),
+                _ => interleave::<V, true>(rows, len, to[start..].as_mut_ptr()),
             }
         }
-        block = if block + 1 == weights.blocks { 0 } else { block + 1 };
+        let all = self.strips.input * channels * 4;
+        to[end.min(all)..all].fill(code);
+    }
+
+    /// The output's columns from `first` on, as many as a strip has. Where the number of taps is known, it is inlined, and
+    /// their weights stay in registers.
+    ///
+    /// # Safety
+    /// As for [`lines`](Task::lines).
+    #[inline(always)]
+    unsafe fn strip<V: Vector>(&self, together: &[u8], taps: &[usize], line: usize, first: usize) {
+        let (shape, width, weights) = (self.shape, 4 * V::LANES, self.weights.data.as_ptr().cast::<u8>());
+        let len = (shape.output[1] - first).min(self.strips.columns) * shape.channels;
+        let out = (line * shape.output[1] + first) * shape.channels;
+        for (block, group) in self.strips.groups.iter().enumerate() {
+            // SAFETY: the caller's promise; `Strips` made room for what is read, and the weights are registers side by side.
+            unsafe {
+                let packed = weights.add(block * taps.len() * 4 * V::BYTES).cast::<[V; 4]>();
+                let packed = std::slice::from_raw_parts(packed, taps.len());
+                let kept = if let [a, b, c] = packed { Some([*a, *b, *c]) } else { None };
+                let weights = kept.as_ref().map_or(packed, |kept| &kept[..]);
+                let start = self.finish.start.as_ptr().add(block * width).cast::<[V; 4]>().read_unaligned();
+                let mut from = group.from.map(|from| together.as_ptr().wrapping_add(from));
+                for at in (group.out..len).step_by(self.strips.step[0]) {
+                    let sums = sums(start, from, taps, weights);
+                    rows::write(&sums, self.finish, block * width, 0, out + at, group.count.min(len - at));
+                    from = from.map(|from| from.wrapping_add(self.strips.step[1]));
+                }
+            }
+        }
     }
 }
 
-/// The sums in the order of the channels.
+/// Four registers of sums that begin with `start`, of the bytes at each tap.
 ///
 /// # Safety
-/// The processor has AVX-512F.
-unsafe fn in_order(sums: &[__m512i; 4]) -> [i32; WIDE] {
-    // SAFETY: both are as large, and any bits are such numbers.
-    let sums: [i32; WIDE] = unsafe { std::mem::transmute(*sums) };
-    std::array::from_fn(|i| sums[place(i)])
+/// The processor has the features; there are bytes at every tap.
+#[inline(always)]
+unsafe fn sums<V: Vector>(start: [V; 4], from: [*const u8; 4], taps: &[usize], weights: &[[V; 4]]) -> [V; 4] {
+    let mut sums = start;
+    for (&tap, weights) in taps.iter().zip(weights) {
+        for ((sum, from), &weights) in sums.iter_mut().zip(from).zip(weights) {
+            // SAFETY: the caller's promise.
+            *sum = sum.dot(unsafe { V::load(from.wrapping_add(tap)) }, weights);
+        }
+    }
+    sums
 }
 
-/// Four bytes a channel, of `count` channels from `first` on.
+/// Writes the bytes of four rows `[len][4]`, and after them anything, up to whole blocks; a missing row is 0. `FLIP`: the bytes
+/// are `i8`, and taken as 128 more.
 ///
 /// # Safety
-/// As for [`pixels`], of four taps.
+/// The processor has the features; the rows have so many bytes, and there is room.
 #[inline(always)]
-unsafe fn read<const FLIP: bool>(taps: &[Tap<u8>], first: usize, count: usize) -> [__m512i; 4] {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let row = |i: usize| {
-            let at = taps[i].at.cast::<i8>().add(first);
-            let bytes = match count {
-                WIDE => _mm512_loadu_si512(at.cast()),
-                _ => _mm512_maskz_loadu_epi8((1 << count) - 1, at),
-            };
-            if FLIP {
-                _mm512_xor_si512(bytes, _mm512_set1_epi8(SIGN as i8))
-            } else {
-                bytes
+unsafe fn interleave<V: Vector, const FLIP: bool>(rows: [Option<*const u8>; 4], len: usize, to: *mut u8) {
+    for at in (0..len).step_by(V::BYTES) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut bytes = [V::splat(0); 4];
+            for (bytes, row) in bytes.iter_mut().zip(rows) {
+                let Some(row) = row else { continue };
+                let row = row.add(at);
+                let codes = if len - at >= V::BYTES { V::load(row) } else { V::load_some(row, len - at) };
+                *bytes = if FLIP { codes.xor(V::splat(i32::from_ne_bytes([SIGN; 4]))) } else { codes }.spread();
             }
-        };
-        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-        let (low, low2) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
-        let (high, high2) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
-        [
-            _mm512_unpacklo_epi16(low, low2),
-            _mm512_unpackhi_epi16(low, low2),
-            _mm512_unpacklo_epi16(high, high2),
-            _mm512_unpackhi_epi16(high, high2),
-        ]
+            let [a, b, c, d] = bytes;
+            let (low, low2) = (a.unpack_low_i8(b), c.unpack_low_i8(d));
+            let (high, high2) = (a.unpack_high_i8(b), c.unpack_high_i8(d));
+            let to = to.add(4 * at);
+            low.unpack_low_i16(low2).store(to);
+            low.unpack_high_i16(low2).store(to.add(V::BYTES));
+            high.unpack_low_i16(high2).store(to.add(2 * V::BYTES));
+            high.unpack_high_i16(high2).store(to.add(3 * V::BYTES));
+        }
     }
 }

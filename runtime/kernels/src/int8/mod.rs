@@ -5,16 +5,21 @@
 
 mod conv;
 mod depthwise;
+mod direct;
 mod dot;
 mod elementwise;
 mod finish;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
 mod product;
-mod tile;
-mod weights;
 #[cfg(target_arch = "x86_64")]
-mod wide;
+mod rows;
+#[cfg(target_arch = "x86_64")]
+mod strips;
+mod tile;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+mod weights;
 mod windows;
 
 #[cfg(test)]

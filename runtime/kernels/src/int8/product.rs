@@ -58,7 +58,7 @@ pub(super) struct Product<'a> {
 }
 
 /// Bytes of a left side that stay in a core's second-level cache beside a panel.
-const BLOCK: usize = 1 << 17;
+pub(super) const BLOCK: usize = 1 << 17;
 
 impl Product<'_> {
     /// Writes columns `first .. first + b.n` of every row of `out`, which has that many.
@@ -68,15 +68,10 @@ impl Product<'_> {
         if let Rows::Lying(a) = self.rows {
             assert!(a.len() == m * b.k && b.k.is_multiple_of(4), "the rows do not fit");
         }
-        assert!(bias.is_none_or(|bias| bias.len() == b.n), "the bias does not fit");
         if m == 0 || b.n == 0 {
             return;
         }
-        let mut start: Vec<i32> = b.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()).collect();
-        for (start, bias) in start.iter_mut().zip(bias.unwrap_or_default()) {
-            *start = start.wrapping_add(*bias);
-        }
-        let finish = Finish::new(out, first, b.n, start, b.zeros.clone());
+        let finish = b.finish(zero, bias, out, first);
         let parts = if m * b.n * b.k > SPLIT { threads.count() * 2 } else { 1 };
         let height = (BLOCK / (b.k + 1)).clamp(16, 512).min(m.div_ceil(parts).next_multiple_of(12));
         let blocks = m.div_ceil(height);
@@ -114,6 +109,7 @@ impl Product<'_> {
             let tile = Tile {
                 a: a.as_ptr(),
                 a_row: row,
+                pieces: &[0],
                 quads: row / 4,
                 panel: data[panel * width * row..].as_ptr(),
                 finish,

@@ -1,5 +1,6 @@
 //! Every level against sums written down one by one.
 
+use super::dot::Dots;
 use super::*;
 use crate::conv::Shape;
 use crate::isa::Isa;
@@ -43,7 +44,7 @@ fn zeros(count: usize, signed: bool, wide: bool) -> Vec<i32> {
 fn products_are_the_sums_of_products() {
     let sizes =
         [(1, 1, 1), (3, 5, 2), (7, 16, 4), (13, 33, 17), (50, 70, 31), (25, 130, 64), (12, 8, 0), (0, 4, 4), (2, 0, 4)];
-    for isa in Isa::available() {
+    for (isa, dots) in Dots::available() {
         for (m, n, k) in sizes {
             for case in 0..8 {
                 let (a_signed, b_signed, wide) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
@@ -59,11 +60,11 @@ fn products_are_the_sums_of_products() {
                 };
                 let expected: Vec<i32> = (0..m * n).map(|at| sum(at / n, at % n)).collect();
                 let matrix = Matrix { bits: &b, signed: b_signed, zeros: &b_zeros, row: n, column: 1 };
-                let weights = Weights::new(isa, k, n, &matrix);
+                let weights = Weights::gather(dots, k, n, &matrix, |i| Some(i * n));
                 let left = Codes { bits: &a, signed: a_signed, zero: a_zero };
                 let mut sums = vec![0; m * n];
                 product(&Threads::serial(), left, &weights, Some(&bias), Out::Sums(&mut sums));
-                assert_eq!(sums, expected, "{m}x{n}x{k} at {isa:?}, {case}");
+                assert_eq!(sums, expected, "{m}x{n}x{k} by {dots:?}, {case}");
 
                 let scale: Vec<f32> = (0..n).map(|j| if j == 3 { f32::NAN } else { 1e-3 + j as f32 * 1e-4 }).collect();
                 let by = Requantize { scale: &scale, zero: 7, low: -100, high: 90 };
@@ -72,8 +73,8 @@ fn products_are_the_sums_of_products() {
                 let mut floats = vec![0.0; m * n];
                 product(&Threads::serial(), left, &weights, Some(&bias), Out::Floats(&mut floats, &scale));
                 for (at, &sum) in expected.iter().enumerate() {
-                    assert_eq!(codes[at], requantized(sum, scale[at % n], &by), "{sum} {isa:?}");
-                    assert_eq!(floats[at].to_bits(), (sum as f32 * scale[at % n]).to_bits(), "{sum} {isa:?}");
+                    assert_eq!(codes[at], requantized(sum, scale[at % n], &by), "{sum} {dots:?}");
+                    assert_eq!(floats[at].to_bits(), (sum as f32 * scale[at % n]).to_bits(), "{sum} {dots:?}");
                 }
             }
         }
@@ -108,6 +109,9 @@ fn shapes() -> Vec<Shape> {
     vec![
         padded(shape(3, 8, 1, [9, 7], [3, 3]), [2, 2], [1, 1], [1, 1]),
         padded(shape(16, 24, 1, [5, 6], [1, 1]), [1, 1], [1, 1], [0, 0]),
+        padded(shape(3, 40, 1, [9, 61], [3, 3]), [2, 2], [1, 1], [1, 1]),
+        padded(shape(8, 20, 1, [7, 27], [3, 3]), [1, 1], [2, 1], [1, 0]),
+        padded(shape(5, 9, 1, [6, 40], [2, 2]), [1, 1], [1, 1], [-1, -1]),
         padded(shape(6, 5, 1, [5, 6], [1, 1]), [2, 1], [1, 1], [0, 0]),
         padded(shape(8, 40, 2, [6, 5], [3, 2]), [1, 1], [2, 1], [2, 1]),
         padded(shape(4, 4, 1, [1, 30], [1, 5]), [1, 2], [1, 2], [0, 4]),
@@ -116,6 +120,10 @@ fn shapes() -> Vec<Shape> {
         padded(shape(24, 24, 24, [8, 9], [3, 3]), [2, 2], [1, 1], [1, 1]),
         padded(shape(150, 150, 150, [5, 5], [5, 5]), [1, 1], [1, 1], [2, 2]),
         padded(shape(80, 80, 80, [7, 4], [3, 2]), [1, 1], [2, 1], [2, 0]),
+        padded(shape(48, 48, 48, [7, 90], [3, 3]), [2, 2], [1, 1], [1, 1]),
+        padded(shape(40, 40, 40, [11, 9], [5, 3]), [2, 2], [1, 2], [2, 3]),
+        padded(shape(160, 160, 160, [3, 70], [3, 3]), [1, 1], [1, 1], [1, 1]),
+        padded(shape(20, 20, 20, [6, 6], [2, 2]), [1, 1], [1, 1], [-1, -1]),
         padded(shape(6, 12, 6, [4, 4], [3, 3]), [1, 1], [1, 1], [1, 1]),
         padded(shape(0, 3, 1, [4, 4], [3, 3]), [1, 1], [1, 1], [1, 1]),
         padded(shape(3, 0, 1, [4, 4], [3, 3]), [1, 1], [1, 1], [1, 1]),
@@ -146,16 +154,15 @@ fn sum(s: &Shape, x: &Codes, w: &[u8], signed: bool, zeros: &[i32], at: usize) -
 
 #[test]
 fn convolutions_are_the_sums_of_products() {
-    for isa in Isa::available() {
+    for (isa, dots) in Dots::available() {
         for s in shapes() {
             for case in 0..8 {
                 let (x_signed, w_signed, wide) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
                 let bits = noise(1, s.batch * s.input[0] * s.input[1] * s.channels);
                 let x = Codes { bits: &bits, signed: x_signed, zero: if x_signed { 5 } else { 120 } };
-                let taps = s.kernel[0] * s.kernel[1];
-                let w = noise(2, s.outputs * s.channels / s.groups * taps);
+                let w = noise(2, s.outputs * s.channels / s.groups * s.kernel[0] * s.kernel[1]);
                 let w_zeros = zeros(if wide { s.outputs } else { 1 }, w_signed, wide);
-                let filter = Filter::new(isa, s.groups, s.outputs, taps, &w, w_signed, &w_zeros);
+                let filter = Filter::summed((isa, dots), s.groups, s.outputs, s.kernel, &w, w_signed, &w_zeros);
                 let bias: Vec<i32> = (0..s.outputs as i32).map(|o| o * 100 - 50).collect();
                 let len = s.batch * s.pixels() * s.outputs;
                 let expected: Vec<i32> =
@@ -163,13 +170,13 @@ fn convolutions_are_the_sums_of_products() {
                 for threads in [Threads::serial(), Threads::new(3).unwrap()] {
                     let mut sums = vec![0; len];
                     conv(&threads, &s, &filter, x, Some(&bias), Out::Sums(&mut sums));
-                    assert_eq!(sums, expected, "{s:?} at {isa:?}, {case}");
+                    assert_eq!(sums, expected, "{s:?} by {dots:?}, {case}");
                 }
                 let by = Requantize { scale: &[0.003], zero: 128, low: 128, high: 255 };
                 let mut codes = vec![0; len];
                 conv(&Threads::serial(), &s, &filter, x, Some(&bias), Out::Codes(&mut codes, by));
                 let expected: Vec<u8> = expected.iter().map(|&sum| requantized(sum, 0.003, &by)).collect();
-                assert_eq!(codes, expected, "{s:?} at {isa:?}, {case}");
+                assert_eq!(codes, expected, "{s:?} by {dots:?}, {case}");
             }
         }
     }

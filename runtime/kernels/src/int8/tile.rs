@@ -3,11 +3,13 @@
 use super::dot::{Dot, Dots, Scalar};
 use super::finish::Finish;
 
-/// The operands of one tile: rows of `4 · quads` unsigned bytes, and a panel.
+/// The operands of one tile: rows of unsigned bytes, and a panel.
 pub(super) struct Tile<'a> {
     pub a: *const u8,
     /// The distance from one row to the next.
     pub a_row: usize,
+    /// Where the pieces of a row begin, and the quads of bytes in each.
+    pub pieces: &'a [usize],
     pub quads: usize,
     pub panel: *const i8,
     pub finish: &'a Finish,
@@ -43,30 +45,38 @@ impl Tiles {
             #[cfg(target_arch = "x86_64")]
             Dots::Avx512Vnni => Tiles { lanes: 16, kernels: x86::AVX512_VNNI },
             #[cfg(target_arch = "x86_64")]
+            Dots::AvxVnni => Tiles { lanes: 8, kernels: x86::AVX_VNNI },
+            #[cfg(target_arch = "x86_64")]
             Dots::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2 },
             Dots::Scalar => Tiles { lanes: Scalar::LANES, kernels: SCALAR },
         }
     }
 
-    /// The vectors of the panels that `n` columns are cut into, evenly.
+    /// The vectors of the panels that `n` columns are cut into, such that little is padded.
     pub fn vectors(&self, n: usize) -> usize {
         let vectors = n.div_ceil(self.lanes).max(1);
-        vectors.div_ceil(vectors.div_ceil(self.kernels.len()))
+        let narrowest = vectors.min(2).min(self.kernels.len());
+        let padded = |width: &usize| vectors.next_multiple_of(*width);
+        (narrowest..=self.kernels.len()).rev().min_by_key(padded).unwrap_or(1)
     }
 
-    /// Computes any number of rows, tile after tile. Where the last is not full, it does some rows again.
+    /// Computes any number of rows, tile after tile. The last is the least that has room for what is left; where that is not
+    /// full, it does some rows again.
     ///
     /// # Safety
     /// As for [`Kernel`], of `rows` rows and a panel of `vectors` vectors.
     pub unsafe fn run(&self, rows: usize, vectors: usize, tile: &Tile) {
+        let heights = self.kernels[vectors - 1];
         let mut done = 0;
-        for &(height, kernel) in self.kernels[vectors - 1] {
-            while rows - done >= height || (done >= height && done < rows) {
-                let first = done.min(rows - height);
-                // SAFETY: the tile's rows are some of the caller's.
-                unsafe { kernel(&tile.below(first)) };
-                done = first + height;
-            }
+        while done < rows {
+            let least = heights.iter().rev().find(|(height, _)| (rows - done..=rows).contains(height));
+            let Some(&(height, kernel)) = least.or_else(|| heights.iter().find(|(height, _)| *height <= rows)) else {
+                return;
+            };
+            let first = done.min(rows - height);
+            // SAFETY: the tile's rows are some of the caller's.
+            unsafe { kernel(&tile.below(first)) };
+            done = first + height;
         }
     }
 }
@@ -88,26 +98,35 @@ impl Tile<'_> {
 unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     // SAFETY: the caller's promise covers every address below.
     unsafe {
-        let mut sums = [[D::zero(); VECTORS]; ROWS];
-        let (mut a, mut panel) = (t.a, t.panel);
-        for _ in 0..t.quads {
-            let mut right = [D::right(panel); VECTORS];
-            for (v, right) in right.iter_mut().enumerate().skip(1) {
-                *right = D::right(panel.add(v * 4 * D::LANES));
-            }
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let left = D::left(a.add(row * t.a_row));
-                for (sum, &right) in sums.iter_mut().zip(&right) {
-                    *sum = D::add(*sum, left, right);
-                }
-            }
-            a = a.wrapping_add(4);
-            panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+        let mut sums = [[D::start(t.finish, t.column); VECTORS]; ROWS];
+        for v in 1..VECTORS {
+            let start = D::start(t.finish, t.column + v * D::LANES);
+            sums.iter_mut().for_each(|sums| sums[v] = start);
         }
-        for (row, sums) in sums.iter().enumerate() {
+        let mut panel = t.panel;
+        for &piece in t.pieces {
+            let mut a = t.a.wrapping_add(piece);
+            for _ in 0..t.quads {
+                let mut right = [D::right(panel); VECTORS];
+                for (v, right) in right.iter_mut().enumerate().skip(1) {
+                    *right = D::right(panel.add(v * 4 * D::LANES));
+                }
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let left = D::left(a.add(row * t.a_row));
+                    for (sum, &right) in sums.iter_mut().zip(&right) {
+                        *sum = D::add(*sum, left, right);
+                    }
+                }
+                a = a.wrapping_add(4);
+                panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+            }
+        }
+        // A copy that may be anywhere: the loop above keeps its sums in registers only where nothing else looks them up.
+        let copy = sums;
+        for (row, sums) in std::hint::black_box(&copy).iter().enumerate() {
             let row_sum = if t.row_sums.is_null() { 0 } else { *t.row_sums.add(row) };
             let (out, count) = (t.out + row * t.out_row, t.columns.min(VECTORS * D::LANES));
-            D::finish_row(sums, t.finish, t.column, row_sum, out, count);
+            D::finish(sums, t.finish, t.column, row_sum, out, count);
         }
     }
 }
@@ -128,13 +147,21 @@ static SCALAR: &[&[(usize, Kernel)]] = kernels!(scalar: 1 [2 1]);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use std::arch::x86_64::{__m256i, __m512i};
+
     use super::{tile, Kernel, Tile};
-    use crate::int8::dot::{Avx2, Avx512Vnni};
+    use crate::int8::dot::{Avx2, Vnni};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
         // SAFETY: the caller's promise.
-        unsafe { tile::<Avx512Vnni, ROWS, VECTORS>(t) }
+        unsafe { tile::<Vnni<__m512i>, ROWS, VECTORS>(t) }
+    }
+
+    #[target_feature(enable = "avxvnni,avx2,fma")]
+    unsafe fn avx_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: the caller's promise.
+        unsafe { tile::<Vnni<__m256i>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma")]
@@ -146,6 +173,8 @@ mod x86 {
     /// 32 registers: the sums, a vector of each kind of operand, and what the finish needs.
     pub(super) static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
+    /// 16 registers, with the operands from memory where they are read once.
+    pub(super) static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
     /// 16 registers, two of them a sum.
     pub(super) static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [6 3 1] 2 [3 1]);
 }

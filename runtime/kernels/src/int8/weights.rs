@@ -1,6 +1,7 @@
 //! The right side of a product, rearranged into panels that a tile reads from front to back.
 
 use super::dot::Dots;
+use super::finish::{Finish, Out};
 use super::tile::Tiles;
 use super::SIGN;
 use crate::gemm::Lines;
@@ -54,16 +55,15 @@ impl Weights {
     /// # Panics
     /// The strides reach beyond the slice, or there are as many zero points as neither one nor the columns.
     pub fn new(isa: Isa, k: usize, n: usize, b: &Matrix) -> Weights {
-        Weights::gather(isa, k, n, b, |i| i * b.row)
+        Weights::gather(Dots::of(isa), k, n, b, |i| Some(i * b.row))
     }
 
-    /// Packs a matrix whose row `i` begins at `row(i)`.
+    /// Packs a matrix whose row `i` begins at `row(i)`, and is 0 where that is nowhere.
     ///
     /// # Panics
     /// As [`Weights::new`].
-    pub(super) fn gather(isa: Isa, k: usize, n: usize, b: &Matrix, row: impl Fn(usize) -> usize) -> Weights {
+    pub(super) fn gather(dots: Dots, k: usize, n: usize, b: &Matrix, row: impl Fn(usize) -> Option<usize>) -> Weights {
         assert!(b.zeros.len() == 1 || b.zeros.len() == n, "{} zero points for {n} columns", b.zeros.len());
-        let dots = Dots::of(isa);
         let tiles = Tiles::of(dots);
         let vectors = tiles.vectors(n);
         let (width, quads) = (vectors * tiles.lanes, k.div_ceil(4));
@@ -79,15 +79,15 @@ impl Weights {
         };
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
         data.fill(0);
-        let rows: Vec<usize> = (0..k).map(row).collect();
-        let mut column = vec![0; k];
+        let (places, rows): (Vec<usize>, Vec<usize>) = (0..k).filter_map(|i| Some((i, row(i)?))).unzip();
+        let mut column = vec![0; rows.len()];
         for j in 0..n {
             let zero = b.zeros[if b.zeros.len() == 1 { 0 } else { j }];
             packed.zeros[j] = stored(b, &rows, j, zero, &mut column);
             packed.sums[j] = column.iter().fold(0, |sum: i32, &w| sum.wrapping_add(i32::from(w)));
-            packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(k as i32));
+            packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
             let panel = j / width * width * quads * 4 + j % width * 4;
-            for (i, &w) in column.iter().enumerate() {
+            for (i, &w) in places.iter().zip(&column) {
                 data[panel + i / 4 * width * 4 + i % 4] = w;
             }
         }
@@ -95,6 +95,19 @@ impl Weights {
             packed.zeros.clear();
         }
         packed
+    }
+
+    /// What becomes of the sums over codes whose zero point is `zero`, in columns `first ..` of those of `out`.
+    ///
+    /// # Panics
+    /// The bias does not fit.
+    pub(super) fn finish(&self, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) -> Finish {
+        assert!(bias.is_none_or(|bias| bias.len() == self.n), "the bias does not fit");
+        let mut start: Vec<i32> = self.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()).collect();
+        for (start, bias) in start.iter_mut().zip(bias.unwrap_or_default()) {
+            *start = start.wrapping_add(*bias);
+        }
+        Finish::new(out, first, self.n, start, self.zeros.clone())
     }
 
     /// The number of rows.

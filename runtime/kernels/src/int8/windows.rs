@@ -47,16 +47,6 @@ impl<'a, T> Windows<'a, T> {
         &self.taps
     }
 
-    /// The taps of the window of column `x`, and of how many columns, from `x` on, the windows' elements follow those.
-    #[inline(always)]
-    pub fn side_by_side(&mut self, line: usize, x: usize) -> (&[Tap<T>], usize) {
-        let columns = match self.shape.strides[1] {
-            1 if self.inside.contains(&x) => self.inside.end - x,
-            _ => 1,
-        };
-        (self.at(line, x), columns)
-    }
-
     fn locate(&mut self, line: usize, x: usize) {
         let shape = self.shape;
         let (image, y) = (line / shape.output[0], line % shape.output[0]);

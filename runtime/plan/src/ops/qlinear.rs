@@ -129,8 +129,12 @@ impl QLinearConv {
         if self.groups == 0 || !outputs.is_multiple_of(self.groups) || (zeros.len() != 1 && zeros.len() != outputs) {
             bail!("weights of shape {:?} with {} zero points do not make {} groups", w.dims(), zeros.len(), self.groups);
         }
-        let taps = w.dims().iter().skip(2).product();
-        Ok(Filter::new(Isa::get(), self.groups, outputs, taps, w.bits::<u8>()?, is_signed(w), &zeros))
+        let kernel = match w.dims() {
+            [_, _, columns] => [1, *columns],
+            [_, _, rows, columns] => [*rows, *columns],
+            dims => bail!("weights of shape {dims:?} have no window of one or two axes"),
+        };
+        Ok(Filter::new(Isa::get(), self.groups, outputs, kernel, w.bits::<u8>()?, is_signed(w), &zeros))
     }
 }
 

@@ -1,0 +1,127 @@
+//! Convolutions that read their windows where they lie: in a band of the image with what surrounds it.
+
+use std::ops::Range;
+
+use super::conv::within;
+use super::finish::Finish;
+use super::product::BLOCK;
+use super::tile::{Tile, Tiles};
+use super::weights::Weights;
+use super::{Codes, SIGN, SPLIT};
+use crate::buffer;
+use crate::conv::Shape;
+use crate::threads::Threads;
+
+/// A convolution of one group, whose weights have a whole number of quads for each row of the window.
+pub(super) struct Direct<'a> {
+    shape: &'a Shape,
+    x: &'a Codes<'a>,
+    weights: &'a Weights,
+    /// The columns of a band, and the bytes of its rows.
+    columns: usize,
+    pitch: usize,
+    /// The bytes of the weights for a row of the window.
+    row: usize,
+}
+
+/// Columns of the output from which on tiles along its rows are full enough.
+const WORTHWHILE: usize = 24;
+
+impl<'a> Direct<'a> {
+    /// `None` where gathering the windows is better, or the only way. The weights have `row` bytes for a row of the window.
+    pub fn new(shape: &'a Shape, x: &'a Codes<'a>, weights: &'a Weights, row: usize) -> Option<Direct<'a>> {
+        let is_fit = shape.groups == 1
+            && shape.kernel != [1; 2]
+            && shape.dilations[1] == 1
+            && shape.output[1] >= WORTHWHILE
+            && row.is_multiple_of(4)
+            && weights.zeros.is_empty();
+        let columns = (shape.output[1].max(1) - 1) * shape.strides[1] + shape.kernel[1];
+        let pitch = columns * shape.channels;
+        is_fit.then_some(Direct { shape, x, weights, columns, pitch, row })
+    }
+
+    /// Writes all outputs.
+    ///
+    /// # Panics
+    /// The weights are not the shape's.
+    pub fn run(&self, threads: &Threads, finish: &Finish) {
+        let (shape, weights) = (self.shape, self.weights);
+        assert!(weights.k == shape.kernel[0] * self.row && self.row >= shape.kernel[1] * shape.channels, "{shape:?}");
+        assert_eq!(weights.n, shape.outputs, "{shape:?}");
+        let work = shape.batch * shape.pixels() * weights.n * weights.k;
+        let parts = if work > SPLIT { threads.count() * 2 } else { 1 };
+        let fit = (BLOCK / self.pitch.max(1)).saturating_sub(self.rows(1)) / shape.strides[0] + 1;
+        let band = fit.min(shape.output[0].div_ceil(parts.div_ceil(shape.batch.max(1))));
+        let bands = shape.output[0].div_ceil(band);
+        let panels = weights.sums.len() / self.width();
+        let shares = parts.div_ceil(shape.batch * bands).min(panels);
+        threads.for_each(shape.batch * bands * shares, |task| {
+            let (image, place, share) = (task / shares / bands, task / shares % bands, task % shares);
+            let lines = place * band..shape.output[0].min((place + 1) * band);
+            self.band(image, lines, panels * share / shares..panels * (share + 1) / shares, finish);
+        });
+    }
+
+    /// Columns in a panel.
+    fn width(&self) -> usize {
+        Tiles::of(self.weights.dots).lanes * self.weights.vectors
+    }
+
+    /// The rows of the image that some rows of the output read.
+    fn rows(&self, lines: usize) -> usize {
+        (lines - 1) * self.shape.strides[0] + (self.shape.kernel[0] - 1) * self.shape.dilations[0] + 1
+    }
+
+    /// Some rows of an image's output, in some panels.
+    fn band(&self, image: usize, lines: Range<usize>, panels: Range<usize>, finish: &Finish) {
+        let (shape, weights, width) = (self.shape, self.weights, self.width());
+        // The last quad of a row may read beyond it.
+        let mut band = buffer::for_overwrite(self.rows(lines.len()) * self.pitch + 4);
+        self.fill(image, lines.start, &mut band);
+        let pieces: Vec<usize> = (0..shape.kernel[0]).map(|i| i * shape.dilations[0] * self.pitch).collect();
+        let data = bytemuck::cast_slice::<f32, i8>(&weights.data);
+        for panel in panels {
+            for line in lines.clone() {
+                let tile = Tile {
+                    a: band[(line - lines.start) * shape.strides[0] * self.pitch..].as_ptr(),
+                    a_row: shape.strides[1] * shape.channels,
+                    pieces: &pieces,
+                    quads: self.row / 4,
+                    panel: data[panel * width * weights.k..].as_ptr(),
+                    finish,
+                    row_sums: std::ptr::null(),
+                    column: panel * width,
+                    columns: (weights.n - panel * width).min(width),
+                    out: (image * shape.output[0] + line) * shape.output[1] * weights.n + panel * width,
+                    out_row: weights.n,
+                };
+                // SAFETY: the band has every row and column that the windows read, and a quad beyond; `data` has whole
+                // panels; the tasks' outputs are disjoint.
+                unsafe { Tiles::of(weights.dots).run(shape.output[1], weights.vectors, &tile) };
+            }
+        }
+    }
+
+    /// Copies what the rows of the output from `first` on read, as unsigned bytes.
+    fn fill(&self, image: usize, first: usize, band: &mut [u8]) {
+        let (shape, channels, zero) = (self.shape, self.shape.channels, self.x.zero as u8);
+        let (columns, before) = within(-shape.before[1], self.columns, shape.input[1]);
+        let (start, end) = (before * channels, (before + columns.len()) * channels);
+        let top = (first * shape.strides[0]) as isize - shape.before[0];
+        for (y, to) in (top..).zip(band.chunks_exact_mut(self.pitch.max(1))) {
+            let Some(y) = usize::try_from(y).ok().filter(|&y| y < shape.input[0]) else {
+                to.fill(zero);
+                continue;
+            };
+            let row = (image * shape.input[0] + y) * shape.input[1];
+            to[..start].fill(zero);
+            to[start..end]
+                .copy_from_slice(&self.x.bits[(row + columns.start) * channels..(row + columns.end) * channels]);
+            to[end..].fill(zero);
+        }
+        if self.x.signed {
+            band.iter_mut().for_each(|bits| *bits ^= SIGN);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The ends of rows of sums in registers.
+
+use super::finish::{Bounds, Finish, Sink};
+use super::vector::Vector;
+
+/// Finishes the first `count` sums of `N` vectors, at most four, of columns `column ..`: see [`Finish::write`].
+///
+/// # Safety
+/// As for [`Finish::write`]; the processor has the instruction set.
+#[inline(always)]
+pub(super) unsafe fn write<V: Vector, const N: usize>(
+    sums: &[V; N],
+    finish: &Finish,
+    column: usize,
+    row_sum: i32,
+    offset: usize,
+    count: usize,
+) {
+    let mut totals = *sums;
+    // SAFETY: the caller's promise: the finish is padded to hold the columns.
+    unsafe {
+        if !finish.zeros.is_empty() {
+            for (v, total) in totals.iter_mut().enumerate() {
+                let zeros = V::load(finish.zeros.as_ptr().add(column + v * V::LANES).cast());
+                *total = total.sub_i32(zeros.mul_i32(V::splat(row_sum)));
+            }
+        }
+        let scale = finish.scale.as_ptr().add(column);
+        match &finish.sink {
+            Sink::Codes(to, by) => codes(&totals, scale, by).store_some(to.add(offset), count),
+            Sink::Sums(to) => put(&totals, to.add(offset).cast(), count),
+            Sink::Floats(to) => {
+                for (v, total) in totals.iter_mut().enumerate() {
+                    *total = total.scaled(scale.add(v * V::LANES));
+                }
+                put(&totals, to.add(offset).cast(), count);
+            }
+        }
+    }
+}
+
+/// Writes the first `count` lanes.
+///
+/// # Safety
+/// So many can be written.
+#[inline(always)]
+unsafe fn put<V: Vector, const N: usize>(lanes: &[V; N], to: *mut u8, count: usize) {
+    for (v, lanes) in lanes.iter().enumerate() {
+        let left = count.saturating_sub(v * V::LANES).min(V::LANES);
+        // SAFETY: the caller's promise.
+        unsafe { lanes.store_some(to.wrapping_add(v * V::BYTES), 4 * left) };
+    }
+}
+
+/// The codes of up to four vectors, in their order.
+///
+/// # Safety
+/// There is a scale a lane; the processor has the instruction set.
+#[inline(always)]
+unsafe fn codes<V: Vector, const N: usize>(totals: &[V; N], scale: *const f32, by: &Bounds) -> V {
+    let mut rounded = [V::splat(0); 4];
+    for (v, (rounded, total)) in rounded.iter_mut().zip(totals).enumerate() {
+        // SAFETY: the caller's promise.
+        let scaled = unsafe { total.scaled(scale.add(v * V::LANES)) };
+        *rounded = if by.is_small { scaled.rounded() } else { scaled.at_most(by.high).rounded() };
+    }
+    let zero = V::splat(by.zeros);
+    let low = rounded[0].packs_i32(rounded[1]).adds_i16(zero);
+    let high = rounded[2].packs_i32(rounded[3]).adds_i16(zero);
+    let (least, most) = (V::splat(by.limits[0]), V::splat(by.limits[1]));
+    let codes = match by.low < 0 {
+        true => low.packs_i16(high).max_i8(least).min_i8(most),
+        false => low.packus_i16(high).max_u8(least).min_u8(most),
+    };
+    codes.in_order()
+}
