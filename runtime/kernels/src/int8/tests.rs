@@ -44,7 +44,7 @@ fn zeros(count: usize, signed: bool, wide: bool) -> Vec<i32> {
 fn products_are_the_sums_of_products() {
     let sizes =
         [(1, 1, 1), (3, 5, 2), (7, 16, 4), (13, 33, 17), (50, 70, 31), (25, 130, 64), (12, 8, 0), (0, 4, 4), (2, 0, 4)];
-    for (isa, dots) in Dots::available() {
+    for (_, dots) in Dots::available() {
         for (m, n, k) in sizes {
             for case in 0..8 {
                 let (a_signed, b_signed, wide) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
