@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::machine::{self, Join, Place, Step, CYCLE};
+use super::machine::{self, Join, Place, Step, BLOCK, CYCLE};
 use super::unary::{floor_mod, power};
 use super::{Binary, Instruction, Invalid, Operand, Program};
 use crate::broadcast::{for_each_run, Broadcast};
@@ -42,6 +42,8 @@ enum Resolved<'a> {
 
 /// Runs shorter than this are not worth their dispatch: broadcast operands are expanded instead.
 const SHORT_SPAN: usize = 64;
+/// Nor are those shorter than this which end within a block of the machine's, and more than one of them.
+const UNEVEN_SPAN: usize = 1 << 10;
 /// The elements that are expanded at once.
 const TILE: usize = 1024;
 /// The elements times instructions that are worth a task of their own.
@@ -79,11 +81,19 @@ impl Bound<'_> {
         let is_whole = offset.is_multiple_of(CYCLE) && values.len().is_multiple_of(CYCLE);
         if let Some(span) = self.cycles.filter(|_| is_whole) {
             self.run_spans(isa, span, offset, values);
-        } else if self.broadcast.dims.len() == 1 || self.broadcast.span() >= SHORT_SPAN {
+        } else if self.has_long_spans(values.len()) {
             self.run_spans(isa, self.broadcast.span(), offset, values);
         } else {
             self.run_tiles(isa, offset, values);
         }
+    }
+
+    /// Whether runs of the innermost merged dimension are long enough for each to be one of the machine's, in so many
+    /// elements.
+    fn has_long_spans(&self, length: usize) -> bool {
+        let span = self.broadcast.span();
+        let is_even = span.is_multiple_of(BLOCK) || span >= UNEVEN_SPAN || length <= span;
+        self.broadcast.dims.len() == 1 || (span >= SHORT_SPAN && is_even)
     }
 
     /// Rewrites the whole result.
@@ -127,12 +137,16 @@ impl Bound<'_> {
         for (i, tile) in values.chunks_mut(TILE).enumerate() {
             let start = offset + i * TILE;
             for (i, operand) in self.operands.iter().enumerate() {
-                if let Resolved::Tensor(data, _) = operand {
-                    self.expand(i, data, start, tile.len(), &mut expanded[i]);
+                match operand {
+                    Resolved::Tensor(data, _) if data.len() < self.length => {
+                        self.expand(i, data, start, tile.len(), &mut expanded[i]);
+                    }
+                    _ => {}
                 }
             }
             let place = |(operand, expanded): (&Resolved, &Vec<f32>)| match *operand {
-                Resolved::Tensor(..) => Place::Advance(expanded.as_ptr()),
+                Resolved::Tensor(data, _) if data.len() < self.length => Place::Advance(expanded.as_ptr()),
+                Resolved::Tensor(data, _) => Place::Advance(data[start..start + tile.len()].as_ptr()),
                 Resolved::Constant(ref value) => Place::Repeat(value),
                 Resolved::Saved(slot) => Place::Saved(slot),
                 Resolved::Result => Place::Advance(tile.as_ptr()),

@@ -8,7 +8,7 @@ use crate::isa::Isa;
 use crate::vector::{dispatch_isa, math, Vector};
 
 /// The most elements that a block has: eight of the widest vectors.
-const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 128;
 
 /// The elements of an operand that repeats a vector of channels. Vectors have no more lanes, and divide it.
 pub(super) const CYCLE: usize = 16;

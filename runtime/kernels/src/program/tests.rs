@@ -207,8 +207,20 @@ fn element(result: &[usize], operand: &[usize], mut position: usize) -> usize {
     offset
 }
 
-const SHAPES: [&[usize]; 10] =
-    [&[5], &[200], &[3, 70], &[2, 3, 4, 5], &[1, 4, 100], &[70, 3], &[2, 65, 2], &[300, 1], &[2, 3, 5, 16], &[11, 16]];
+const SHAPES: [&[usize]; 12] = [
+    &[5],
+    &[200],
+    &[3, 70],
+    &[2, 3, 4, 5],
+    &[1, 4, 100],
+    &[70, 3],
+    &[2, 65, 2],
+    &[300, 1],
+    &[2, 3, 5, 16],
+    &[11, 16],
+    &[5, 300],
+    &[20, 64],
+];
 
 /// Operands that broadcast to a shape, and their dimensions; the first is of that shape.
 fn random_operands(random: &mut Random, shape: &[usize]) -> (Vec<Vec<f32>>, Vec<Vec<usize>>) {
