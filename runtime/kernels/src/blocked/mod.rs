@@ -19,10 +19,10 @@ mod winograd;
 #[cfg(test)]
 mod tests;
 
-pub use conv::conv;
+use conv::conv;
 pub use cost::{gain, is_worth_reordering, REORDER};
 pub use depthwise::{depthwise, DepthwiseFilter};
-pub use filter::Filter;
+use filter::Filter;
 pub use pool::{global_average, global_max, pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
 pub use separable::{is_separable, separable, Stage};
