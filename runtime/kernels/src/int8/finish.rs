@@ -56,6 +56,8 @@ pub(super) struct Bounds {
     pub limits: [i32; 2],
     /// Whether every scaled sum has room in 32 bits.
     pub is_small: bool,
+    /// Whether saturation alone makes codes of rounded numbers: the code of 0 is 0, and the limits are a byte's.
+    pub is_plain: bool,
 }
 
 // SAFETY: tasks that share it write disjoint elements.
@@ -83,6 +85,7 @@ impl Bounds {
             high: (by.high - by.zero) as f32,
             zeros: by.zero << 16 | by.zero & 0xFFFF,
             limits: [by.low, by.high].map(|code| i32::from_ne_bytes([code as u8; 4])),
+            is_plain: by.zero == 0 && matches!((by.low, by.high), (0, 255) | (-128, 127)),
             is_small: !by.scale.iter().any(|scale| scale.abs() >= 1.0),
         }
     }

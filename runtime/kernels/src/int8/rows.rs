@@ -64,13 +64,17 @@ unsafe fn codes<V: Vector, const N: usize>(totals: &[V; N], scale: *const f32, b
         let scaled = unsafe { total.scaled(scale.add(v * V::LANES)) };
         *rounded = if by.is_small { scaled.rounded() } else { scaled.at_most(by.high).rounded() };
     }
-    let zero = V::splat(by.zeros);
-    let low = rounded[0].packs_i32(rounded[1]).adds_i16(zero);
-    let high = rounded[2].packs_i32(rounded[3]).adds_i16(zero);
+    let (mut low, mut high) = (rounded[0].packs_i32(rounded[1]), rounded[2].packs_i32(rounded[3]));
+    if !by.is_plain {
+        let zero = V::splat(by.zeros);
+        (low, high) = (low.adds_i16(zero), high.adds_i16(zero));
+    }
     let (least, most) = (V::splat(by.limits[0]), V::splat(by.limits[1]));
-    let codes = match by.low < 0 {
-        true => low.packs_i16(high).max_i8(least).min_i8(most),
-        false => low.packus_i16(high).max_u8(least).min_u8(most),
+    let codes = match (by.low < 0, by.is_plain) {
+        (true, true) => low.packs_i16(high),
+        (true, false) => low.packs_i16(high).max_i8(least).min_i8(most),
+        (false, true) => low.packus_i16(high),
+        (false, false) => low.packus_i16(high).max_u8(least).min_u8(most),
     };
     codes.in_order()
 }

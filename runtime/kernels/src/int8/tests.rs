@@ -66,20 +66,27 @@ fn products_are_the_sums_of_products() {
                 product(&Threads::serial(), left, &weights, Some(&bias), Out::Sums(&mut sums));
                 assert_eq!(sums, expected, "{m}x{n}x{k} by {dots:?}, {case}");
 
-                let scale: Vec<f32> = (0..n).map(|j| if j == 3 { f32::NAN } else { 1e-3 + j as f32 * 1e-4 }).collect();
-                let by = Requantize { scale: &scale, zero: 7, low: -100, high: 90 };
-                let mut codes = vec![0; m * n];
-                product(&Threads::serial(), left, &weights, Some(&bias), Out::Codes(&mut codes, by));
-                let mut floats = vec![0.0; m * n];
-                product(&Threads::serial(), left, &weights, Some(&bias), Out::Floats(&mut floats, &scale));
-                for (at, &sum) in expected.iter().enumerate() {
-                    assert_eq!(codes[at], requantized(sum, scale[at % n], &by), "{sum} {dots:?}");
-                    assert_eq!(floats[at].to_bits(), (sum as f32 * scale[at % n]).to_bits(), "{sum} {dots:?}");
+                for (zero, low, high, factor) in ENDS {
+                    let scale: Vec<f32> =
+                        (0..n).map(|j| if j == 3 { f32::NAN } else { factor * (1e-3 + j as f32 * 1e-4) }).collect();
+                    let by = Requantize { scale: &scale, zero, low, high };
+                    let mut codes = vec![0; m * n];
+                    product(&Threads::serial(), left, &weights, Some(&bias), Out::Codes(&mut codes, by));
+                    let mut floats = vec![0.0; m * n];
+                    product(&Threads::serial(), left, &weights, Some(&bias), Out::Floats(&mut floats, &scale));
+                    for (at, &sum) in expected.iter().enumerate() {
+                        assert_eq!(codes[at], requantized(sum, scale[at % n], &by), "{sum} {dots:?}");
+                        assert_eq!(floats[at].to_bits(), (sum as f32 * scale[at % n]).to_bits(), "{sum} {dots:?}");
+                    }
                 }
             }
         }
     }
 }
+
+/// Codes of 0, the least and the greatest code, and what scales are multiplied with.
+const ENDS: [(i32, i32, i32, f32); 5] =
+    [(7, -100, 90, 1.0), (0, 0, 255, 1.0), (0, -128, 127, 1e9), (200, 3, 250, -1e9), (-128, -128, 127, 1.0)];
 
 fn shape(channels: usize, outputs: usize, groups: usize, input: [usize; 2], kernel: [usize; 2]) -> Shape {
     Shape {
