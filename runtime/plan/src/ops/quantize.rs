@@ -3,6 +3,7 @@
 use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
+use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,10 +84,10 @@ impl Kernel for QuantizeLinear {
         let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
         let y = match (limits(self.to), format_of(self.to)) {
             (Some(limits), _) if self.precision == DType::Float32 => match storage(self.to) {
-                DType::Int8 => scales.quantized::<i8>(&x, limits)?,
-                DType::Uint8 => scales.quantized::<u8>(&x, limits)?,
-                DType::Int16 => scales.quantized::<i16>(&x, limits)?,
-                _ => scales.quantized::<u16>(&x, limits)?,
+                DType::Int8 => scales.quantized::<i8>(&x, limits, call.threads)?,
+                DType::Uint8 => scales.quantized::<u8>(&x, limits, call.threads)?,
+                DType::Int16 => scales.quantized::<i16>(&x, limits, call.threads)?,
+                _ => scales.quantized::<u16>(&x, limits, call.threads)?,
             },
             (Some(limits), _) => self.low_precision(&x, &scales, limits)?,
             (None, Some(format)) => {
@@ -115,7 +116,7 @@ impl QuantizeLinear {
             code.max(low as f32).min(high as f32)
         };
         let codes = Array::new(scales.map(x, code)?, x.dims())?;
-        converted(&codes, storage(self.to), &candle_plan_kernels::threads::Threads::serial())
+        converted(&codes, storage(self.to), &Threads::serial())
     }
 }
 
@@ -143,11 +144,11 @@ impl Kernel for DequantizeLinear {
         let x = widened(call.tensor(0)?)?;
         let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
         let y = match x.dtype() {
-            DType::Int8 => scales.dequantized::<i8>(&x)?,
-            DType::Uint8 => scales.dequantized::<u8>(&x)?,
-            DType::Int16 => scales.dequantized::<i16>(&x)?,
-            DType::Uint16 => scales.dequantized::<u16>(&x)?,
-            DType::Int32 => scales.dequantized::<i32>(&x)?,
+            DType::Int8 => scales.dequantized::<i8>(&x, call.threads)?,
+            DType::Uint8 => scales.dequantized::<u8>(&x, call.threads)?,
+            DType::Int16 => scales.dequantized::<i16>(&x, call.threads)?,
+            DType::Uint16 => scales.dequantized::<u16>(&x, call.threads)?,
+            DType::Int32 => scales.dequantized::<i32>(&x, call.threads)?,
             _ => scales.map(&x, |x, scale, zero| (x - zero) * scale)?,
         };
         let y = converted(&Array::new(y, x.dims())?, self.to, call.threads)?;
@@ -213,6 +214,9 @@ fn check_scale(scale: &TensorType) -> Result<()> {
     Ok(())
 }
 
+/// Elements that are worth a task.
+const PIECE: usize = 1 << 15;
+
 /// Scales and zero points, and which element has which: `X` is seen as `[outer, size, inner]` around the axis.
 struct Scales {
     scales: Vec<f32>,
@@ -275,30 +279,40 @@ impl Scales {
         Scale { scale: self.scales[index], zero: self.zeros[index] as i32, low, high }
     }
 
-    fn quantized<C: Code + Element>(&self, x: &Array, limits: (i32, i32)) -> Result<Array> {
-        let (isa, elements) = (Isa::get(), x.read::<f32>()?);
-        let mut out = for_overwrite::<C>(elements.len());
-        self.for_each_run(|start, end, first, own| {
-            let step = if own { 1 } else { end - start };
-            for (i, at) in (start..end).step_by(step.max(1)).enumerate() {
-                let by = self.scale(first + i, limits);
-                quantize(isa, &elements[at..at + step], by, &mut out[at..at + step]);
-            }
+    fn quantized<C: Code + Element>(&self, x: &Array, limits: (i32, i32), threads: &Threads) -> Result<Array> {
+        let isa = Isa::get();
+        let codes = self.in_runs(x.read::<f32>()?, threads, |x: &[f32], index, out: &mut [C]| {
+            quantize(isa, x, self.scale(index, limits), out);
         });
-        Array::new(out, x.dims())
+        Array::new(codes, x.dims())
     }
 
-    fn dequantized<C: Code + Element>(&self, x: &Array) -> Result<Vec<f32>> {
-        let (isa, codes) = (Isa::get(), x.read::<C>()?);
-        let mut out = for_overwrite::<f32>(codes.len());
+    fn dequantized<C: Code + Element>(&self, x: &Array, threads: &Threads) -> Result<Vec<f32>> {
+        let isa = Isa::get();
+        Ok(self.in_runs(x.read::<C>()?, threads, |codes: &[C], index, out: &mut [f32]| {
+            dequantize(isa, codes, self.scale(index, (0, 0)), out);
+        }))
+    }
+
+    /// What `convert(elements, index of their scale, results)` writes for all elements.
+    fn in_runs<A: Sync, B: Element>(
+        &self,
+        x: &[A],
+        threads: &Threads,
+        convert: impl Fn(&[A], usize, &mut [B]) + Sync,
+    ) -> Vec<B> {
+        let mut out = for_overwrite::<B>(x.len());
+        if self.kind == Kind::One {
+            threads.for_each_chunk(&mut out, PIECE, |i, out| convert(&x[i * PIECE..][..out.len()], 0, out));
+            return out;
+        }
         self.for_each_run(|start, end, first, own| {
             let step = if own { 1 } else { end - start };
             for (i, at) in (start..end).step_by(step.max(1)).enumerate() {
-                let by = self.scale(first + i, (0, 0));
-                dequantize(isa, &codes[at..at + step], by, &mut out[at..at + step]);
+                convert(&x[at..at + step], first + i, &mut out[at..at + step]);
             }
         });
-        Ok(out)
+        out
     }
 
     /// `f(x, scale, zero)` of each element.
@@ -317,7 +331,7 @@ impl Scales {
 
 /// A tensor's numbers as `float32`.
 fn numbers(x: &Array) -> Result<Vec<f32>> {
-    let numbers = converted(&widened(x)?, DType::Float32, &candle_plan_kernels::threads::Threads::serial())?;
+    let numbers = converted(&widened(x)?, DType::Float32, &Threads::serial())?;
     let numbers = numbers.read::<f32>()?.to_vec();
     if numbers.is_empty() {
         return Err(Error::op("scales and zero points have no elements"));
