@@ -27,7 +27,7 @@ pub(super) struct Group {
 }
 
 /// Interleaved bytes that stay in a core's first-level cache.
-const CACHED: usize = 20 << 10;
+const CACHED: usize = 28 << 10;
 
 impl Strips {
     /// For registers of `lanes` sums.
@@ -37,7 +37,8 @@ impl Strips {
         let runs_on = stride == 1 || channels.is_multiple_of(lanes);
         let period = if runs_on { width / greatest_divisor(channels, width) } else { 1 };
         let most = CACHED / (4 * channels * stride).max(1) / period;
-        let columns = shape.output[1].min(most.max(1) * period).max(1);
+        let periods = shape.output[1].div_ceil(period).max(1);
+        let columns = shape.output[1].min(periods.div_ceil(periods.div_ceil(most.max(1))) * period).max(1);
         let group = |out: usize| {
             let from = [0, 1, 2, 3].map(|v| out + v * lanes);
             let from = from.map(|at| (at / channels * stride * channels + at % channels) * 4);
