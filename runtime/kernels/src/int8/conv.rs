@@ -148,6 +148,10 @@ pub fn conv(threads: &Threads, shape: &Shape, filter: &Filter, x: Codes, bias: O
     match &filter.0 {
         Kind::Depthwise(weights) => depthwise::conv(threads, shape, weights, x, bias, out),
         #[cfg(target_arch = "x86_64")]
+        Kind::Interleaved(weights) if !is_compact(shape) => {
+            depthwise::conv(threads, shape, weights.plain(), x, bias, out);
+        }
+        #[cfg(target_arch = "x86_64")]
         Kind::Interleaved(weights) => interleaved::conv(threads, shape, weights, x, bias, out),
         Kind::Dense(groups, row) => {
             assert_eq!(groups.len(), shape.groups, "{shape:?}");
@@ -291,6 +295,15 @@ fn copy_chunk<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
 pub(super) fn position(shape: &Shape, axis: usize, index: usize, tap: usize) -> Option<usize> {
     let forth = index * shape.strides[axis] + tap * shape.dilations[axis];
     forth.checked_add_signed(-shape.before[axis]).filter(|&at| at < shape.input[axis])
+}
+
+/// Whether what a row of the output reads can be laid out: dilations of billions cannot.
+pub(super) fn is_compact(shape: &Shape) -> bool {
+    /// Elements of a large picture's row of windows, and far more.
+    const MOST: usize = 1 << 24;
+    let reach = |axis: usize| shape.kernel[axis].saturating_sub(1).saturating_mul(shape.dilations[axis]);
+    let columns = shape.output[1].saturating_mul(shape.strides[1]).saturating_add(reach(1));
+    reach(0).saturating_add(1).saturating_mul(columns).saturating_mul(shape.channels) <= MOST
 }
 
 /// Which of `len` places from `start` on lie among `size`, and how many of those that do not come first.

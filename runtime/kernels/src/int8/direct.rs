@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::conv::within;
+use super::conv::{is_compact, within};
 use super::finish::Finish;
 use super::product::BLOCK;
 use super::tile::{Tile, Tiles};
@@ -30,7 +30,8 @@ const WORTHWHILE: usize = 24;
 impl<'a> Direct<'a> {
     /// `None` where gathering the windows is better, or the only way. The weights have `row` bytes for a row of the window.
     pub fn new(shape: &'a Shape, x: &'a Codes<'a>, weights: &'a Weights, row: usize) -> Option<Direct<'a>> {
-        let is_fit = shape.groups == 1
+        let is_fit = is_compact(shape)
+            && shape.groups == 1
             && shape.kernel != [1; 2]
             && shape.dilations[1] == 1
             && shape.output[1] >= WORTHWHILE

@@ -23,7 +23,8 @@ use crate::threads::Threads;
 /// channels again and again, until one ends with the last: pixels that follow one another are one run of channels.
 #[derive(Debug, Clone)]
 pub(super) struct Interleaved {
-    dots: Dots,
+    /// The lanes of the registers that sum it.
+    lanes: usize,
     plain: Depthwise,
     kernel: [usize; 2],
     blocks: usize,
@@ -31,6 +32,11 @@ pub(super) struct Interleaved {
 }
 
 impl Interleaved {
+    /// The weights as they were, which do for any shape.
+    pub fn plain(&self) -> &Depthwise {
+        &self.plain
+    }
+
     /// The bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
         self.plain.bytes() + size_of_val(&self.data[..])
@@ -38,7 +44,8 @@ impl Interleaved {
 
     /// Rearranges weights; `None` where the difference to a zero point is no `i8`, or the processor has no such instruction.
     pub fn new(dots: Dots, channels: usize, kernel: [usize; 2], plain: &Depthwise) -> Option<Interleaved> {
-        let width = 4 * lanes(dots)?;
+        let lanes = lanes(dots)?;
+        let width = 4 * lanes;
         let (quads, blocks) = (kernel[0].div_ceil(4), channels / greatest_divisor(channels, width));
         let mut data = Lines::for_overwrite(blocks * quads * kernel[1] * width);
         let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut data);
@@ -50,7 +57,7 @@ impl Interleaved {
                 bytes[(vectors + at % width) * 4 + i % 4] = i8::try_from(row[at % channels]).ok()?;
             }
         }
-        Some(Interleaved { dots, plain: plain.clone(), kernel, blocks, data })
+        Some(Interleaved { lanes, plain: plain.clone(), kernel, blocks, data })
     }
 }
 
@@ -81,18 +88,17 @@ pub(super) fn conv(
     mut out: Out,
 ) {
     assert_eq!(shape.kernel, weights.kernel, "{shape:?}");
-    let Some(lanes) = lanes(weights.dots) else { return };
     let mut finish = weights.plain.finish(shape, shifted_zero(&x), bias, &mut out);
-    repeat(&mut finish, shape.channels, weights.blocks * 4 * lanes);
-    let strips = Strips::new(shape, lanes);
+    repeat(&mut finish, shape.channels, weights.blocks * 4 * weights.lanes);
+    let strips = Strips::new(shape, weights.lanes);
     let outside = vec![x.zero as u8; shape.channels * shape.input[1]];
     let task = Task { weights, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
     weights.plain.for_each_run(threads, shape, |run| {
         // SAFETY: there are such weights only where the processor has the features; the results of the run's pixels are
         // this task's alone.
         unsafe {
-            match weights.dots {
-                Dots::Avx512Vnni => wide(&task, run),
+            match weights.lanes {
+                <__m512i as Vector>::LANES => wide(&task, run),
                 _ => narrow(&task, run),
             }
         }
