@@ -66,20 +66,26 @@ fn products_are_the_sums_of_products() {
                 product(&Threads::serial(), left, &weights, Some(&bias), Out::Sums(&mut sums));
                 assert_eq!(sums, expected, "{m}x{n}x{k} by {dots:?}, {case}");
 
-                for (zero, low, high, factor) in ENDS {
-                    let scale: Vec<f32> =
-                        (0..n).map(|j| if j == 3 { f32::NAN } else { factor * (1e-3 + j as f32 * 1e-4) }).collect();
-                    let by = Requantize { scale: &scale, zero, low, high };
-                    let mut codes = vec![0; m * n];
-                    product(&Threads::serial(), left, &weights, Some(&bias), Out::Codes(&mut codes, by));
-                    let mut floats = vec![0.0; m * n];
-                    product(&Threads::serial(), left, &weights, Some(&bias), Out::Floats(&mut floats, &scale));
-                    for (at, &sum) in expected.iter().enumerate() {
-                        assert_eq!(codes[at], requantized(sum, scale[at % n], &by), "{sum} {dots:?}");
-                        assert_eq!(floats[at].to_bits(), (sum as f32 * scale[at % n]).to_bits(), "{sum} {dots:?}");
-                    }
-                }
+                check_ends(left, &weights, &bias, &expected);
             }
+        }
+    }
+}
+
+/// Checks what becomes of sums that are as expected.
+fn check_ends(left: Codes, weights: &Weights, bias: &[i32], expected: &[i32]) {
+    let n = weights.columns();
+    for (zero, low, high, factor) in ENDS {
+        let scale: Vec<f32> =
+            (0..n).map(|j| if j == 3 { f32::NAN } else { factor * (1e-3 + j as f32 * 1e-4) }).collect();
+        let by = Requantize { scale: &scale, zero, low, high };
+        let mut codes = vec![0; expected.len()];
+        product(&Threads::serial(), left, weights, Some(bias), Out::Codes(&mut codes, by));
+        let mut floats = vec![0.0; expected.len()];
+        product(&Threads::serial(), left, weights, Some(bias), Out::Floats(&mut floats, &scale));
+        for (at, &sum) in expected.iter().enumerate() {
+            assert_eq!(codes[at], requantized(sum, scale[at % n], &by), "{sum} by {}", weights.form());
+            assert_eq!(floats[at].to_bits(), (sum as f32 * scale[at % n]).to_bits(), "{sum} by {}", weights.form());
         }
     }
 }
