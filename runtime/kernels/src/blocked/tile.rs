@@ -105,43 +105,65 @@ const SINGLE: usize = 32;
 /// addresses of pixels that are not constants cost as much as the products.
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-    let (full, last) = t.taps.split_at(t.taps.len() - t.last);
+    let (full, mut last) = t.taps.split_at(t.taps.len() - t.last);
     let (mut w, mut first) = (t.w, true);
     let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
     // SAFETY: the caller's promise.
     unsafe {
         for (i, taps) in full.chunks(TAPS).enumerate() {
-            let is_last = last.is_empty() && (i + 1) * TAPS >= full.len();
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, BLOCK, w, [first, is_last]);
-            w = w.add(taps.len() * BLOCK * VECTORS * V::LANES);
+            // The last piece takes what it has room for of the block that is not full.
+            let is_end = (i + 1) * TAPS >= full.len();
+            let room = if is_end { (TAPS - taps.len()) * BLOCK / t.last_channels.max(1) } else { 0 };
+            let (more, rest) = last.split_at(room.min(last.len()));
+            last = rest;
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, more, w, [first, is_end && last.is_empty()]);
+            w = w.add((taps.len() * BLOCK + more.len() * t.last_channels) * VECTORS * V::LANES);
             first = false;
         }
         for (i, taps) in last.chunks(few).enumerate() {
             let is_last = (i + 1) * few >= last.len();
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, t.last_channels, w, [first, is_last]);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, &[], taps, w, [first, is_last]);
             w = w.add(taps.len() * t.last_channels * VECTORS * V::LANES);
             first = false;
         }
         if first {
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, &[], 0, w, [true; 2]);
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, &[], &[], w, [true; 2]);
         }
     }
 }
 
-/// The terms of some taps; added to what the output holds, unless they are the first.
+/// The terms of some taps of whole blocks and some of the last block; added to what the output holds, unless they are the
+/// first.
 #[inline(always)]
 unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
+    t: &Tile,
+    full: &[u32],
+    last: &[u32],
+    w: *const f32,
+    first_and_last: [bool; 2],
+) {
+    let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
+    // SAFETY: the caller's promise covers every address below.
+    unsafe {
+        let w = add::<V, ROWS, PIXELS, VECTORS, STEP>(t, full, BLOCK, w, &mut sums);
+        add::<V, ROWS, PIXELS, VECTORS, STEP>(t, last, t.last_channels, w, &mut sums);
+        write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
+    }
+}
+
+/// Adds the terms of some channels of each of some taps; gives where the next ones' weights are.
+#[inline(always)]
+unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(
     t: &Tile,
     taps: &[u32],
     channels: usize,
     mut w: *const f32,
-    first_and_last: [bool; 2],
-) {
+    sums: &mut [[[V; VECTORS]; PIXELS]; ROWS],
+) -> *const f32 {
     let step = if STEP == 0 { t.pixel } else { STEP };
-    // SAFETY: the caller's promise covers every address below.
-    unsafe {
-        let mut sums = [[[V::splat(0.0); VECTORS]; PIXELS]; ROWS];
-        for &tap in taps {
+    for &tap in taps {
+        // SAFETY: the caller's promise.
+        unsafe {
             let x = t.x.add(tap as usize);
             for c in 0..channels {
                 let mut weights = [V::splat(0.0); VECTORS];
@@ -159,8 +181,8 @@ unsafe fn sum<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
                 w = w.add(VECTORS * V::LANES);
             }
         }
-        write::<V, ROWS, PIXELS, VECTORS>(t, &sums, first_and_last);
     }
+    w
 }
 
 /// Adds the sums to the start values, if they are the first, or to what the output holds; the last are limited.
