@@ -11,7 +11,7 @@ use crate::kernel::{Call, Input, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, Value};
 
-/// About what candle needs to know of one tensor: it counts where values are many.
+/// About what a tensor takes beside its elements, which counts where values are many.
 pub(crate) type Record = [u8; 512];
 const RECORD: usize = size_of::<Record>();
 

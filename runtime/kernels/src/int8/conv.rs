@@ -77,8 +77,16 @@ impl Filter {
         if groups == outputs && groups > 1 && depth == taps && taps > 0 {
             return Filter(Kind::depthwise(dots, Depthwise::new(isa, taps, w, signed, zeros), groups, kernel));
         }
+        let each = outputs / groups;
+        let group = |g: usize| Matrix {
+            bits: &w[g * each * depth..][..each * depth],
+            signed,
+            zeros: if zeros.len() == 1 { zeros } else { &zeros[g * each..][..each] },
+            row: 0,
+            column: depth,
+        };
         let dense = |row: usize| -> Vec<Weights> {
-            (0..groups).map(|g| Filter::group(dots, [g, groups], outputs, kernel, row, w, signed, zeros)).collect()
+            (0..groups).map(|g| Filter::packed(dots, each, kernel, row, &group(g))).collect()
         };
         let row = depth.checked_div(kernel[0]).unwrap_or(0);
         if groups == 1 && 2 * row.next_multiple_of(4) <= 3 * row {
@@ -90,25 +98,11 @@ impl Filter {
         Filter(Kind::Dense(dense(row), row))
     }
 
-    /// The matrix of a group, with `row` rows for a row of the kernel, of which those beyond what it has are 0.
-    #[allow(clippy::too_many_arguments)]
-    fn group(
-        dots: Dots,
-        [group, groups]: [usize; 2],
-        outputs: usize,
-        kernel: [usize; 2],
-        row: usize,
-        w: &[u8],
-        signed: bool,
-        zeros: &[i32],
-    ) -> Weights {
-        let (each, depth) = (outputs / groups, w.len().checked_div(outputs).unwrap_or(0));
-        let zeros = if zeros.len() == 1 { zeros } else { &zeros[group * each..(group + 1) * each] };
-        let bits = &w[group * each * depth..(group + 1) * each * depth];
-        let matrix = Matrix { bits, signed, zeros, row: 0, column: depth };
-        let channels = depth.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
+    /// The matrix of a group of `outputs`, with `row` rows for a row of the kernel, of which those beyond what it has are 0.
+    fn packed(dots: Dots, outputs: usize, kernel: [usize; 2], row: usize, matrix: &Matrix) -> Weights {
+        let channels = matrix.column.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
         // the channels of a tap follow one another, as they do in the image
-        Weights::gather(dots, kernel[0] * row, each, &matrix, |i| {
+        Weights::gather(dots, kernel[0] * row, outputs, matrix, |i| {
             let (i, at) = (i / row, i % row);
             (at < kernel[1] * channels).then(|| (at % channels * kernel[0] + i) * kernel[1] + at / channels)
         })
