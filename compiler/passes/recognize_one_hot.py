@@ -52,6 +52,6 @@ class OneHotProductToGather(Rule):
 recognize_one_hot = rules_pass(
     "recognize_one_hot",
     [OneHotProductToGather()],
-    result="products with one-hot vectors made to take rows",
+    result="one-hot products made Gather",
     requires=frozenset({"shapes"}),
 )

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
+use crate::device::OnDevice;
 use crate::form::Form;
+use crate::kernel::{Constants, Memory};
 use crate::layout::{type_in_blocks, Layout};
 use crate::memory::{bytes_held, bytes_of};
 use crate::plan::{Block, ValueInfo};
@@ -212,11 +214,17 @@ impl Alive {
         let lies_in = |(input, operand): (usize, &Operand)| {
             let slot = match *operand {
                 Operand::Dying(slot) if i == 0 => slot,
-                Operand::Slot(slot) if step.kernel.shares(input) => slot,
+                Operand::Slot(slot) if input == 0 && is_view(step) => slot,
                 _ => return None,
             };
             (bytes.is_some() && listing.bytes(slot) == bytes).then(|| self.storage_of.get(&slot).copied()).flatten()
         };
         step.inputs.iter().enumerate().find_map(lies_in)
     }
+}
+
+/// Whether the step always gives a view; a transpose, say, does so only where no element moves.
+fn is_view(step: &PreparedStep) -> bool {
+    let nothing = Constants { values: &[], types: &[], memory: Memory::Full };
+    matches!(step.kernel.on_device(&nothing), OnDevice::View)
 }
