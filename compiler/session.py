@@ -191,7 +191,7 @@ class Session:
         return Prepared.from_json(json.loads(self._runtime.prepared()))
 
     def peaks(self) -> Peaks:
-        """What the processor can do at most with this session's threads: measured now, which takes a moment."""
+        """What the processor can do at most with as many threads as a run uses. Each call measures it, for a moment."""
         return Peaks(*self._runtime.peaks())
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

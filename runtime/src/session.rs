@@ -108,7 +108,7 @@ impl Session {
         json!(self.inner.prepared()).to_string()
     }
 
-    /// The most operations, and bytes of memory, a second, with this session's threads: measured now.
+    /// The most operations, and bytes of memory, a second, with as many threads as a run uses. Each call measures them.
     fn peaks(&self, py: Python<'_>) -> (f64, f64) {
         let peaks = py.detach(|| self.inner.peaks());
         (peaks.operations, peaks.bytes)

@@ -1,5 +1,6 @@
 //! A tensor of numbers.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -25,9 +26,6 @@ pub struct Array {
     dims: Dims,
     dtype: DType,
 }
-
-/// The elements of an [`Array`].
-pub type Elements<'a, T> = &'a [T];
 
 impl Array {
     /// A tensor of shape `dims` that takes `data` over without a copy.
@@ -81,7 +79,8 @@ impl Array {
     /// # Errors
     /// There is no memory for the copy.
     pub fn into_candle(mut self) -> Result<Tensor> {
-        if self.start > 0 || length(self.alone()?)? > self.len() {
+        let is_whole = |array: &Array| array.on_host().is_some_and(|all| length(all).is_ok_and(|n| n == array.len()));
+        if !self.is_alone() || !is_whole(&self) {
             self = words::copy(&self)?;
         }
         let dims = self.dims;
@@ -118,7 +117,7 @@ impl Array {
     ///
     /// # Errors
     /// `T` is not the logical type, or the tensor is not on the CPU.
-    pub fn read<T: Element>(&self) -> Result<Elements<'_, T>> {
+    pub fn read<T: Element>(&self) -> Result<&[T]> {
         self.expect::<T>()?;
         self.bits()
     }
@@ -127,7 +126,7 @@ impl Array {
     ///
     /// # Errors
     /// `U`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
-    pub fn bits<U: Element>(&self) -> Result<Elements<'_, U>> {
+    pub fn bits<U: Element>(&self) -> Result<&[U]> {
         let all = self.on_host().and_then(|storage| storage.as_slice::<U::Stored>().ok());
         let elements = all.and_then(|all| all.get(self.start..)?.get(..self.len()));
         elements.map(cast_slice).ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
@@ -179,14 +178,15 @@ impl Array {
     /// # Errors
     /// The range is not inside dimension `axis`, or an axis before it is not 1.
     pub fn narrow_outer(&self, axis: usize, start: usize, length: usize) -> Result<Array> {
-        let mut rows = self.clone();
-        match rows.dims.get_mut(axis) {
-            Some(size) if start.checked_add(length).is_some_and(|end| end <= *size) => *size = length,
-            _ => return Err(Error::op(format!("there are no rows {start} to {start} + {length} along axis {axis}"))),
-        }
-        if self.dims[..axis].iter().any(|&d| d != 1) {
+        if self.dims().iter().take(axis).any(|&d| d != 1) {
             return Err(Error::op(format!("axis {axis} of {:?} is not the outermost", self.dims())));
         }
+        let end = start.checked_add(length);
+        if self.dims.get(axis).is_none_or(|&size| end.is_none_or(|end| end > size)) {
+            return Err(Error::op(format!("there are no rows {start} to {start} + {length} along axis {axis}")));
+        }
+        let mut rows = self.clone();
+        rows.dims[axis] = length;
         rows.start += start * self.dims[axis + 1..].iter().product::<usize>();
         Ok(rows)
     }
@@ -208,7 +208,7 @@ impl Array {
     /// `T` is not the logical type, the tensor is not on the CPU, or what `rewrite` returned.
     pub fn update<T: Element>(&mut self, rewrite: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
         self.expect::<T>()?;
-        let (storage, range) = self.alone_at()?;
+        let (storage, range) = self.alone()?;
         let elements = T::stored_mut(storage).and_then(|all| all.get_mut(range));
         let elements = elements.ok_or_else(|| Error::op("the tensor's storage does not hold its elements"))?;
         rewrite(cast_slice_mut(elements))
@@ -218,25 +218,20 @@ impl Array {
     ///
     /// # Errors
     /// There is no memory for the copy, or the tensor is not on the CPU.
-    pub(crate) fn alone_at(&mut self) -> Result<(&mut CpuStorage, std::ops::Range<usize>)> {
-        self.alone()?;
+    pub(crate) fn alone(&mut self) -> Result<(&mut CpuStorage, Range<usize>)> {
+        if !self.is_alone() {
+            *self = words::copy(self)?;
+        }
         let range = self.start..self.start + self.len();
-        Ok((self.alone()?, range))
+        match Arc::get_mut(&mut self.storage) {
+            Some(Storage::Cpu(storage)) => Ok((storage, range)),
+            _ => Err(Error::op("the tensor is not on the CPU")),
+        }
     }
 
     /// Whether no other array lies in the storage.
     pub fn is_alone(&self) -> bool {
         Arc::strong_count(&self.storage) == 1
-    }
-
-    fn alone(&mut self) -> Result<&mut CpuStorage> {
-        if Arc::get_mut(&mut self.storage).is_none() {
-            *self = words::copy(self)?;
-        }
-        match Arc::get_mut(&mut self.storage) {
-            Some(Storage::Cpu(storage)) => Ok(storage),
-            _ => Err(Error::op("the tensor is not on the CPU")),
-        }
     }
 
     /// The elements, without a copy where this array alone lies in their storage, all of it.

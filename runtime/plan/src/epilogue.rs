@@ -10,7 +10,6 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Types};
-use crate::value::Elements;
 
 /// Checks that a step of result dtype `dtype` can have the epilogue: programs and their operands are of `float32`.
 ///
@@ -51,7 +50,7 @@ pub fn with<R>(
     compute: impl FnOnce(Option<Finish>) -> Result<R>,
 ) -> Result<R> {
     let Some(program) = program.filter(|program| !program.is_empty()) else { return compute(None) };
-    let mut operands = SmallVec::<[Option<Elements<f32>>; 4]>::new();
+    let mut operands = SmallVec::<[Option<&[f32]>; 4]>::new();
     operands.resize_with(call.len(), || None);
     for i in program.inputs() {
         let operand = call.read(i)?;

@@ -13,7 +13,7 @@ use crate::form::Form;
 use crate::layout::Blocked;
 use crate::plan::Block;
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Elements, Value};
+use crate::value::{Array, Value};
 use crate::work::Work;
 
 /// What an op's struct states about itself. The struct's fields are its attributes; the plan stores them.
@@ -267,7 +267,7 @@ impl<'a> Call<'a, '_> {
     }
 
     /// The elements of tensor input `i`, which must be of type `T`.
-    pub fn read<T: Element>(&self, i: usize) -> Result<Elements<'_, T>> {
+    pub fn read<T: Element>(&self, i: usize) -> Result<&[T]> {
         self.tensor(i)?.read().map_err(|error| Error::op(format!("input {i}: {error}")))
     }
 

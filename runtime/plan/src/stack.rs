@@ -28,7 +28,7 @@ pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
     dims.insert(axis, movable.arrays.len());
     let run = first.dims()[axis..].iter().product();
     let stacked = by_width!(first.dtype(), W => {
-        let data: Vec<words::Words<W>> = movable.arrays.iter().map(words::read::<W>).collect::<Result<_>>()?;
+        let data: Vec<&[W]> = movable.arrays.iter().map(words::read::<W>).collect::<Result<_>>()?;
         let parts: Vec<Part<W>> = data.iter().map(|data| Part { data, run }).collect();
         let mut out = words::room::<W>(&dims)?;
         concat(&parts, &mut out, threads);

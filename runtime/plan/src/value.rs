@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-pub use crate::array::{Array, Elements};
+pub use crate::array::Array;
 use crate::error::{Error, Result};
 pub(crate) use crate::size::no_room;
 pub use crate::size::{element_count, list, room, scratch, with_room, MAX_RANK};

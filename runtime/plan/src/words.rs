@@ -82,14 +82,11 @@ macro_rules! by_width {
     }};
 }
 
-/// The words of a tensor.
-pub type Words<'a, W> = &'a [W];
-
 /// The elements as words, without a copy.
 ///
 /// # Errors
 /// The elements have another width, or are not on the CPU.
-pub fn read<W: Word>(array: &Array) -> Result<Words<'_, W>> {
+pub fn read<W: Word>(array: &Array) -> Result<&[W]> {
     let all = array.host_storage().and_then(|(storage, start)| W::of(storage)?.get(start..));
     all.and_then(|all| all.get(..array.len())).ok_or_else(|| unfit::<W>(array.dtype()))
 }
@@ -130,7 +127,7 @@ pub fn copy(array: &Array) -> Result<Array> {
 /// The elements have another width, or are not on the CPU.
 pub fn update<W: Word>(array: &mut Array, rewrite: impl FnOnce(&mut [W])) -> Result<()> {
     let dtype = array.dtype();
-    let (storage, range) = array.alone_at()?;
+    let (storage, range) = array.alone()?;
     let words = W::of_mut(storage).and_then(|all| all.get_mut(range)).ok_or_else(|| unfit::<W>(dtype))?;
     rewrite(words);
     Ok(())

@@ -44,33 +44,35 @@ impl Kind {
     }
 }
 
+/// The codes of a convolution's weights.
+#[derive(Debug, Clone, Copy)]
+pub struct Taps<'a> {
+    /// The groups of channels and outputs.
+    pub groups: usize,
+    /// The outputs of all groups.
+    pub outputs: usize,
+    /// The rows and columns of the window.
+    pub kernel: [usize; 2],
+    /// The codes' bits, `[O, C / groups, kernel]`.
+    pub bits: &'a [u8],
+    /// Whether they are `i8`.
+    pub signed: bool,
+    /// The code of 0: one, or one an output.
+    pub zeros: &'a [i32],
+}
+
 impl Filter {
-    /// Packs `w`, `[O, C / groups, kernel]`; `zeros` are one, or one an output.
+    /// Packs weights.
     ///
     /// # Panics
     /// The sizes do not fit.
-    pub fn new(
-        isa: Isa,
-        groups: usize,
-        outputs: usize,
-        kernel: [usize; 2],
-        w: &[u8],
-        signed: bool,
-        zeros: &[i32],
-    ) -> Filter {
-        Filter::summed((isa, Dots::of(isa)), groups, outputs, kernel, w, signed, zeros)
+    pub fn new(isa: Isa, weights: &Taps) -> Filter {
+        Filter::summed(isa, Dots::of(isa), weights)
     }
 
     /// [`new`](Filter::new) for some instructions of a level.
-    pub(super) fn summed(
-        (isa, dots): (Isa, Dots),
-        groups: usize,
-        outputs: usize,
-        kernel: [usize; 2],
-        w: &[u8],
-        signed: bool,
-        zeros: &[i32],
-    ) -> Filter {
+    pub(super) fn summed(isa: Isa, dots: Dots, weights: &Taps) -> Filter {
+        let &Taps { groups, outputs, kernel, bits: w, signed, zeros } = weights;
         assert!(groups > 0 && outputs.is_multiple_of(groups) && (zeros.len() == 1 || zeros.len() == outputs));
         let (depth, taps) = (w.len().checked_div(outputs).unwrap_or(0), kernel[0] * kernel[1]);
         assert!(w.len() == outputs * depth && (taps == 0 || depth.is_multiple_of(taps)), "the weights do not fit");

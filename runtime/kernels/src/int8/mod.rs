@@ -25,7 +25,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-pub use conv::{conv, Filter};
+pub use conv::{conv, Filter, Taps};
 pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use product::product;

@@ -177,7 +177,9 @@ fn convolutions_are_the_sums_of_products() {
                 let x = Codes { bits: &bits, signed: x_signed, zero: if x_signed { 5 } else { 120 } };
                 let w = noise(2, s.outputs * s.channels / s.groups * s.kernel[0] * s.kernel[1]);
                 let w_zeros = zeros(if wide { s.outputs } else { 1 }, w_signed, wide);
-                let filter = Filter::summed((isa, dots), s.groups, s.outputs, s.kernel, &w, w_signed, &w_zeros);
+                let Shape { groups, outputs, kernel, .. } = s;
+                let taps = Taps { groups, outputs, kernel, bits: &w, signed: w_signed, zeros: &w_zeros };
+                let filter = Filter::summed(isa, dots, &taps);
                 let bias: Vec<i32> = (0..s.outputs as i32).map(|o| o * 100 - 50).collect();
                 let len = s.batch * s.pixels() * s.outputs;
                 let expected: Vec<i32> =

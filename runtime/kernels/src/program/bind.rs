@@ -40,10 +40,9 @@ enum Resolved<'a> {
     Result,
 }
 
-/// Runs shorter than this are not worth their dispatch: broadcast operands are expanded instead.
-const SHORT_SPAN: usize = 64;
-/// Nor are those shorter than this which end within a block of the machine's, and more than one of them.
-const UNEVEN_SPAN: usize = 1 << 10;
+/// Several runs shorter than this that end within a block of the machine's are not worth their dispatch: broadcast operands
+/// are expanded instead.
+const LONG_SPAN: usize = 1 << 10;
 /// The elements that are expanded at once.
 const TILE: usize = 1024;
 /// The elements times instructions that are worth a task of their own.
@@ -92,8 +91,7 @@ impl Bound<'_> {
     /// elements.
     fn has_long_spans(&self, length: usize) -> bool {
         let span = self.broadcast.span();
-        let is_even = span.is_multiple_of(BLOCK) || span >= UNEVEN_SPAN || length <= span;
-        self.broadcast.dims.len() == 1 || (span >= SHORT_SPAN && is_even)
+        self.broadcast.dims.len() == 1 || span.is_multiple_of(BLOCK) || span >= LONG_SPAN || length <= span
     }
 
     /// Rewrites the whole result.

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::float::{read_number, require_dtype, Float, FLOATS, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Elements, Value};
+use crate::value::{element_count, Array, Value};
 use crate::work::{self, Work};
 use crate::{bail, dispatch};
 
@@ -190,7 +190,7 @@ impl Attention {
             None => (call.tensor(1)?, call.tensor(2)?, layout.k, layout.v),
         };
         let [q, k, v] = [wide::<T::Wide>(call.tensor(0)?)?, wide::<T::Wide>(k)?, wide::<T::Wide>(v)?];
-        let [q, k, v]: [Elements<T::Wide>; 3] = [q.read()?, k.read()?, v.read()?];
+        let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];
         let mask = call.optional_tensor(3)?.map(mask_elements::<T::Wide>).transpose()?;
         let mask = MaskInput::new(mask.as_ref(), dims)?;
         let nonpad = nonpad(call, dims.batch)?;
@@ -357,8 +357,8 @@ struct MaskInput<'a, R> {
 
 enum MaskElements<'a, R> {
     None,
-    Added(Elements<'a, R>),
-    Chosen(Elements<'a, u8>),
+    Added(&'a [R]),
+    Chosen(&'a [u8]),
 }
 
 impl<'a, R: Attends + Element> MaskInput<'a, R> {

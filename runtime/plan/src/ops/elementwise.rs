@@ -15,7 +15,7 @@ use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, room, Array, Elements, Value};
+use crate::value::{element_count, room, Array, Value};
 
 /// The result of a program on `float32` inputs, which broadcast to one shape as NumPy does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +70,7 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
     let fits = |call: &Call, i: usize| call.tensor(i).is_ok_and(|x| x.dims() == &dims[..]);
     let taken = (0..call.len()).find_map(|i| if fits(call, i) { Some((i, call.take(i)?)) } else { None });
     let threads = call.threads;
-    let mut elements = SmallVec::<[Option<Elements<f32>>; 4]>::new();
+    let mut elements = SmallVec::<[Option<&[f32]>; 4]>::new();
     for i in 0..call.len() {
         let is_taken = taken.as_ref().is_some_and(|(place, _)| *place == i);
         elements.push(if is_taken { None } else { Some(call.read(i)?) });

@@ -17,7 +17,7 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Array, Value};
-use crate::words::{self, Words};
+use crate::words;
 
 /// The inputs, equal in all dimensions but `axis`, one after the other along `axis`.
 ///
@@ -153,7 +153,7 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
     }
     by_width!(first.dtype(), W => {
         let mut out = words::room::<W>(&dims)?;
-        let data: SmallVec<[Words<W>; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
+        let data: SmallVec<[&[W]; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
         let run = |array: &Array| array.dims()[axis..].iter().product();
         let parts: SmallVec<[Part<W>; 4]> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();
         concat(&parts, &mut out, call.threads);

@@ -4,7 +4,7 @@
 //! makes no such step of floating-point operators); they are multiplied with the scales of the operands over the result's,
 //! which the compiler has put together, and rounded once, as onnxruntime does.
 
-use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Weights};
+use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::size::room;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Elements, Value};
+use crate::value::{Array, Value};
 use crate::work::Work;
 
 /// `Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, ties to even; without `y_zero`,
@@ -134,7 +134,8 @@ impl QLinearConv {
             [_, _, rows, columns] => [*rows, *columns],
             dims => bail!("weights of shape {dims:?} have no window of one or two axes"),
         };
-        Ok(Filter::new(Isa::get(), self.groups, outputs, kernel, w.bits::<u8>()?, is_signed(w), &zeros))
+        let (groups, bits, signed) = (self.groups, w.bits::<u8>()?, is_signed(w));
+        Ok(Filter::new(Isa::get(), &Taps { groups, outputs, kernel, bits, signed, zeros: &zeros }))
     }
 }
 
@@ -217,11 +218,11 @@ pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
 
 /// How sums become the result.
 struct End<'a> {
-    scale: Elements<'a, f32>,
+    scale: &'a [f32],
     /// The zero point and type of the result; `None`: numbers.
     to: Option<(i32, DType)>,
     limits: [i32; 2],
-    bias: Option<Elements<'a, i32>>,
+    bias: Option<&'a [i32]>,
 }
 
 impl<'a> End<'a> {
