@@ -8,7 +8,7 @@ use crate::gemm::Shared;
 use crate::threads::Threads;
 
 /// Multiplications that are worth a thread of their own.
-const TASK: usize = 1 << 20;
+const TASK: usize = 1 << 19;
 
 /// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, `out`
 /// `[N, O / 16, H', W', 16]`; where the filter is [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.

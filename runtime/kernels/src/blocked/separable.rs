@@ -13,7 +13,7 @@ const BAND: usize = 1 << 15;
 /// Elements between the two that would not stay there if there were all of them.
 const MANY: usize = 1 << 17;
 /// Multiplications that are worth a thread of their own.
-const TASK: usize = 1 << 20;
+const TASK: usize = 1 << 19;
 /// Bands for each thread, so that they end together.
 const SHARES: usize = 4;
 

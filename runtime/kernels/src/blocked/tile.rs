@@ -38,16 +38,18 @@ pub(super) struct Tile<'a> {
 /// processor has the instruction set.
 pub(super) type Kernel = unsafe fn(&Tile);
 
+/// Tiles of one number of rows and outputs: for each step between pixels that they are made for, or 0 for any, the kernels
+/// by number of pixels less one.
+type BySteps = &'static [(usize, &'static [Kernel])];
+
 /// The tiles of one instruction set.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles {
     /// The outputs of a wide tile: one or two blocks.
     pub outputs: usize,
-    /// By number of pixels less one: wide tiles of one row, wide ones of two rows, and the same for one block of outputs.
-    wide: [&'static [Kernel]; 2],
-    narrow: [&'static [Kernel]; 2],
-    /// Wide and narrow tiles of one row whose pixels' channels lie side by side.
-    beside: [&'static [Kernel]; 2],
+    /// Of one row and of two.
+    wide: [BySteps; 2],
+    narrow: [BySteps; 2],
 }
 
 impl Tiles {
@@ -63,7 +65,7 @@ impl Tiles {
 
     /// The most pixels of a row, of `rows` rows and `outputs` outputs.
     pub fn pixels(&self, rows: usize, outputs: usize) -> usize {
-        self.kernels(rows, outputs).len()
+        self.kernels(rows, outputs, 0).len()
     }
 
     /// Computes `pixels` pixels of each of `rows` rows for `outputs` outputs, as even tiles side by side.
@@ -71,10 +73,7 @@ impl Tiles {
     /// # Safety
     /// As for [`Kernel`].
     pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, tile: Tile) {
-        let kernels = match tile.pixel {
-            1 if rows == 1 => self.beside[usize::from(outputs != self.outputs)],
-            _ => self.kernels(rows, outputs),
-        };
+        let kernels = self.kernels(rows, outputs, tile.pixel);
         let count = pixels.div_ceil(kernels.len());
         for i in 0..count {
             let (first, end) = (pixels * i / count, pixels * (i + 1) / count);
@@ -86,12 +85,11 @@ impl Tiles {
         }
     }
 
-    fn kernels(&self, rows: usize, outputs: usize) -> &'static [Kernel] {
-        if outputs == self.outputs {
-            self.wide[rows - 1]
-        } else {
-            self.narrow[rows - 1]
-        }
+    /// The kernels that are made for a step between pixels, or those for any.
+    fn kernels(&self, rows: usize, outputs: usize, step: usize) -> &'static [Kernel] {
+        let tiles = if outputs == self.outputs { self.wide } else { self.narrow };
+        let steps = tiles[rows - 1];
+        steps.iter().find(|(made_for, _)| *made_for == step).unwrap_or(&steps[0]).1
     }
 }
 
@@ -101,34 +99,32 @@ const TAPS: usize = 8;
 /// The same of single channels, whose terms take longer than adding a piece.
 const SINGLE: usize = 32;
 
-/// See [`Kernel`]. A step is from one pixel to the next, or 0 where only the tile tells: in a loop over few channels, the
-/// addresses of pixels that are not constants cost as much as the products.
+/// See [`Kernel`]. `STEP` is `Tile::pixel`, or 0 where only the tile tells: addresses of pixels that are not constants do
+/// not fit in the registers, and to load them takes as long as the products of a single vector.
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-    let (full, mut last) = t.taps.split_at(t.taps.len() - t.last);
+    let (mut full, mut last) = t.taps.split_at(t.taps.len() - t.last);
     let (mut w, mut first) = (t.w, true);
     let few = if t.last_channels == 1 { SINGLE } else { TAPS * BLOCK / t.last_channels.max(1) };
-    // SAFETY: the caller's promise.
-    unsafe {
-        for (i, taps) in full.chunks(TAPS).enumerate() {
-            // The last piece takes what it has room for of the block that is not full.
-            let is_end = (i + 1) * TAPS >= full.len();
-            let room = if is_end { (TAPS - taps.len()) * BLOCK / t.last_channels.max(1) } else { 0 };
-            let (more, rest) = last.split_at(room.min(last.len()));
-            last = rest;
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, more, w, [first, is_end && last.is_empty()]);
+    loop {
+        let (taps, rest) = full.split_at(full.len().min(TAPS));
+        // The last piece takes what it has room for of the block that is not full.
+        let room = match (taps.len(), rest) {
+            (0, _) => few,
+            (taps, []) => (TAPS - taps) * BLOCK / t.last_channels.max(1),
+            _ => 0,
+        };
+        let (more, rest_of_last) = last.split_at(room.min(last.len()));
+        let is_end = rest.is_empty() && rest_of_last.is_empty();
+        // SAFETY: the caller's promise.
+        unsafe {
+            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, more, w, [first, is_end]);
             w = w.add((taps.len() * BLOCK + more.len() * t.last_channels) * VECTORS * V::LANES);
-            first = false;
         }
-        for (i, taps) in last.chunks(few).enumerate() {
-            let is_last = (i + 1) * few >= last.len();
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, &[], taps, w, [first, is_last]);
-            w = w.add(taps.len() * t.last_channels * VECTORS * V::LANES);
-            first = false;
+        if is_end {
+            return;
         }
-        if first {
-            sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, &[], &[], w, [true; 2]);
-        }
+        (full, last, first) = (rest, rest_of_last, false);
     }
 }
 
@@ -211,10 +207,15 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
     }
 }
 
-/// A table of [`Kernel`]s of one or two rows and a step: for each number of pixels, the tile that leaves no sum outside the
-/// registers.
-macro_rules! kernels {
-    ($function:ident $rows:literal x $vectors:literal by $step:literal: $($pixels:literal)*) => {
+/// [`BySteps`] of one or two rows: for each number of pixels, the tile that leaves no sum outside the registers.
+macro_rules! tiles {
+    ($function:ident $rows:literal x $vectors:literal by $steps:tt: $pixels:tt) => {
+        tiles!(@ $function $rows $vectors $steps $pixels)
+    };
+    (@ $function:ident $rows:literal $vectors:literal [$($step:literal)*] $pixels:tt) => {
+        &[$(($step, tiles!(@ $function $rows $vectors $step $pixels))),*]
+    };
+    (@ $function:ident $rows:literal $vectors:literal $step:literal [$($pixels:literal)*]) => {
         &[$($function::<$rows, $pixels, $vectors, $step> as Kernel),*] as &[Kernel]
     };
 }
@@ -225,13 +226,14 @@ unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, c
 }
 
 const SCALAR: Tiles = {
-    let kernels = [kernels!(scalar 1 x 16 by 0: 1 2), kernels!(scalar 2 x 16 by 0: 1)];
-    Tiles { outputs: BLOCK, wide: kernels, narrow: kernels, beside: [kernels[0]; 2] }
+    let tiles: [BySteps; 2] = [tiles!(scalar 1 x 16 by [0]: [1 2]), tiles!(scalar 2 x 16 by [0]: [1])];
+    Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
 };
 
+/// Step 1 is that of single channels, 16 that of blocks.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tile, Kernel, Tile, Tiles, BLOCK};
+    use super::{tile, BySteps, Kernel, Tile, Tiles, BLOCK};
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
@@ -250,23 +252,19 @@ mod x86 {
     pub(super) const AVX512: Tiles = Tiles {
         outputs: 2 * BLOCK,
         wide: [
-            kernels!(avx512 1 x 2 by 0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-            kernels!(avx512 2 x 2 by 0: 1 2 3 4 5 6 7),
+            tiles!(avx512 1 x 2 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+            tiles!(avx512 2 x 2 by [0 16]: [1 2 3 4 5 6 7]),
         ],
         narrow: [
-            kernels!(avx512 1 x 1 by 0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-            kernels!(avx512 2 x 1 by 0: 1 2 3 4 5 6 7),
-        ],
-        beside: [
-            kernels!(avx512 1 x 2 by 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-            kernels!(avx512 1 x 1 by 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            tiles!(avx512 1 x 1 by [0 1 16]: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+            tiles!(avx512 2 x 1 by [0 16]: [1 2 3 4 5 6 7]),
         ],
     };
 
     /// 16 registers.
     pub(super) const AVX2: Tiles = {
-        let kernels = [kernels!(avx2 1 x 2 by 0: 1 2 3 4 5 6), kernels!(avx2 2 x 2 by 0: 1 2 3)];
-        let beside = kernels!(avx2 1 x 2 by 1: 1 2 3 4 5 6);
-        Tiles { outputs: BLOCK, wide: kernels, narrow: kernels, beside: [beside; 2] }
+        let tiles: [BySteps; 2] =
+            [tiles!(avx2 1 x 2 by [0 1 16]: [1 2 3 4 5 6]), tiles!(avx2 2 x 2 by [0 16]: [1 2 3])];
+        Tiles { outputs: BLOCK, wide: tiles, narrow: tiles }
     };
 }

@@ -48,7 +48,7 @@ pub struct Shape {
 }
 
 /// Multiplications that are worth a thread of their own.
-const TASK: usize = 1 << 20;
+const TASK: usize = 1 << 19;
 /// Rows are computed one by one where no more than one in so many outputs is left out.
 const SPARE: usize = 7;
 
