@@ -27,7 +27,7 @@ SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime 
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint types test-rust test-python generate bless bench bench-models bench-kernels zoo fuzz wheel clean
+.PHONY: help demo build test check format lint types test-rust test-python sanitize generate bless bench bench-models bench-kernels zoo fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -105,6 +105,11 @@ test-rust: $(VENV)/.demo $(NEXTEST)
 test-python: $(VENV)/.dev
 	$(SAY) "Python tests"
 	$(BIN)/python -m pytest -q -n 2
+
+sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (some minutes)
+	$(SAY) "Rust tests of the kernels under AddressSanitizer"
+	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(NEXTEST) nextest run \
+		--no-fail-fast --package candle-plan-kernels --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
 check: format lint types test ## what CI runs: format, lints, types, every test
 

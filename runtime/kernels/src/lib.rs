@@ -25,6 +25,7 @@ pub mod norm;
 pub mod pad;
 pub mod peaks;
 pub mod pool;
+mod prefetch;
 pub mod program;
 pub mod quantize;
 pub mod recurrent;

@@ -11,8 +11,11 @@ use crate::isa::Isa;
 const SQUARES_OF_TWO: [f64; 2] = [90.0, 70.0];
 const SQUARES_OF_FOUR: [f64; 2] = [250.0, 200.0];
 const LINES: [f64; 2] = [110.0, 90.0];
-/// Multiply-adds of a vector that take as long as fetching a vector of weights, which fewer pixels wait for.
-const FETCH: f64 = 16.0;
+/// Multiply-adds of a vector that take as long as fetching a vector of weights, which fewer pixels wait for: of so few
+/// weights that they stay in a cache near, and of more, for which a core has some 12 GB/s where the others are busy, too.
+const FETCH: [f64; 2] = [16.0, 32.0];
+/// Vectors of weights that stay there: 1 MB.
+const NEAR: f64 = 16384.0;
 
 /// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
 pub const REORDER: f64 = 15.0;
@@ -75,15 +78,15 @@ pub(super) fn cheapest(shape: &Shape) -> Option<Form> {
     cheapest.and_then(|(form, _)| form)
 }
 
-/// Multiply-adds of a vector that so many pixels take the time of.
-fn pixels(pixels: usize) -> f64 {
-    (pixels as f64).max(FETCH)
+/// The time of each pixel's product with vectors of weights, which are fetched in some time.
+fn products(weights: f64, pixels: f64) -> f64 {
+    weights * pixels.max(FETCH[usize::from(weights > NEAR)])
 }
 
 fn direct(shape: &Shape) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
     let terms = (channels * shape.kernel[0] * shape.kernel[1]) as f64;
-    terms * outputs * pixels(shape.pixels())
+    products(terms * outputs, shape.pixels() as f64)
 }
 
 /// The time of one group over rows of pixels.
@@ -101,18 +104,18 @@ fn rows(isa: Isa, shape: &Shape) -> f64 {
     let length = vectors(width * shape.strides[1] + reach[1]);
     let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
     let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
-    terms * time.max(FETCH / BLOCK as f64) + copies
+    products(terms / BLOCK as f64, time * BLOCK as f64) + copies
 }
 
 fn winograd(shape: &Shape, form: Form) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
-    let (tiles, products) = (form.tiles(shape), form.products(shape.kernel));
+    let (tiles, count) = (form.tiles(shape) as f64, form.products(shape.kernel));
     let [input, output] = match form {
         Form::Square(Tile::Two) => SQUARES_OF_TWO,
         Form::Square(Tile::Four) => SQUARES_OF_FOUR,
         Form::Line => LINES,
     };
-    let transforms = (products.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
-    let terms = (channels * products.count()) as f64;
-    terms * outputs * pixels(tiles) + transforms * tiles as f64
+    let transforms = (count.pieces * channels.div_ceil(BLOCK)) as f64 * input + outputs * output;
+    let terms = (channels * count.count()) as f64;
+    products(terms * outputs, tiles) + transforms * tiles
 }

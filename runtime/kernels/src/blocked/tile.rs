@@ -5,6 +5,7 @@
 
 use super::{Epilogue, BLOCK};
 use crate::isa::Isa;
+use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
 /// The operands: `out[r][p][o] = start[o] + Σₜ Σ꜀ x[taps[t] + r · row + p · pixel + c] · w[t][c][o]`.
@@ -98,6 +99,8 @@ impl Tiles {
 const TAPS: usize = 8;
 /// The same of single channels, whose terms take longer than adding a piece.
 const SINGLE: usize = 32;
+/// Elements from the weights that are read to those that are fetched: tiles of few pixels wait for nothing else.
+const AHEAD: usize = 1 << 10;
 
 /// See [`Kernel`]. `STEP` is `Tile::pixel`, or 0 where only the tile tells: addresses of pixels that are not constants do
 /// not fit in the registers, and to load them takes as long as the products of a single vector.
@@ -165,6 +168,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
                 let mut weights = [V::splat(0.0); VECTORS];
                 for (v, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(w.add(v * V::LANES));
+                    prefetch(w.wrapping_add(v * V::LANES + AHEAD));
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
                     for (p, sums) in sums.iter_mut().enumerate() {
