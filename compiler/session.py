@@ -44,6 +44,9 @@ def load(
     where the plan has such a bound too (`Options`), the lower one counts. With `memory` "low", weights are packed in
     no form that is larger than they are, and convolutions take longer.
 
+    Large constants of a plan file are read from it while the session lives: another file may be put in its place
+    (`Plan.save` and `candlec compile` do so), but nobody may write into it. `load(Plan.load(path))` holds a copy.
+
     Raises:
         PlanError: the file is not a sound plan.
         DeviceError: the device cannot be used, or lacks a kernel under `strict_device`.

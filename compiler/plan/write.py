@@ -78,19 +78,24 @@ def _origin(origin: Origin) -> ops.Origin:
 
 def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
     """The safetensors file of a plan's JSON and its constants."""
+    carriers = {index: dtypes.to_carrier(array) for index, array in enumerate(constants) if array.dtype != object}
     header: dict[str, object] = {}
     chunks: list[memoryview | bytes] = []
     position = 0
-    for index, array in enumerate(constants):
-        if array.dtype == object:
-            continue
-        bits = dtypes.to_carrier(array)
+    for index in sorted(carriers, key=lambda index: _place(carriers[index])):
+        array, bits = constants[index], carriers[index]
         begin, position = position, position + bits.nbytes
         stored = dtypes.STORED.get(dtypes.name_of(array), "U8")
         header[str(index)] = {"dtype": stored, "shape": list(array.shape), "data_offsets": [begin, position]}
         chunks.append(bits.reshape(-1).view(np.uint8).data)
     metadata = {"format": FORMAT, "plan": text, "plan_version": str(VERSION), "sha256": _digest(text, chunks)}
     return b"".join([_headed({"__metadata__": metadata, **header}), *chunks])
+
+
+def _place(bits: np.ndarray) -> tuple[bool, int]:
+    """Where a constant stands among the others, so that all are aligned without room between them, which the format does
+    not have: first those that fill their last 64 bytes, then the others, wide elements before narrow ones."""
+    return bits.nbytes % _ALIGNMENT != 0, -bits.itemsize
 
 
 def _headed(header: Mapping[str, object]) -> bytes:

@@ -20,6 +20,7 @@ pub mod isa;
 pub mod lanes;
 mod last;
 pub mod machine;
+pub mod mapping;
 pub mod minifloat;
 pub mod norm;
 pub mod pad;

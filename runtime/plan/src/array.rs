@@ -3,24 +3,26 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::{cast_slice_mut, try_cast_slice, Pod};
 use candle_core::backend::BackendStorage;
 use candle_core::op::BackpropOp;
-use candle_core::{CpuStorage, Storage, Tensor};
+use candle_core::{CpuStorage, Storage, Tensor, WithDType};
 use candle_plan_kernels::broadcast::Dims;
 
+use crate::backing::Backing;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::size::element_count;
 use crate::words;
 
-/// Elements in row-major order, of a logical type, in a storage of candle's that views share.
+/// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a plan's file.
 ///
-/// It may begin inside that storage (a view of outer rows). A storage that several arrays lie in is never rewritten.
+/// It may begin inside that storage (a view of outer rows). A storage that several arrays lie in is never rewritten, nor is
+/// a file.
 #[derive(Debug)]
 pub struct Array {
-    storage: Arc<Storage>,
+    storage: Arc<Backing>,
     /// Elements of the storage before the first.
     start: usize,
     dims: Dims,
@@ -33,12 +35,13 @@ impl Array {
     /// # Errors
     /// The number of elements is not the product of the dimensions.
     pub fn new<T: Element>(data: Vec<T>, dims: &[usize]) -> Result<Array> {
-        Array::filling(stored(data), dims, T::DTYPE)
+        Array::lying_in(Backing::host(stored(data)), dims, T::DTYPE)
     }
 
     /// A tensor of one element and no dimensions.
     pub fn scalar<T: Element>(value: T) -> Array {
-        Array { storage: Arc::new(Storage::Cpu(stored(vec![value]))), start: 0, dims: Dims::new(), dtype: T::DTYPE }
+        let storage = Arc::new(Backing::host(stored(vec![value])));
+        Array { storage, start: 0, dims: Dims::new(), dtype: T::DTYPE }
     }
 
     /// A tensor whose carrier is given.
@@ -49,15 +52,24 @@ impl Array {
         if storage.dtype() != dtype.carrier()? {
             return Err(Error::op(format!("{:?} storage does not carry {dtype}", storage.dtype())));
         }
-        Array::filling(storage, dims, dtype)
+        Array::lying_in(Backing::host(storage), dims, dtype)
     }
 
-    fn filling(storage: CpuStorage, dims: &[usize], dtype: DType) -> Result<Array> {
-        let found = length(&storage)?;
-        if element_count(dims)? != found {
+    /// A tensor whose carrier's elements are those that the storage holds.
+    ///
+    /// # Errors
+    /// The number of elements is not the product of the dimensions, or they are not aligned as the carrier's are.
+    pub(crate) fn lying_in(storage: Backing, dims: &[usize], dtype: DType) -> Result<Array> {
+        let (count, width) = (element_count(dims)?, dtype.carrier()?.size_in_bytes());
+        let bytes = storage.bytes().unwrap_or_default();
+        if count.checked_mul(width) != Some(bytes.len()) {
+            let found = bytes.len() / width;
             return Err(Error::op(format!("{found} elements do not fill a tensor of shape {dims:?}")));
         }
-        Ok(Array { storage: Arc::new(Storage::Cpu(storage)), start: 0, dims: Dims::from_slice(dims), dtype })
+        if !bytes.as_ptr().addr().is_multiple_of(width) {
+            return Err(Error::op(format!("the elements are not aligned to {width} bytes")));
+        }
+        Ok(Array { storage: Arc::new(storage), start: 0, dims: Dims::from_slice(dims), dtype })
     }
 
     /// A copy of a candle tensor.
@@ -70,7 +82,7 @@ impl Array {
         }
         let tensor = tensor.contiguous()?;
         let (storage, layout) = tensor.storage_and_layout();
-        let storage = Arc::new(storage.try_clone(layout)?);
+        let storage = Arc::new(Backing::Candle(storage.try_clone(layout)?));
         Ok(Array { storage, start: layout.start_offset(), dims: Dims::from_slice(tensor.dims()), dtype })
     }
 
@@ -79,13 +91,14 @@ impl Array {
     /// # Errors
     /// There is no memory for the copy.
     pub fn into_candle(mut self) -> Result<Tensor> {
-        let is_whole = |array: &Array| array.on_host().is_some_and(|all| length(all).is_ok_and(|n| n == array.len()));
-        if !self.is_alone() || !is_whole(&self) {
+        if !self.is_alone() || self.bytes().map(<[u8]>::len) != self.storage.bytes().map(<[u8]>::len) {
             self = words::copy(&self)?;
         }
         let dims = self.dims;
-        let storage = Arc::into_inner(self.storage).ok_or_else(|| Error::op("the storage is shared"))?;
-        Ok(Tensor::from_storage(storage, &dims[..], BackpropOp::none(), false))
+        match Arc::into_inner(self.storage) {
+            Some(Backing::Candle(storage)) => Ok(Tensor::from_storage(storage, &dims[..], BackpropOp::none(), false)),
+            _ => Err(Error::op("the storage is shared")),
+        }
     }
 
     /// The logical element type.
@@ -127,14 +140,21 @@ impl Array {
     /// # Errors
     /// `U`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
     pub fn bits<U: Element>(&self) -> Result<&[U]> {
-        let all = self.on_host().and_then(|storage| storage.as_slice::<U::Stored>().ok());
-        let elements = all.and_then(|all| all.get(self.start..)?.get(..self.len()));
-        elements.map(cast_slice).ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
+        let is_carrier = self.dtype.carrier()? == <U::Stored as WithDType>::DTYPE;
+        let elements = self.elements().filter(|_| is_carrier);
+        elements.ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
     }
 
-    /// The elements' storage and where they begin in it; `None` where they are not on the CPU.
-    pub(crate) fn host_storage(&self) -> Option<(&CpuStorage, usize)> {
-        self.on_host().map(|storage| (storage, self.start))
+    /// The elements as numbers of another type; `None` where that is not as wide, or they are not on the CPU.
+    pub(crate) fn elements<P: Pod>(&self) -> Option<&[P]> {
+        let is_as_wide = self.dtype.carrier().is_ok_and(|carrier| carrier.size_in_bytes() == size_of::<P>());
+        self.bytes().filter(|_| is_as_wide).and_then(|bytes| try_cast_slice(bytes).ok())
+    }
+
+    /// The elements' bytes; `None` where they are not on the CPU.
+    fn bytes(&self) -> Option<&[u8]> {
+        let width = self.dtype.carrier().ok()?.size_in_bytes();
+        self.storage.bytes()?.get(self.start * width..)?.get(..self.len() * width)
     }
 
     /// The elements as 64-bit integers, from any integer or boolean type: how ops read shapes, axes and indices.
@@ -157,7 +177,7 @@ impl Array {
     pub(crate) fn outline(&self) -> Array {
         match self.len() {
             0 | 1 => self.clone(),
-            _ => Array { storage: Arc::new(Storage::Cpu(CpuStorage::U8(Vec::new()))), start: 0, ..self.clone() },
+            _ => Array { storage: Arc::new(Backing::host(CpuStorage::U8(Vec::new()))), start: 0, ..self.clone() },
         }
     }
 
@@ -202,7 +222,7 @@ impl Array {
         Ok(Array { dtype, ..self.clone() })
     }
 
-    /// Rewrites the elements: where they stand, unless another array lies in the same storage.
+    /// Rewrites the elements: where they stand, unless another array lies in the same storage, or that is a file.
     ///
     /// # Errors
     /// `T` is not the logical type, the tensor is not on the CPU, or what `rewrite` returned.
@@ -214,7 +234,8 @@ impl Array {
         rewrite(cast_slice_mut(elements))
     }
 
-    /// The storage, where no other array lies in it, and where the elements lie: they are copied if need be.
+    /// The storage, where this array [alone](Array::is_alone) lies in it, and where the elements lie: they are copied if need
+    /// be.
     ///
     /// # Errors
     /// There is no memory for the copy, or the tensor is not on the CPU.
@@ -224,14 +245,19 @@ impl Array {
         }
         let range = self.start..self.start + self.len();
         match Arc::get_mut(&mut self.storage) {
-            Some(Storage::Cpu(storage)) => Ok((storage, range)),
+            Some(Backing::Candle(Storage::Cpu(storage))) => Ok((storage, range)),
             _ => Err(Error::op("the tensor is not on the CPU")),
         }
     }
 
-    /// Whether no other array lies in the storage.
+    /// Whether no other array lies in the storage, and that may be rewritten: it is no file.
     pub fn is_alone(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1
+        Arc::strong_count(&self.storage) == 1 && !self.is_in_file()
+    }
+
+    /// Whether the elements lie in a plan's file.
+    pub(crate) fn is_in_file(&self) -> bool {
+        matches!(*self.storage, Backing::File(_))
     }
 
     /// The elements, without a copy where this array alone lies in their storage, all of it.
@@ -241,7 +267,7 @@ impl Array {
     pub fn into_elements<T: Element>(mut self) -> Result<Vec<T>> {
         let length = self.len();
         match Arc::get_mut(&mut self.storage) {
-            Some(Storage::Cpu(storage)) => match T::stored_mut(storage) {
+            Some(Backing::Candle(Storage::Cpu(storage))) => match T::stored_mut(storage) {
                 Some(all) if all.len() == length => Ok(bytemuck::allocation::cast_vec(std::mem::take(all))),
                 _ => Ok(self.bits::<T>()?.to_vec()),
             },
@@ -249,30 +275,30 @@ impl Array {
         }
     }
 
+    /// The same elements in a storage of their own, which holds nothing else.
+    pub(crate) fn placed(&self, storage: Storage) -> Array {
+        Array { storage: Arc::new(Backing::Candle(storage)), start: 0, ..self.clone() }
+    }
+
     /// The same tensor with its storage on the other side, which `go` gives for it.
     ///
     /// # Errors
-    /// What `go` returned.
+    /// What `go` returned, or the elements lie in a file.
     pub(crate) fn moved(&self, go: impl FnOnce(&Storage) -> Result<Storage>) -> Result<Array> {
-        Ok(Array { storage: Arc::new(go(&self.storage)?), ..self.clone() })
+        match &*self.storage {
+            Backing::Candle(storage) => Ok(Array { start: self.start, ..self.placed(go(storage)?) }),
+            Backing::File(_) => Err(Error::op("the tensor lies in a file")),
+        }
     }
 
     /// Which storage the elements lie in, and how many bytes that has.
     pub(crate) fn storage(&self) -> (usize, usize) {
-        let bytes = |storage: &CpuStorage| length(storage).unwrap_or(0) * storage.dtype().size_in_bytes();
-        (Arc::as_ptr(&self.storage).addr(), self.on_host().map_or(0, bytes))
+        (Arc::as_ptr(&self.storage).addr(), self.storage.bytes().map_or(0, <[u8]>::len))
     }
 
     /// Whether both lie in one storage.
     pub fn shares_storage_with(&self, other: &Array) -> bool {
         Arc::ptr_eq(&self.storage, &other.storage)
-    }
-
-    fn on_host(&self) -> Option<&CpuStorage> {
-        match &*self.storage {
-            Storage::Cpu(storage) => Some(storage),
-            _ => None,
-        }
     }
 
     fn expect<T: Element>(&self) -> Result<()> {
@@ -295,21 +321,6 @@ impl Clone for Array {
 fn stored<T: Element>(data: Vec<T>) -> CpuStorage {
     let stored: Vec<T::Stored> = bytemuck::allocation::cast_vec(data);
     <T::Stored as candle_core::WithDType>::to_cpu_storage_owned(stored)
-}
-
-fn length(storage: &CpuStorage) -> Result<usize> {
-    Ok(match storage {
-        CpuStorage::U8(v) => v.len(),
-        CpuStorage::U32(v) => v.len(),
-        CpuStorage::I16(v) => v.len(),
-        CpuStorage::I32(v) => v.len(),
-        CpuStorage::I64(v) => v.len(),
-        CpuStorage::F16(v) => v.len(),
-        CpuStorage::BF16(v) => v.len(),
-        CpuStorage::F32(v) => v.len(),
-        CpuStorage::F64(v) => v.len(),
-        _ => return Err(Error::op("an unexpected carrier")),
-    })
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@
 //! move values stand where a value is needed on the other side.
 
 use candle_core::backend::{BackendDevice, BackendStorage};
-use candle_core::{CudaDevice, Error as Candle, Storage};
+use candle_core::{CudaDevice, CudaStorage, DType as Carrier, Error as Candle, Storage};
+use half::{bf16, f16};
 
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{Array, Value};
 #[cfg(test)]
 use crate::words;
 
@@ -96,10 +97,10 @@ impl Device {
     pub fn upload(&self, value: &Value) -> Result<Value> {
         match self {
             Device::Cpu => Ok(value.clone()),
-            Device::Cuda(device) => moved(value, |storage| match storage {
-                Storage::Cpu(storage) => Ok(Storage::Cuda(device.storage_from_cpu_storage(storage)?)),
-                _ => Err(Error::op("the tensor is not on the host")),
-            }),
+            Device::Cuda(device) => {
+                let array = value.tensor()?;
+                Ok(array.placed(Storage::Cuda(uploaded(device, array)?)).into())
+            }
             #[cfg(test)]
             Device::StandIn => Ok(words::copy(value.tensor()?)?.into()),
         }
@@ -112,18 +113,32 @@ impl Device {
     pub fn download(&self, value: &Value) -> Result<Value> {
         match self {
             Device::Cpu => Ok(value.clone()),
-            Device::Cuda(_) => moved(value, |storage| match storage {
-                Storage::Cuda(storage) => Ok(Storage::Cpu(storage.to_cpu_storage()?)),
-                _ => Err(Error::op("the tensor is not on the device")),
-            }),
+            Device::Cuda(_) => {
+                let home = value.tensor()?.moved(|storage| match storage {
+                    Storage::Cuda(storage) => Ok(Storage::Cpu(storage.to_cpu_storage()?)),
+                    _ => Err(Error::op("the tensor is not on the device")),
+                });
+                Ok(home?.into())
+            }
             #[cfg(test)]
             Device::StandIn => Ok(words::copy(value.tensor()?)?.into()),
         }
     }
 }
 
-fn moved(value: &Value, go: impl FnOnce(&Storage) -> Result<Storage>) -> Result<Value> {
-    Ok(value.tensor()?.moved(go)?.into())
+/// The elements of a tensor of the host, from where they lie.
+fn uploaded(device: &CudaDevice, array: &Array) -> Result<CudaStorage> {
+    Ok(match array.dtype().carrier()? {
+        Carrier::I16 => device.storage_from_slice(array.bits::<i16>()?)?,
+        Carrier::I32 => device.storage_from_slice(array.bits::<i32>()?)?,
+        Carrier::U32 => device.storage_from_slice(array.bits::<u32>()?)?,
+        Carrier::I64 => device.storage_from_slice(array.bits::<i64>()?)?,
+        Carrier::F16 => device.storage_from_slice(array.bits::<f16>()?)?,
+        Carrier::BF16 => device.storage_from_slice(array.bits::<bf16>()?)?,
+        Carrier::F32 => device.storage_from_slice(array.bits::<f32>()?)?,
+        Carrier::F64 => device.storage_from_slice(array.bits::<f64>()?)?,
+        _ => device.storage_from_slice(array.bits::<u8>()?)?,
+    })
 }
 
 /// Moves a tensor to the other side.

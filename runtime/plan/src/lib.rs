@@ -4,6 +4,7 @@
 
 mod array;
 pub mod axes;
+mod backing;
 pub mod broadcast;
 pub mod device;
 pub mod dtype;

@@ -1,16 +1,21 @@
 //! Bytes → plan. The bytes are not trusted: version first, then sizes, then the checksum, the JSON, and the constants.
 //!
-//! A plan is read from front to back, each constant into the storage where it stays: no two copies of a file are held.
+//! A plan is read from front to back, each constant into the storage where it stays: no two copies of a file are held. Large
+//! constants of a file stay in it: they are read to check them, and then where the system holds the file.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read;
+use std::sync::Arc;
 
 use bytemuck::{cast_slice_mut, Pod};
 use candle_core::CpuStorage;
+use candle_plan_kernels::mapping::Mapping;
 use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
 use safetensors::Dtype;
 use sha2::{Digest, Sha256};
 
+use crate::backing::{Backing, Part};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Constant, Plan, FORMAT, VERSION};
@@ -20,28 +25,42 @@ use crate::value::{element_count, Array, Strings, Value};
 /// The most bytes of a header: as many as the safetensors package allows.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Reads a plan and its constants from the bytes of a plan file.
-///
-/// # Errors
-/// As [`read_from`].
-pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
-    read_from(bytes, bytes.len() as u64)
-}
+/// The bytes of the smallest constant that stays in its file: below, whole pages are more than it takes.
+const LARGE: usize = 64 << 10;
+/// The bytes that are read at once of a constant that stays in its file.
+const CHUNK: usize = 128 << 10;
 
-/// Reads a plan and its constants from a source of `length` bytes.
+/// Reads a plan and its constants from the bytes of a plan file.
 ///
 /// # Errors
 /// [`Error::Read`] when the bytes are not a plan, are of a newer version, do not match their checksum, or cannot be read;
 /// [`Error::Verify`] with every constant that breaks the format.
-pub fn read_from(mut source: impl Read, length: u64) -> Result<(Plan, Vec<Value>)> {
+pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
+    read_from(bytes, bytes.len() as u64, None)
+}
+
+/// Reads a plan and its constants from a plan file, in which large constants stay: nobody may write into it as long as these
+/// live. Another file may take its name.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_file(file: &File) -> Result<(Plan, Vec<Value>)> {
+    let length = file.metadata().map_err(unreadable)?.len();
+    // Where the system maps no file, constants are copied.
+    let mapping = usize::try_from(length).ok().filter(|length| *length > LARGE);
+    let mapping = mapping.and_then(|length| Mapping::new(file, length).ok()).map(Arc::new);
+    read_from(file, length, mapping)
+}
+
+fn read_from(mut source: impl Read, length: u64, file: Option<Arc<Mapping>>) -> Result<(Plan, Vec<Value>)> {
     let header = Header::read(&mut source, length)?;
+    let mut body = Body { source, start: header.length, file, digest: header.digest()? };
     let mut stored = HashMap::new();
     for name in header.metadata.offset_keys() {
         let Some(info) = header.metadata.info(&name) else { continue };
-        stored.insert(name, Stored::read(&mut source, info)?);
+        stored.insert(name, body.next(info)?);
     }
-    let ordered = header.metadata.offset_keys();
-    header.check_digest(ordered.iter().filter_map(|name| stored.get(name)).map(Stored::bytes))?;
+    header.check_digest(body.digest)?;
     let plan = header.plan()?;
     drop(header);
     let constants = constants(&plan, stored)?;
@@ -55,13 +74,15 @@ pub fn read_from(mut source: impl Read, length: u64) -> Result<(Plan, Vec<Value>
 pub fn describe(bytes: &[u8]) -> Result<String> {
     let mut source = bytes;
     let header = Header::read(&mut source, bytes.len() as u64)?;
-    header.check_digest(std::iter::once(source))?;
+    header.check_digest(header.digest()?.chain_update(source))?;
     serde_json::to_string(&header.plan()?).map_err(|error| Error::Read(error.to_string()))
 }
 
 /// What stands before the constants.
 struct Header {
     metadata: Metadata,
+    /// Its bytes.
+    length: usize,
 }
 
 impl Header {
@@ -79,7 +100,8 @@ impl Header {
         if size > rest {
             return Err(not_a_plan(SafeTensorError::InvalidHeaderLength));
         }
-        let mut text = vec![0; usize::try_from(size).map_err(|_| not_a_plan(SafeTensorError::HeaderTooLarge))?];
+        let length = usize::try_from(size).map_err(|_| not_a_plan(SafeTensorError::HeaderTooLarge))?;
+        let mut text = vec![0; length];
         source.read_exact(&mut text).map_err(unreadable)?;
         let text = std::str::from_utf8(&text).map_err(|error| not_a_plan(SafeTensorError::InvalidHeader(error)))?;
         let metadata: Metadata = serde_json::from_str(text)
@@ -87,7 +109,7 @@ impl Header {
         if metadata.data_len() as u64 != rest - size {
             return Err(not_a_plan(SafeTensorError::MetadataIncompleteBuffer));
         }
-        let header = Header { metadata };
+        let header = Header { metadata, length: length + 8 };
         if header.field("format")? != FORMAT {
             return Err(Error::Read(format!("its format is {:?}, not {FORMAT:?}", header.field("format")?)));
         }
@@ -101,12 +123,13 @@ impl Header {
         Ok(found)
     }
 
-    /// Checks the checksum that a plan file carries: over the plan's JSON and the tensors' bytes.
-    fn check_digest<'a>(&self, data: impl Iterator<Item = &'a [u8]>) -> Result<()> {
-        let mut hash = Sha256::new();
-        hash.update(self.field("plan")?.as_bytes());
-        data.for_each(|bytes| hash.update(bytes));
-        let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    /// The checksum that a plan file carries, over the plan's JSON and the tensors' bytes: as far as the JSON.
+    fn digest(&self) -> Result<Sha256> {
+        Ok(Sha256::new_with_prefix(self.field("plan")?))
+    }
+
+    fn check_digest(&self, digest: Sha256) -> Result<()> {
+        let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         if *self.field("sha256")? != found {
             return Err(Error::Read(
                 "its checksum does not match: the file was damaged or edited; compile it again".into(),
@@ -121,47 +144,76 @@ impl Header {
     }
 }
 
-/// A tensor of the file, in the storage of the carrier that its type has.
+/// What stands behind the header.
+struct Body<R> {
+    source: R,
+    /// Where it begins in the file.
+    start: usize,
+    /// The file, if constants may stay in it.
+    file: Option<Arc<Mapping>>,
+    /// The checksum of what was read.
+    digest: Sha256,
+}
+
+/// A tensor of the file.
 struct Stored {
     dtype: Dtype,
     dims: Vec<usize>,
-    storage: CpuStorage,
+    elements: Backing,
 }
 
-impl Stored {
-    /// Reads the next tensor; a type that no constant has is read as bytes.
-    fn read(source: &mut impl Read, info: &TensorInfo) -> Result<Stored> {
-        let size = info.data_offsets.1.saturating_sub(info.data_offsets.0);
-        let storage = match info.dtype {
-            Dtype::I16 | Dtype::U16 => CpuStorage::I16(filled(source, size)?),
-            Dtype::I32 => CpuStorage::I32(filled(source, size)?),
-            Dtype::U32 => CpuStorage::U32(filled(source, size)?),
-            Dtype::I64 | Dtype::U64 => CpuStorage::I64(filled(source, size)?),
-            Dtype::F16 => CpuStorage::F16(filled(source, size)?),
-            Dtype::BF16 => CpuStorage::BF16(filled(source, size)?),
-            Dtype::F32 => CpuStorage::F32(filled(source, size)?),
-            Dtype::F64 => CpuStorage::F64(filled(source, size)?),
-            _ => CpuStorage::U8(filled(source, size)?),
+impl<R: Read> Body<R> {
+    /// Reads the next tensor.
+    fn next(&mut self, info: &TensorInfo) -> Result<Stored> {
+        let elements = match self.part(info) {
+            Some(part) => {
+                self.check(info.data_offsets.1 - info.data_offsets.0)?;
+                Backing::File(part)
+            }
+            None => {
+                let storage = Backing::host(copied(&mut self.source, info)?);
+                self.digest.update(storage.bytes().unwrap_or_default());
+                storage
+            }
         };
-        Ok(Stored { dtype: info.dtype, dims: info.shape.clone(), storage })
+        Ok(Stored { dtype: info.dtype, dims: info.shape.clone(), elements })
     }
 
-    /// The bytes as they stand in the file.
-    fn bytes(&self) -> &[u8] {
-        use bytemuck::cast_slice;
-        match &self.storage {
-            CpuStorage::U8(data) => data,
-            CpuStorage::I16(data) => cast_slice(data),
-            CpuStorage::I32(data) => cast_slice(data),
-            CpuStorage::U32(data) => cast_slice(data),
-            CpuStorage::I64(data) => cast_slice(data),
-            CpuStorage::F16(data) => cast_slice(data),
-            CpuStorage::BF16(data) => cast_slice(data),
-            CpuStorage::F32(data) => cast_slice(data),
-            CpuStorage::F64(data) => cast_slice(data),
-            _ => &[],
-        }
+    /// The part of the file that is the tensor, where it is large and its elements are aligned as in memory.
+    fn part(&self, info: &TensorInfo) -> Option<Part> {
+        let (begin, end) = info.data_offsets;
+        let (first, last) = (self.start.checked_add(begin)?, self.start.checked_add(end)?);
+        let is_aligned = first.is_multiple_of(info.dtype.bitsize().div_ceil(8));
+        let file = self.file.as_ref().filter(|_| end - begin >= LARGE && is_aligned && cfg!(target_endian = "little"));
+        Part::new(file?, first..last)
     }
+
+    /// Reads the next `size` bytes for their checksum alone.
+    fn check(&mut self, size: usize) -> Result<()> {
+        let mut chunk = vec![0; CHUNK.min(size)];
+        for at in (0..size).step_by(CHUNK) {
+            let chunk = &mut chunk[..CHUNK.min(size - at)];
+            self.source.read_exact(chunk).map_err(unreadable)?;
+            self.digest.update(chunk);
+        }
+        Ok(())
+    }
+}
+
+/// The next tensor in a storage of the carrier that its type has; a type that no constant has is read as bytes.
+fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
+    let size = info.data_offsets.1.saturating_sub(info.data_offsets.0);
+    Ok(match info.dtype {
+        Dtype::I16 | Dtype::U16 => CpuStorage::I16(filled(source, size)?),
+        Dtype::I32 => CpuStorage::I32(filled(source, size)?),
+        Dtype::U32 => CpuStorage::U32(filled(source, size)?),
+        Dtype::I64 | Dtype::U64 => CpuStorage::I64(filled(source, size)?),
+        Dtype::F16 => CpuStorage::F16(filled(source, size)?),
+        Dtype::BF16 => CpuStorage::BF16(filled(source, size)?),
+        Dtype::F32 => CpuStorage::F32(filled(source, size)?),
+        Dtype::F64 => CpuStorage::F64(filled(source, size)?),
+        _ => CpuStorage::U8(filled(source, size)?),
+    })
 }
 
 /// The next `size` bytes, a number of whole elements: the header was checked to say so.
@@ -229,8 +281,8 @@ fn tensor_of(kind: &TensorType, stored: Stored) -> Result<Array> {
         let (dtype, found) = (stored.dtype, &stored.dims);
         return Err(Error::op(format!("expected {expected:?} {dims:?}, the file has {dtype:?} {found:?}")));
     }
-    check_bits(kind.dtype, stored.bytes())?;
-    Array::from_storage(stored.storage, &dims, kind.dtype)
+    check_bits(kind.dtype, stored.elements.bytes().unwrap_or_default())?;
+    Array::lying_in(stored.elements, &dims, kind.dtype)
 }
 
 /// The safetensors type that stores a constant of a logical type; one byte an element where it has none.

@@ -47,7 +47,8 @@ impl Session {
         Session::prepare(read, device, threads, max_memory, memory)
     }
 
-    /// [`Session::load`] of a plan file, of which no second copy is held.
+    /// [`Session::load`] of a plan file. Large constants are read where the system holds the file: nobody may write into it,
+    /// or shorten it, as long as the session lives. Another file may take its name, as when the model is compiled again.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] when the file cannot be opened.
@@ -60,9 +61,7 @@ impl Session {
     ) -> Result<Session> {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
         let read = || {
-            let file = File::open(path).map_err(unreadable)?;
-            let length = file.metadata().map_err(unreadable)?.len();
-            crate::read::read_from(file, length)
+            crate::read::read_file(&File::open(path).map_err(unreadable)?)
         };
         Session::prepare(read, device, threads, max_memory, memory)
     }

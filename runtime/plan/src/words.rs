@@ -1,6 +1,6 @@
 //! Elements as plain words of their width: what ops that move data and never compute work on.
 
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::cast_slice_mut;
 use candle_core::{CpuStorage, DType as Carrier};
 use candle_plan_kernels::buffer::try_for_overwrite;
 use candle_plan_kernels::strided;
@@ -11,10 +11,7 @@ use crate::value::{element_count, no_room, Array};
 
 /// An unsigned integer as wide as the elements that it stands for.
 pub trait Word: strided::Word {
-    /// The carrier's elements; `None` when they have another width or are not on the CPU.
-    fn of(storage: &CpuStorage) -> Option<&[Self]>;
-
-    /// The carrier's elements, to write.
+    /// The carrier's elements, to write; `None` when they have another width.
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
 
     /// A carrier's storage made of words, without a copy.
@@ -24,13 +21,6 @@ pub trait Word: strided::Word {
 macro_rules! words {
     ($($word:ty: $($carrier:ident)+;)*) => {
         $(impl Word for $word {
-            fn of(storage: &CpuStorage) -> Option<&[Self]> {
-                match storage {
-                    $(CpuStorage::$carrier(elements) => Some(cast_slice(elements)),)+
-                    _ => None,
-                }
-            }
-
             fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
                 match storage {
                     $(CpuStorage::$carrier(elements) => Some(cast_slice_mut(elements)),)+
@@ -87,8 +77,7 @@ macro_rules! by_width {
 /// # Errors
 /// The elements have another width, or are not on the CPU.
 pub fn read<W: Word>(array: &Array) -> Result<&[W]> {
-    let all = array.host_storage().and_then(|(storage, start)| W::of(storage)?.get(start..));
-    all.and_then(|all| all.get(..array.len())).ok_or_else(|| unfit::<W>(array.dtype()))
+    array.elements().ok_or_else(|| unfit::<W>(array.dtype()))
 }
 
 /// Room for the words of a tensor of shape `dims`, all of which the caller writes.
