@@ -34,6 +34,9 @@ class PreparedStep:
     `packed_bytes` are what was packed of its constants. The values in `dies` are read by nobody after it. `alive_bytes`
     are what the values of its block hold while it runs, at most, constants aside; `None` where a size is not known.
 
+    Its op can give its first output the storage of one of the inputs that `in_place` numbers, and its outputs may share
+    that of those in `shares`: what the op is able to do, and not what it does here.
+
     A step of a block that a step of depth `n` runs has depth `n + 1`.
     """
 
@@ -48,6 +51,8 @@ class PreparedStep:
     inputs: list[PreparedValue | None]
     outputs: list[PreparedValue | None]
     dies: list[str]
+    in_place: list[int]
+    shares: list[int]
     alive_bytes: int | None
 
 

@@ -73,6 +73,9 @@ class StepTime:
     `operations` are the multiplications and additions of its op's formula, 0 for one that memory bounds; `bytes` are
     those that it reads and writes. Both are `None` where the op does not tell, or a size is not known.
 
+    `alive_bytes` are the most that the values of the run took while the step ran, constants aside: counted in the run,
+    and not what `PreparedStep.alive_bytes` says before it.
+
     `kernel`, `program` and `packed_bytes` are those of `PreparedStep`.
 
     A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
@@ -85,6 +88,7 @@ class StepTime:
     seconds: float
     operations: int | None = None
     bytes: int | None = None
+    alive_bytes: int = 0
     kernel: str | None = None
     program: str | None = None
     packed_bytes: int = 0

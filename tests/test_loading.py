@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -57,6 +58,64 @@ def test_a_pipe_is_read_once(plan: compiler.Plan, tmp_path: Path) -> None:
     found = compiler.load(pipe).run(X)
     writer.join()
     np.testing.assert_array_equal(found["y"], compiler.load(plan).run(X)["y"])
+
+
+@pytest.fixture
+def large() -> compiler.Plan:
+    """A plan with constants of several widths that stay in its file, and one that is too small for that."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        m (float[2, 400] x, int64[3] i)
+        => (float[2, 300] y, float[3, 99] r, double[30001] d, bool[70001] k, float[5] v) {
+            y = MatMul (x, w)  r = Gather (table, i)  d = Identity (wide)  k = Identity (bits)  v = Identity (few)
+        }""")
+    random = np.random.default_rng(0)
+    for name, array in {
+        "bits": random.random(70001) < 0.5,
+        "w": random.standard_normal((400, 300), np.float32),
+        "few": np.arange(5, dtype=np.float32),
+        "table": random.standard_normal((1001, 99), np.float32),
+        "wide": random.standard_normal(30001),
+    }.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return compiler.compile(model)
+
+
+LARGE_X = {"x": np.ones((2, 400), np.float32), "i": np.array([0, 1000, 7])}
+
+
+def test_large_constants_stay_in_the_file(large: compiler.Plan, tmp_path: Path) -> None:
+    """What is read of them is what the bytes say; results are the caller's, and no constant changes with them."""
+    file = tmp_path / "m.plan"
+    large.save(file)
+    expected = compiler.load(large).run(LARGE_X)
+    session = compiler.load(file)
+    large.save(file)  # another file in its place: the session has the first
+    for _ in range(2):
+        found = session.run(LARGE_X)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value)
+            found[name][...] = 0
+    assert file.read_bytes() == large.data
+
+
+def test_what_the_format_aligns(large: compiler.Plan) -> None:
+    start = 8 + int.from_bytes(large.data[:8], "little")
+    header = json.loads(large.data[8:start])
+    widths = {"BOOL": 1, "F32": 4, "F64": 8, "I64": 8}
+    tensors = [header[name] for name in header if name != "__metadata__"]
+    assert len(tensors) == 5
+    for tensor in tensors:
+        begin, end = tensor["data_offsets"]
+        assert (start + begin) % (64 if (end - begin) % 64 == 0 else widths[tensor["dtype"]]) == 0
+
+
+def test_a_large_constant_that_is_damaged_is_refused(large: compiler.Plan, tmp_path: Path) -> None:
+    file = tmp_path / "m.plan"
+    start = 8 + int.from_bytes(large.data[:8], "little")
+    for at in (start, start + 200_000, len(large.data) - 1):
+        file.write_bytes(flipped(large.data, at))
+        with pytest.raises(compiler.PlanError, match="checksum"):
+            compiler.load(file)
 
 
 def flipped(data: bytes, at: int) -> bytes:

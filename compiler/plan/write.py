@@ -93,8 +93,10 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
 
 
 def _place(bits: np.ndarray) -> tuple[bool, int]:
-    """Where a constant stands among the others, so that all are aligned without room between them, which the format does
-    not have: first those that fill their last 64 bytes, then the others, wide elements before narrow ones."""
+    """Where a constant stands among the others, so that all are aligned without a gap, which the format does not have.
+
+    First come those that fill their last 64 bytes, then the others, wide elements before narrow ones.
+    """
     return bits.nbytes % _ALIGNMENT != 0, -bits.itemsize
 
 

@@ -291,9 +291,12 @@ impl Array {
         }
     }
 
-    /// Which storage the elements lie in, and how many bytes that has.
+    /// Where the storage is that the elements lie in, and how many bytes it has: it stays there where a step takes it over.
     pub(crate) fn storage(&self) -> (usize, usize) {
-        (Arc::as_ptr(&self.storage).addr(), self.storage.bytes().map_or(0, <[u8]>::len))
+        match self.storage.bytes() {
+            Some(bytes) if !bytes.is_empty() => (bytes.as_ptr().addr(), bytes.len()),
+            _ => (Arc::as_ptr(&self.storage).addr(), 0),
+        }
     }
 
     /// Whether both lie in one storage.
@@ -325,7 +328,11 @@ fn stored<T: Element>(data: Vec<T>) -> CpuStorage {
 
 #[cfg(test)]
 mod tests {
+    use bytemuck::cast_slice;
+    use candle_plan_kernels::mapping::Mapping;
+
     use super::*;
+    use crate::backing::Part;
 
     #[test]
     fn what_others_read_is_not_rewritten() {
@@ -346,6 +353,38 @@ mod tests {
         assert_eq!(x.read::<f32>().unwrap(), [2.0, 4.0, 6.0, 8.0]);
         assert_eq!(x.read::<f32>().unwrap().as_ptr(), before, "where it stands");
         assert!(x.update::<i32>(|_| Ok(())).is_err());
+    }
+
+    /// Four floats from byte `start` of a file that has no name any more.
+    fn in_file(start: usize) -> Result<Array> {
+        let path = std::env::temp_dir().join(format!("candle-plan-array-{}-{start}", std::process::id()));
+        std::fs::write(&path, cast_slice::<f32, u8>(&[0.0, 1.0, 2.0, 3.0, 4.0])).expect("it is written");
+        let file = std::fs::File::open(&path).expect("it is there");
+        std::fs::remove_file(path).expect("it is there");
+        let mapping = Arc::new(Mapping::new(&file, 20).expect("it is mapped"));
+        Array::lying_in(
+            Backing::File(Part::new(&mapping, start..start + 16).expect("it is inside")),
+            &[4],
+            DType::Float32,
+        )
+    }
+
+    #[test]
+    fn a_file_is_not_rewritten() {
+        let x = in_file(4).expect("four elements");
+        assert!(x.is_in_file() && !x.is_alone() && x.storage().1 == 16);
+        let mut rows = x.narrow_outer(0, 1, 2).expect("two rows");
+        let reverse = |x: &mut [f32]| {
+            x.reverse();
+            Ok(())
+        };
+        rows.update(reverse).expect("float32");
+        assert_eq!(rows.read::<f32>().unwrap(), [3.0, 2.0]);
+        assert_eq!(words::read::<u32>(&x).unwrap(), [1f32, 2.0, 3.0, 4.0].map(f32::to_bits));
+        assert!(x.bits::<i32>().is_err() && words::read::<u16>(&x).is_err());
+        assert_eq!(x.clone().into_candle().expect("a copy").to_vec1::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(x.into_elements::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        assert!(in_file(2).is_err(), "no element begins there");
     }
 
     #[test]

@@ -55,10 +55,18 @@ pub(crate) trait Observer: Sync {
         run()
     }
 
-    /// Calls `run`, which runs the step's kernel, once: inside [`Observer::step`], where the values can be seen.
-    fn kernel(&self, _step: &PreparedStep, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
+    /// Calls `run`, which runs the step's kernel, once: inside [`Observer::step`], where the values can be seen, and those
+    /// that its block holds beside the inputs that the step may have.
+    fn kernel(&self, _seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
         run(call)
     }
+}
+
+/// What an observer sees of a step beside its inputs.
+pub(crate) struct Seen<'a> {
+    pub step: &'a PreparedStep,
+    /// The values of the step's block; those that the step takes over are gone.
+    pub slots: &'a [Option<Value>],
 }
 
 /// Runs a kernel.
@@ -166,7 +174,9 @@ impl Run<'_> {
         };
         let outputs = match self.observer {
             None => run_kernel(step, slots, bound, &mut call),
-            Some(observer) => observer.kernel(step, &mut call, &mut |call| run_kernel(step, slots, bound, call)),
+            Some(observer) => {
+                observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
+            }
         };
         let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &outlines))?;
         drop(inputs);

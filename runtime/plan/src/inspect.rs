@@ -53,6 +53,10 @@ pub struct StepForm {
     pub outputs: Vec<Option<Slot>>,
     /// The values that nobody reads after it.
     pub dies: Vec<String>,
+    /// The inputs whose storage its op can give its first output, where nobody else needs it.
+    pub in_place: Vec<usize>,
+    /// The inputs whose storage its outputs may share.
+    pub shares: Vec<usize>,
     /// The bytes that the values of its block hold while it runs, constants aside: at most, as an op that may give a view of
     /// an input counts as giving one where sizes are equal alone. `None` where a size is not known, or the step runs blocks.
     pub alive_bytes: Option<usize>,
@@ -115,6 +119,8 @@ impl Listing<'_> {
                 inputs: step.inputs.iter().enumerate().map(|(i, operand)| self.input(step, i, *operand)).collect(),
                 outputs: step.outputs.iter().map(|slot| slot.map(|slot| self.slot(slot, false, false))).collect(),
                 dies: step.drops.iter().map(|slot| self.name(*slot)).collect(),
+                in_place: step.kernel.in_place().to_vec(),
+                shares: (0..step.inputs.len()).filter(|&i| step.kernel.shares(i)).collect(),
                 alive_bytes: alive.during(self, step),
             });
             for (plan, block) in step.kernel.blocks().into_iter().zip(&step.blocks) {

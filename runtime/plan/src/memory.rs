@@ -131,7 +131,7 @@ pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value>) -> usize {
 }
 
 /// Adds the storages that a value lies in, with their bytes.
-fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
+pub(crate) fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
     match value {
         Value::Tensor(array) => {
             let (storage, bytes) = array.storage();

@@ -1,6 +1,6 @@
 //! Where the time of a run goes, step by step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use candle_plan_kernels::threads::Threads;
@@ -8,11 +8,11 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::execute::{KernelRun, Observer};
+use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Form;
 use crate::interrupt::Stop;
 use crate::kernel::{Call, Types};
-use crate::memory::type_of;
+use crate::memory::{storages, type_of};
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::types::Type;
 use crate::value::Value;
@@ -33,6 +33,9 @@ pub struct StepTime {
     pub calls: u64,
     /// How long, in all runs.
     pub seconds: f64,
+    /// The most bytes of values that the run held while the step ran, constants aside: its inputs and outputs, what later
+    /// steps read, and what the steps hold that run its block.
+    pub alive_bytes: usize,
     /// How it runs.
     #[serde(flatten)]
     pub form: Form,
@@ -47,7 +50,7 @@ impl Executable {
     /// # Errors
     /// As [`Executable::run_until`].
     pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads, stop: Stop) -> Result<Vec<StepTime>> {
-        let survey = Survey::default();
+        let survey = Survey::beside(&self.constants);
         // Copies: what the caller holds is not written into, and steps would take longer for that.
         let given = || inputs.iter().map(copy).collect::<Result<Vec<Value>>>();
         self.run_observed(given()?, threads, stop, Some(&survey))?;
@@ -56,7 +59,8 @@ impl Executable {
             self.run_observed(given()?, threads, stop, Some(&clock))?;
         }
         let mut steps = Vec::new();
-        let found = Found { times: clock.times.into_inner(), works: survey.works.into_inner(), runs: runs as u64 };
+        let (times, facts) = (clock.times.into_inner(), survey.facts.into_inner());
+        let found = Found { times, facts, runs: runs as u64 };
         self.list(&self.main, 0, &found, &mut steps);
         Ok(steps)
     }
@@ -64,9 +68,17 @@ impl Executable {
     fn list(&self, block: &PreparedBlock, depth: usize, found: &Found, steps: &mut Vec<StepTime>) {
         for step in &block.steps {
             let (calls, time) = found.times.get(&address(step)).copied().unwrap_or_default();
-            let work = found.works.get(&address(step)).copied().flatten().map(|work| work * found.runs);
-            let (origin, form) = (self.origin(step), step.kernel.form(step.packed.as_ref()));
-            steps.push(StepTime { op: step.name, origin, depth, calls, seconds: time.as_secs_f64(), form, work });
+            let Facts { work, alive_bytes } = found.facts.get(&address(step)).copied().unwrap_or_default();
+            steps.push(StepTime {
+                op: step.name,
+                origin: self.origin(step),
+                depth,
+                calls,
+                seconds: time.as_secs_f64(),
+                alive_bytes,
+                form: step.kernel.form(step.packed.as_ref()),
+                work: work.map(|work| work * found.runs),
+            });
             for block in &step.blocks {
                 self.list(block, depth + 1, found, steps);
             }
@@ -84,38 +96,73 @@ fn copy(value: &Value) -> Result<Value> {
 /// Calls and time by the address of a step, which does not change while the executable lives.
 type Times = HashMap<usize, (u64, Duration)>;
 
-/// What the steps do in one run, by the same.
-type Works = HashMap<usize, Option<Work>>;
+/// What a step does in one run, and what is held meanwhile.
+#[derive(Debug, Clone, Copy, Default)]
+struct Facts {
+    work: Option<Work>,
+    alive_bytes: usize,
+}
 
 struct Found {
     times: Times,
-    works: Works,
+    /// By the same.
+    facts: HashMap<usize, Facts>,
     runs: u64,
 }
 
-/// Sees the sizes of what every step is given and gives.
-#[derive(Default)]
+/// Sees the sizes of what every step is given and gives, and the storages that values lie in.
 struct Survey {
-    works: Mutex<Works>,
+    facts: Mutex<HashMap<usize, Facts>>,
+    /// Storages that hold constants.
+    constants: HashSet<usize>,
+    /// The storages, with their bytes, of each block that runs, the plan's own first.
+    held: Mutex<Vec<HashMap<usize, usize>>>,
+}
+
+impl Survey {
+    fn beside(constants: &[Value]) -> Survey {
+        let mut held = HashMap::new();
+        constants.iter().for_each(|value| storages(value, &mut held));
+        let constants = held.into_keys().collect();
+        Survey { facts: Mutex::default(), constants, held: Mutex::default() }
+    }
+
+    /// The bytes that all blocks hold which run now, beside the outputs that a step gives.
+    fn alive(&self, outputs: &[Value]) -> usize {
+        let mut all = HashMap::new();
+        outputs.iter().for_each(|value| storages(value, &mut all));
+        self.held.lock().iter().for_each(|held| all.extend(held));
+        all.iter().filter(|(storage, _)| !self.constants.contains(storage)).map(|(_, bytes)| bytes).sum()
+    }
 }
 
 impl Observer for Survey {
-    fn kernel(&self, step: &PreparedStep, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
+    fn kernel(&self, seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
         let given: Option<Vec<Option<Type>>> =
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
-        let outputs = run(call)?;
-        let work = || {
-            let made = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
-            let given = given?;
-            let inputs: Vec<Option<&Type>> = given.iter().map(Option::as_ref).collect();
-            step.kernel.work(&Types { inputs: &inputs, outputs: made.len() }, &made)
-        };
-        let work = work();
-        let mut works = self.works.lock();
-        let sum = works.entry(address(step)).or_insert(Some(Work::default()));
-        *sum = sum.zip(work).map(|(sum, work)| sum + work);
+        let mut held = HashMap::new();
+        let inputs = (0..call.len()).filter_map(|i| call.optional(i));
+        seen.slots.iter().flatten().chain(inputs).for_each(|value| storages(value, &mut held));
+        self.held.lock().push(held);
+        let outputs = run(call);
+        let alive = outputs.as_ref().map_or(0, |outputs| self.alive(outputs));
+        self.held.lock().pop();
+        let outputs = outputs?;
+        let work = given.and_then(|given| work(seen.step, &given, &outputs));
+        let mut facts = self.facts.lock();
+        let first = Facts { work: Some(Work::default()), alive_bytes: 0 };
+        let sum = facts.entry(address(seen.step)).or_insert(first);
+        sum.work = sum.work.zip(work).map(|(sum, work)| sum + work);
+        sum.alive_bytes = sum.alive_bytes.max(alive);
         Ok(outputs)
     }
+}
+
+/// What a step had to do for its outputs, where its op tells.
+fn work(step: &PreparedStep, given: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
+    let made = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
+    let inputs: Vec<Option<&Type>> = given.iter().map(Option::as_ref).collect();
+    step.kernel.work(&Types { inputs: &inputs, outputs: made.len() }, &made)
 }
 
 #[derive(Default)]

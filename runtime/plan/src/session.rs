@@ -60,9 +60,7 @@ impl Session {
         memory: Memory,
     ) -> Result<Session> {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
-        let read = || {
-            crate::read::read_file(&File::open(path).map_err(unreadable)?)
-        };
+        let read = || crate::read::read_file(&File::open(path).map_err(unreadable)?);
         Session::prepare(read, device, threads, max_memory, memory)
     }
 

@@ -12,10 +12,13 @@ mod pairs;
 mod placement;
 mod release;
 
+use std::cmp::Reverse;
+
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Memory, Packed};
 use crate::layout::Layout;
+use crate::memory::bytes_held;
 use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
 use crate::value::Value;
@@ -101,7 +104,7 @@ impl Executable {
     /// Prepares a plan that was [read](crate::read::read) with its constants for a device.
     ///
     /// # Errors
-    /// [`Error::Verify`] with every violation, or with the first step whose constants do not fit its op; what the device
+    /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; what the device
     /// says where it has no room for the constants.
     pub fn prepare(plan: Plan, constants: Vec<Value>, device: &Device, memory: Memory) -> Result<Executable> {
         let violations = crate::verify::verify(&plan);
@@ -194,11 +197,23 @@ impl Preparing<'_> {
             _ => placement::choose(graph, &mut self.constants, self.device)?,
         };
         let mut parts = Vec::with_capacity(graph.nodes.len());
-        for node in &graph.nodes {
+        for (at, node) in self.largest_first(&graph) {
             let blocks = node.kernel.blocks().into_iter().map(|nested| self.block(nested)).collect::<Result<_>>()?;
-            parts.push((blocks, self.prepack(&graph, node)?));
+            parts.push((at, (blocks, self.prepack(&graph, node)?)));
         }
-        Ok(assembled(graph, parts))
+        parts.sort_by_key(|(at, _)| *at);
+        Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
+    }
+
+    /// The steps with their places, those of many bytes of constants before others: what is packed of the largest constant and
+    /// the constant itself, which are in memory at once, are so before the rest is packed.
+    fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(usize, &'a Node)> {
+        let constant =
+            |id: u32| graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
+        let bytes = |node: &Node| bytes_held(node.inputs.iter().flatten().filter_map(|&id| constant(id)));
+        let mut nodes: Vec<(usize, &Node)> = graph.nodes.iter().enumerate().collect();
+        nodes.sort_by_cached_key(|(_, node)| Reverse(bytes(node)));
+        nodes
     }
 
     /// What a step makes of its constants, which are released where nobody else reads them.
