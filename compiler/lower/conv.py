@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.graph import PLAN_DOMAIN
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.lower.padding import padding, window_ints
 from compiler.lower.program import with_epilogue
 from compiler.plan import PlanBuilder, Value, ops
@@ -25,6 +25,13 @@ def conv(node: Node, build: PlanBuilder) -> Value:
         epilogue=epilogue,
     )
     return build(op, *inputs)
+
+
+remark(
+    "Conv",
+    "Windows of three rows or columns may be computed in tiles of outputs (Winograd): infinity and NaN make NaN of the "
+    "results of all tiles that see them; in onnxruntime only of the windows that do.",
+)
 
 
 @lowers("ConvTranspose", newest=22)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import compiler
 from compiler import lower  # noqa: F401  (whose modules fill the tables)
 from compiler.lower.node import LOWERINGS, REMARKS
 
@@ -170,6 +171,22 @@ def test_different_from_onnxruntime(check_node, node_model, reference, reason, o
     check_node(operator, inputs, opset=20, attributes=attributes, outputs=outputs, expected=wanted, rtol=0, atol=0)
     same = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(wanted, theirs, strict=True))
     assert not same, f"onnxruntime gives it too now: {reason}"
+
+
+@pytest.mark.parametrize("value", [INF, NAN])
+def test_infinities_stay_near_in_convolutions(node_model, reference, value):
+    """Tiles of 4 × 4 results, of windows of 3 × 3: beyond them, nothing is changed."""
+    generator = np.random.default_rng(0)
+    x, w = (generator.standard_normal(shape).astype(np.float32) for shape in [(1, 32, 40, 40), (32, 32, 3, 3)])
+    x[0, 5, 17, 22] = value
+    model = node_model("Conv", [x, w], opset=20, attributes={"pads": [1, 1, 1, 1]}, constants=[1])
+    (theirs,) = reference(model, {"x0": x})
+    (ours,) = compiler.load(compiler.compile(model)).run({"x0": x}).values()
+    lost = ~np.isfinite(ours)
+    assert lost[~np.isfinite(theirs)].all()
+    _, _, rows, columns = np.nonzero(lost)
+    assert max(np.abs(rows - 17).max(), np.abs(columns - 22).max()) <= 4
+    np.testing.assert_allclose(ours[~lost], theirs[~lost], rtol=1e-4, atol=1e-3)
 
 
 def test_what_differs_is_documented():

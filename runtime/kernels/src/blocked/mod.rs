@@ -23,7 +23,7 @@ use conv::conv;
 pub use cost::{gain, is_worth_reordering, REORDER};
 pub use depthwise::{depthwise, DepthwiseFilter};
 use filter::Filter;
-pub use pool::{global_average, global_max, pool, Pool};
+pub use pool::{pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
 pub use separable::{is_separable, separable, Stage};
 pub use weights::Weights;

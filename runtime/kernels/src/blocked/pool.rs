@@ -1,6 +1,6 @@
 //! Pooling over blocks of channels: a vector holds one pixel's channels, so a window is reduced pixel by pixel.
 
-use super::{Images, BLOCK};
+use super::BLOCK;
 use crate::isa::Isa;
 use crate::pool::window::{spans, Span};
 use crate::pool::{Divisor, Window};
@@ -18,6 +18,8 @@ pub enum Pool {
 
 /// Pixels read that make a task of their own.
 const TASK: usize = 1 << 12;
+/// Vectors that are reduced side by side.
+const ABREAST: usize = 8;
 
 /// Reduces every window of `x [P, H, W, 16]`, for `P` blocks of all images, in `y`.
 ///
@@ -123,74 +125,5 @@ impl Windows {
                 unsafe { finish(total, column).store(y.as_mut_ptr().add(lane)) };
             }
         }
-    }
-}
-
-/// Pixels whose sum is made before it is added to that of the others: rounding errors grow with the length and the number of
-/// pieces, not with the number of pixels.
-const PIECE: usize = 256;
-/// Vectors that are reduced side by side.
-const ABREAST: usize = 8;
-
-/// The mean of every plane, `[N, C / 16, H · W, 16]` → `[N, C / 16, 1, 16]`.
-///
-/// # Panics
-/// The slices do not have those sizes.
-pub fn global_average(isa: Isa, threads: &Threads, images: Images, x: &[f32], y: &mut [f32]) {
-    global(threads, images, x, y, |x, y| {
-        dispatch_isa!(isa, (x: &[f32] = x, y: &mut [f32] = y), V => {
-            reduce::<V>(x, y, V::splat(0.0), |x, sum| sum + x, (x.len() / BLOCK) as f32);
-        });
-    });
-}
-
-/// The largest element of every plane, as [`Pool::Max`], `[N, C / 16, H · W, 16]` → `[N, C / 16, 1, 16]`.
-///
-/// # Panics
-/// The slices do not have those sizes.
-pub fn global_max(isa: Isa, threads: &Threads, images: Images, x: &[f32], y: &mut [f32]) {
-    global(threads, images, x, y, |x, y| {
-        dispatch_isa!(isa, (x: &[f32] = x, y: &mut [f32] = y), V => {
-            reduce::<V>(x, y, V::splat(f32::NEG_INFINITY), V::greater, 1.0);
-        });
-    });
-}
-
-/// Calls `reduce` with every block and its result.
-fn global(threads: &Threads, images: Images, x: &[f32], y: &mut [f32], reduce: impl Fn(&[f32], &mut [f32]) + Sync) {
-    let (blocks, size) = (images.batch * images.blocks(), images.plane * BLOCK);
-    assert!(x.len() == images.blocked_len() && y.len() == blocks * BLOCK, "{images:?}");
-    let together = (TASK / images.plane.max(1)).max(1);
-    threads.for_each_chunk(y, together * BLOCK, |task, y| {
-        for (i, y) in y.chunks_exact_mut(BLOCK).enumerate() {
-            reduce(&x[(task * together + i) * size..][..size], y);
-        }
-    });
-}
-
-/// `[pixels, 16]` → `[16]`, over a divisor.
-#[inline(always)]
-fn reduce<V: Vector>(x: &[f32], y: &mut [f32], start: V, join: impl Fn(V, V) -> V, divisor: f32) {
-    for lane in (0..BLOCK).step_by(V::LANES) {
-        let mut total = start;
-        for piece in x.chunks(PIECE * BLOCK) {
-            let mut sums = [start; ABREAST];
-            let groups = piece.chunks_exact(ABREAST * BLOCK);
-            let rest = groups.remainder();
-            // SAFETY: each pixel has a block of channels.
-            let at = |x: &[f32], i: usize| unsafe { V::load(x[i * BLOCK..][..BLOCK].as_ptr().add(lane)) };
-            for group in groups {
-                for (i, sum) in sums.iter_mut().enumerate() {
-                    *sum = join(at(group, i), *sum);
-                }
-            }
-            for (i, sum) in sums.iter_mut().enumerate().take(rest.len() / BLOCK) {
-                *sum = join(at(rest, i), *sum);
-            }
-            let [a, b, c, d, e, f, g, h] = sums;
-            total = join(join(join(join(a, b), join(c, d)), join(join(e, f), join(g, h))), total);
-        }
-        // SAFETY: `y` is one block.
-        unsafe { (total / V::splat(divisor)).store(y[..BLOCK].as_mut_ptr().add(lane)) };
     }
 }

@@ -249,32 +249,6 @@ fn pools_of_blocks_are_those_of_rows() {
 }
 
 #[test]
-fn global_pools_reduce_whole_planes() {
-    for (batch, channels, plane) in [(1, 16, 1), (2, 5, 7), (1, 40, 17), (2, 33, 700), (0, 4, 4), (3, 16, 256)] {
-        let images = images(batch, channels, plane);
-        let x = noise(images.len(), 1);
-        let x_blocks = blocked(batch, channels, plane, &x);
-        for is_max in [true, false] {
-            let mut results: Vec<Vec<f32>> = Vec::new();
-            for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
-                let mut out = vec![f32::NAN; batch * images.blocks() * BLOCK];
-                let reduce = if is_max { global_max } else { global_average };
-                reduce(isa, &Threads::new(count).unwrap(), images, &x_blocks, &mut out);
-                let lanes = images.blocks() * BLOCK;
-                results.push((0..batch * channels).map(|i| out[i / channels * lanes + i % channels]).collect());
-            }
-            for (x, &found) in x.chunks(plane).zip(&results[0]) {
-                let sum: f64 = x.iter().map(|&x| f64::from(x)).sum();
-                let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let expected = if is_max { f64::from(largest) } else { sum / plane as f64 };
-                assert!((f64::from(found) - expected).abs() <= 1e-6, "{images:?} {is_max}: {found} {expected}");
-            }
-            assert!(results.iter().all(|other| *other == results[0]), "{images:?}: not the same bits everywhere");
-        }
-    }
-}
-
-#[test]
 fn together_is_one_after_the_other() {
     let depthwise = |batch, channels, size, kernel| same(batch, channels, channels, channels, size, kernel);
     for (shape, outputs) in [

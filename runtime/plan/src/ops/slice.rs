@@ -88,8 +88,10 @@ impl Range {
         let (start, distance) = match step {
             0 => bail!("the step of a slice is 0"),
             1.. => (start.clamp(0, size), end.clamp(0, size) - start.clamp(0, size)),
+            _ if size == 0 => (0, 0),
+            // Unlike Python's: a start before the first element is the first.
             _ => {
-                let start = start.clamp(-1, size - 1);
+                let start = start.clamp(0, size - 1);
                 (start, start - end.clamp(-1, size - 1))
             }
         };
@@ -127,7 +129,7 @@ mod tests {
     use crate::testing::{run, tensor};
 
     #[test]
-    fn ranges_follow_numpy() {
+    fn ranges_are_clamped_by_the_sign_of_their_step() {
         let cases = [
             ((1, 4, 1), Some((1, 1, 3))),
             ((-3, i64::MAX, 1), Some((2, 1, 3))),
@@ -138,7 +140,9 @@ mod tests {
             ((9, -9, -2), Some((4, -2, 3))),
             ((3, 0, -1), Some((3, -1, 3))),
             ((0, 3, -1), Some((0, 1, 0))),
-            ((-9, i64::MIN, -1), Some((0, 1, 0))),
+            ((-9, i64::MIN, -1), Some((0, 1, 1))),
+            ((-9, -5, -1), Some((0, 1, 0))),
+            ((-9, -6, -2), Some((0, 1, 1))),
             ((0, i64::MAX, i64::MAX), Some((0, 1, 1))),
             ((4, i64::MIN, i64::MIN), Some((4, 1, 1))),
             ((0, 5, 0), None),
