@@ -49,7 +49,7 @@ def model(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProt
     outputs = ", ".join(f"float {name}" for name in lines[-1].partition(" = ")[0].split(", "))
     made = onnx.parser.parse_model(f"{HEADER} row ({inputs}) => ({outputs}) {{ {' '.join(lines)} }}")
     for name, array in arrays(row.get("weights", {}), generator).items():
-        small = array * np.float32(WEIGHT) if array.dtype == np.float32 else array
+        small = array * array.dtype.type(WEIGHT) if array.dtype.kind == "f" else array
         made.graph.initializer.append(onnx.numpy_helper.from_array(small, name))
     for output in made.graph.output:
         output.ClearField("type")  # the inferred one instead
@@ -67,8 +67,8 @@ def noise(declared: str, generator: np.random.Generator) -> np.ndarray:
     """`"float[64, 3]"` → normal numbers, or integers from the whole range; those of 32 bits smaller, as sums are."""
     dtype, dims = re.fullmatch(r"(\w+)\[(.*)\]", declared).groups()
     shape = tuple(int(dim) for dim in dims.split(","))
-    if dtype == "float":
-        return generator.standard_normal(shape, dtype=np.float32)
+    if dtype.startswith("float"):
+        return generator.standard_normal(shape, dtype=np.float32).astype("float32" if dtype == "float" else dtype)
     limits = np.iinfo("int16" if dtype == "int32" else dtype)
     return generator.integers(limits.min, limits.max, size=shape, dtype=dtype, endpoint=True)
 

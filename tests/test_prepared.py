@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx.numpy_helper
@@ -104,6 +105,32 @@ def test_kernels_are_named(text: str, weights: dict[str, tuple[int, ...]], expec
         assert step.kernel == kernel
         assert bool(step.packed_bytes) == bool(weights)
         assert step.packed_bytes >= (4 * sum(map(np.prod, weights.values())) if weights else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "({half}[4, 80] x{w}) => ({half}[4, 60] y) {{ y = MatMul (x, w) }}",
+        "({half}[4, 80] x{w}) => ({half}[4, 60] y) {{ y = Gemm (x, w) }}",
+        "(float[4, 80] x{w}) => (float[4, 60] y) {{ v = Cast <to = 1> (w) y = MatMul (x, v) }}",
+        "(float[4, 80] x{w}) => (float[4, 60] y) {{ v = Cast <to = 1> (w) y = Gemm (x, v) }}",
+    ],
+    ids=["MatMul", "Gemm", "widened MatMul", "widened Gemm"],
+)
+def test_weights_of_16_bits_stay_so_and_change_no_bit(text: str, dtype: str) -> None:
+    generator, half = np.random.default_rng(0), np.dtype(getattr(ml_dtypes, dtype, dtype))
+    weights = (generator.standard_normal((80, 60)) * 2.0**-20).astype(half)
+    x = generator.standard_normal((4, 80)).astype(half if "(float[" not in text else np.float32)
+    constant = model(text.format(half=dtype, w=""))
+    constant.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    session = compiler.load(compiler.compile(constant), threads=1)
+    (step,) = session.prepared().steps
+    assert step.kernel == f"B prepacked as {dtype}"
+    assert 2 * 80 * 60 <= step.packed_bytes < 2 * 80 * (60 + 48)
+    given = compiler.load(compiler.compile(model(text.format(half=dtype, w=f", {dtype}[80, 60] w"))), threads=1)
+    expected = given.run({"x": x, "w": weights})["y"]
+    assert session.run({"x": x})["y"].tobytes() == expected.tobytes()
 
 
 def test_low_memory_packs_no_transformed_copies() -> None:

@@ -3,21 +3,12 @@
 use std::cell::Cell;
 
 use super::lines::Lines;
-use super::pack::{pack, PackedB};
+use super::panels::{Panels, Source, DEPTH};
+use super::stored::Format;
 use super::strip::{Strip, FEW, STEPS};
 use super::tile::{Tile, Tiles};
-use super::{Matrix, Problem, Shared, Sizes};
+use super::{Problem, Shared, Sizes};
 use crate::threads::Threads;
-
-/// Where the panels of the right side come from.
-pub(super) enum Source<'a> {
-    /// Packed before.
-    Packed(&'a PackedB),
-    /// They are read where they are: columns that follow one another.
-    Direct(Matrix<'a>),
-    /// Each block packs its own.
-    Packing(Matrix<'a>),
-}
 
 /// A product by tiles.
 pub(super) struct Product<'a> {
@@ -38,36 +29,23 @@ const PANELS: usize = 8;
 const SHARES: usize = 4;
 /// The fewest panels and tiles of rows of a block that could be larger.
 const LEAST: usize = 2;
-/// The depth that is walked before the next tile's turn: what is read of the right side stays near.
-pub(super) const DEPTH: usize = 256;
-/// How far ahead of few rows the right side is fetched.
-const AHEAD: usize = 2048;
+/// How many bytes ahead of few rows the right side is fetched.
+const AHEAD: usize = 8192;
 /// Elements of the left side that are read again for every panel: they stay in the second-level cache.
 const LEFT: usize = 1 << 18;
 
 thread_local! {
-    /// Where blocks pack their panels.
+    /// Where blocks pack or widen their panels.
     static SCRATCH: Cell<Lines> = const { Cell::new(Lines::new()) };
 }
 
-/// Panels of the right side.
-struct Panels {
-    /// Where the first row of the first panel is, or would be.
-    origin: *const f32,
-    /// The distance from one panel to the next.
+/// Some rows of a panel's part of the output, over part of the depth.
+struct Part {
+    rows: [usize; 2],
     panel: usize,
-    /// The distance from one row to the next.
-    row: usize,
-    /// Whether what comes next is worth fetching.
-    ahead: bool,
-    /// Where each row begins, if they end with the matrix; else they are filled up to whole vectors.
-    offsets: Option<[u32; DEPTH]>,
-}
-
-impl Panels {
-    fn at(&self, panel: usize, depth: usize) -> *const f32 {
-        self.origin.wrapping_add(panel * self.panel).wrapping_add(depth * self.row)
-    }
+    depth: [usize; 2],
+    /// What is read after it.
+    next: *const u8,
 }
 
 impl<'a> Product<'a> {
@@ -121,7 +99,7 @@ impl<'a> Product<'a> {
         };
         for first in (0..k.max(1)).step_by(length) {
             let end = k.min(first + length);
-            let b = self.panels(panels, [first, end], scratch);
+            let b = self.source.panels(self.problem.isa, [n, self.width], panels, [first, end], scratch);
             for panel in panels[0]..panels[1] {
                 for depth in (first..end.max(first + 1)).step_by(DEPTH) {
                     let next = match depth + DEPTH < end {
@@ -130,7 +108,8 @@ impl<'a> Product<'a> {
                         false if end < k => b.at(panels[0], end),
                         false => b.at(panels[1], 0),
                     };
-                    self.part(out, rows, panel, [depth, end.min(depth + DEPTH)], &b, next);
+                    let part = Part { rows, panel, depth: [depth, end.min(depth + DEPTH)], next };
+                    self.part(out, &part, &b, scratch);
                 }
             }
         }
@@ -138,54 +117,31 @@ impl<'a> Product<'a> {
         unsafe { self.problem.finish(out, rows, panels.map(|panel| n.min(panel * self.width))) }
     }
 
-    /// Some panels, over part of the depth.
-    fn panels(&self, panels: [usize; 2], depth: [usize; 2], scratch: &mut Lines) -> Panels {
-        let (n, width) = (self.problem.sizes.n, self.width);
-        match &self.source {
-            Source::Packed(b) => {
-                Panels { origin: b.data.as_ptr(), panel: b.k * width, row: width, ahead: true, offsets: None }
-            }
-            Source::Direct(b) => {
-                let offsets = Some(std::array::from_fn(|i| (i * b.row) as u32));
-                Panels { origin: b.data.as_ptr(), panel: width, row: b.row, ahead: false, offsets }
-            }
-            Source::Packing(b) => {
-                let length = depth[1] - depth[0];
-                let size = (panels[1] - panels[0]) * length * width;
-                if scratch.len() < size {
-                    *scratch = Lines::for_overwrite(size);
-                }
-                let columns = panels.map(|panel| n.min(panel * width));
-                pack(self.problem.isa, &mut scratch[..size], width, b, depth, columns);
-                let origin = scratch.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
-                Panels { origin, panel: length * width, row: width, ahead: false, offsets: None }
-            }
-        }
-    }
-
-    /// A block of rows of a panel, over part of the depth; `next` is read after it.
-    fn part(&self, out: Shared, rows: [usize; 2], panel: usize, depth: [usize; 2], b: &Panels, next: *const f32) {
-        let (a, n) = (self.problem.a, self.problem.sizes.n);
-        let length = depth[1] - depth[0];
-        let mut strip = self.strip(out, rows[0], panel, depth, b);
-        let count = (rows[1] - rows[0]).div_ceil(self.tiles.rows());
-        let (least, longer) = ((rows[1] - rows[0]) / count, (rows[1] - rows[0]) % count);
+    /// One part, tile after tile.
+    fn part(&self, out: Shared, part: &Part, b: &Panels, scratch: &mut Lines) {
+        let (a, n, rows) = (self.problem.a, self.problem.sizes.n, part.rows[1] - part.rows[0]);
+        let length = part.depth[1] - part.depth[0];
+        let count = rows.div_ceil(self.tiles.rows());
+        let (least, longer) = (rows / count, rows % count);
+        let (from, format) = self.near(part, b, count, scratch);
+        let mut strip = self.strip(out, part, from, b);
         if b.ahead && count == 1 && least <= FEW {
-            (strip.ahead, strip.ahead_step) = (strip.tile.b.wrapping_add(AHEAD), STEPS * b.row);
+            (strip.ahead, strip.ahead_step) = (from.wrapping_add(AHEAD), STEPS * b.row * format.size());
         } else if b.ahead {
             // Each tile fetches its share of what comes next.
-            (strip.ahead, strip.ahead_step) = (next, (length * self.width).div_ceil((length / STEPS * count).max(1)));
+            let bytes = length * self.width * b.format.size();
+            (strip.ahead, strip.ahead_step) = (part.next, bytes.div_ceil((length / STEPS * count).max(1)));
         }
         let vectors = strip.tile.width.div_ceil(self.tiles.lanes);
         let masked = b.offsets.as_ref().filter(|_| strip.tile.width < vectors * self.tiles.lanes);
         for i in 0..count {
             let rows = least + usize::from(i < longer);
             // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone; the panel is no wider than
-            // a tile of the most rows.
+            // a tile of the most rows; where rows end with the matrix, they are `f32`.
             unsafe {
                 match masked {
                     Some(offsets) => self.tiles.run(rows, Tile { offsets: &offsets[..length], ..strip.tile }),
-                    None => self.tiles.strips[rows - 1][vectors - 1](&strip),
+                    None => self.tiles.strips.kernel(format, rows, vectors)(&strip),
                 }
                 strip.tile.start = strip.tile.start.below(rows);
             }
@@ -195,20 +151,31 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The tile at a row and a panel, over part of the depth.
-    fn strip(&self, out: Shared, row: usize, panel: usize, depth: [usize; 2], b: &Panels) -> Strip<'_> {
-        let (a, n, column) = (self.problem.a, self.problem.sizes.n, panel * self.width);
+    /// The rows of the right side that the tiles of a part read, and their type. Where several tiles read numbers of 16 bits, these
+    /// are widened once, before the first: a tile that widens what it reads takes a quarter longer, if memory does not hold it up.
+    fn near(&self, part: &Part, b: &Panels, tiles: usize, scratch: &mut Lines) -> (*const u8, Format) {
+        let widened = if tiles > 1 { self.source.widened(part.panel, part.depth, self.width, scratch) } else { None };
+        match widened {
+            Some(widened) => (widened.as_ptr().cast(), Format::Float32),
+            None => (b.at(part.panel, part.depth[0]), b.format),
+        }
+    }
+
+    /// The first tile of a part, whose rows of the right side begin at `from`.
+    fn strip(&self, out: Shared, part: &Part, from: *const u8, b: &Panels) -> Strip<'_> {
+        let (a, n, column) = (self.problem.a, self.problem.sizes.n, part.panel * self.width);
+        let (row, depth) = (part.rows[0], part.depth);
         let tile = Tile {
             a: a.data.as_ptr().wrapping_add(row * a.row + depth[0] * a.column),
             a_row: a.row,
             a_step: a.column,
-            b: b.at(panel, depth[0]),
+            b: from.cast(),
             offsets: &[],
             start: self.problem.start(row, column, depth[0]),
             out: out.at(row * n + column),
             out_row: n,
             width: self.width.min(n - column),
         };
-        Strip { b_step: b.row, depth: depth[1] - depth[0], ahead: tile.b, ahead_step: 0, tile }
+        Strip { b: from, b_step: b.row, depth: depth[1] - depth[0], ahead: from, ahead_step: 0, tile }
     }
 }

@@ -27,6 +27,14 @@ impl Lines {
     pub fn for_overwrite(len: usize) -> Lines {
         Lines(buffer::for_overwrite(len.div_ceil(16)))
     }
+
+    /// `len` elements, whose contents are arbitrary.
+    pub fn room(&mut self, len: usize) -> &mut [f32] {
+        if self.len() < len {
+            *self = Lines::for_overwrite(len);
+        }
+        &mut self[..len]
+    }
 }
 
 impl Deref for Lines {

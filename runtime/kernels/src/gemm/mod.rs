@@ -5,9 +5,12 @@
 mod blocks;
 mod lines;
 mod pack;
+mod panels;
 mod plain;
 mod rows;
+mod stored;
 mod strip;
+mod table;
 pub(crate) mod tile;
 
 #[cfg(test)]
@@ -16,10 +19,12 @@ pub(crate) mod tests;
 pub(crate) use lines::Lines;
 pub use pack::PackedB;
 pub use plain::{product, Plain, Term};
+pub use stored::Format;
 
 use crate::isa::Isa;
 use crate::threads::Threads;
-use blocks::{Product, Source};
+use blocks::Product;
+use panels::Source;
 use rows::Rows;
 use tile::{Start, Tiles};
 
@@ -134,8 +139,8 @@ struct Problem<'a> {
 impl Problem<'_> {
     fn run(&self, threads: &Threads, out: Shared) {
         let Sizes { m, n, k } = self.sizes;
-        if n == 1 && m > 1 && self.a.row == 1 {
-            return self.turned().run(threads, out);
+        if let Some(turned) = self.turned() {
+            return turned.run(threads, out);
         }
         let tiles = Tiles::of(self.isa);
         let source = match self.b {
@@ -157,10 +162,12 @@ impl Problem<'_> {
     }
 
     /// The product of the transposed operands, for one column, which has the elements of a row in memory: the columns of the left
-    /// side become rows that follow one another.
-    fn turned(&self) -> Self {
+    /// side become rows that follow one another, where they do.
+    fn turned(&self) -> Option<Self> {
         let Sizes { m, n, k } = self.sizes;
         let (data, column) = match self.b {
+            _ if n != 1 || m == 1 || self.a.row != 1 => return None,
+            Right::Packed(b) if b.format != Format::Float32 => return None,
             Right::Packed(b) => (&b.data[..], b.width),
             Right::Plain(b) => (b.data, b.row),
         };
@@ -170,7 +177,7 @@ impl Problem<'_> {
             Bias::None => Bias::None,
         };
         let b = Right::Plain(Matrix { data: self.a.data, row: self.a.column, column: self.a.row });
-        Problem { sizes: Sizes { m: n, n: m, k }, a: Matrix { data, row: 0, column }, b, bias, ..*self }
+        Some(Problem { sizes: Sizes { m: n, n: m, k }, a: Matrix { data, row: 0, column }, b, bias, ..*self })
     }
 
     /// What the sums of the tile at a row and column begin with, given how many terms were summed before.
@@ -200,7 +207,7 @@ impl Problem<'_> {
 /// For so many tiles of rows, packing the right side costs more than it saves.
 const DIRECT_TILES: usize = 2;
 /// The largest distance of rows that a tile's table of offsets can hold.
-const FARTHEST: usize = u32::MAX as usize / blocks::DEPTH;
+const FARTHEST: usize = u32::MAX as usize / panels::DEPTH;
 /// A right side of so many elements is read where it is: it stays in the first-level cache.
 const NEAR: usize = 8192;
 

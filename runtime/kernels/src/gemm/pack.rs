@@ -1,6 +1,9 @@
 //! The right side of a product, rearranged into panels that a tile reads from front to back.
 
+use half::{bf16, f16};
+
 use super::lines::Lines;
+use super::stored::{Format, Half};
 use super::tile::Tiles;
 use super::Matrix;
 use crate::isa::Isa;
@@ -16,6 +19,7 @@ pub struct PackedB {
     pub(super) k: usize,
     pub(super) n: usize,
     pub(super) width: usize,
+    pub(super) format: Format,
     pub(super) data: Lines,
 }
 
@@ -25,21 +29,56 @@ impl PackedB {
         size_of_val(&self.data[..])
     }
 
-    /// Packs `b`, of `k` rows and `n` columns.
+    /// The type of the packed numbers.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Packs `b`, of `k` rows and `n` columns, as it is.
     ///
     /// # Panics
     /// `b`'s strides reach beyond its data.
     pub fn new(isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
+        PackedB::of(Format::Float32, isa, threads, k, n, b)
+    }
+
+    /// Packs `b` in the narrowest format that holds all its numbers, so that products have the same bits. One column, which may
+    /// be read as a row of `f32`, stays as it is.
+    ///
+    /// # Panics
+    /// As [`PackedB::new`].
+    pub fn narrowest(isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
+        let format = if n == 1 { Format::Float32 } else { Format::holding(isa, b.data) };
+        PackedB::of(format, isa, threads, k, n, b)
+    }
+
+    /// Packs `b` in a format that holds its numbers.
+    fn of(format: Format, isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         assert!(b.holds(k, n), "a {k} x {n} matrix does not fit its data");
         let width = Tiles::of(isa).panel_width(usize::MAX, n);
         let size = n.div_ceil(width) * width * k;
-        let mut data = Lines::for_overwrite(size);
+        let mut data = Lines::for_overwrite((size * format.size()).div_ceil(size_of::<f32>()));
         let serial = Threads::serial();
         let threads = if k * n > SPLIT { threads } else { &serial };
-        threads.for_each_chunk(&mut data[..size], width * k, |panel, out| {
+        let panel = |panel: usize, out: &mut [f32]| {
             pack(isa, out, width, b, [0, k], [panel * width, n.min((panel + 1) * width)]);
-        });
-        PackedB { isa, k, n, width, data }
+        };
+        match format {
+            Format::Float32 => threads.for_each_chunk(&mut data[..size], width * k, panel),
+            Format::Float16 => narrowed::<f16>(threads, &mut data, size, width * k, panel),
+            Format::Bfloat16 => narrowed::<bf16>(threads, &mut data, size, width * k, panel),
+        }
+        PackedB { isa, k, n, width, format, data }
+    }
+
+    /// The packed numbers from number `first` on, as many as `to` takes.
+    pub(super) fn widen(&self, first: usize, to: &mut [f32]) {
+        let numbers = first..first + to.len();
+        match self.format {
+            Format::Float32 => to.copy_from_slice(&self.data[numbers]),
+            Format::Float16 => f16::widen(self.isa, &bytemuck::cast_slice(&self.data)[numbers], to),
+            Format::Bfloat16 => bf16::widen(self.isa, &bytemuck::cast_slice(&self.data)[numbers], to),
+        }
     }
 
     /// The number of rows.
@@ -51,6 +90,22 @@ impl PackedB {
     pub fn columns(&self) -> usize {
         self.n
     }
+}
+
+/// Writes `size` numbers of 16 bits to `data`, which `panel` gives a panel of `length` at a time.
+fn narrowed<T: Half>(
+    threads: &Threads,
+    data: &mut [f32],
+    size: usize,
+    length: usize,
+    panel: impl Fn(usize, &mut [f32]) + Sync,
+) {
+    let data: &mut [T] = bytemuck::cast_slice_mut(data);
+    threads.for_each_chunk(&mut data[..size], length, |i, out| {
+        let mut wide = Lines::for_overwrite(out.len());
+        panel(i, &mut wide[..out.len()]);
+        T::narrow(&wide[..out.len()], out);
+    });
 }
 
 /// Elements that are worth several threads.

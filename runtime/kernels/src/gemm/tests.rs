@@ -1,3 +1,5 @@
+use half::{bf16, f16};
+
 use super::*;
 
 /// Numbers in -1 .. 1 that do not repeat soon.
@@ -29,9 +31,24 @@ fn expected(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias) -> Vec
     out
 }
 
-fn check(sizes: Sizes, transposed: [bool; 2]) {
+/// A right side of which every number, and not all of fewer bits, is of a format.
+fn right_side(len: usize, format: Format) -> Vec<f32> {
+    let mut data = noise(len, 2);
+    match format {
+        Format::Float32 => {}
+        Format::Float16 => data.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32()),
+        Format::Bfloat16 => {
+            data.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32());
+            // Too small for f16.
+            data.iter_mut().take(1).for_each(|x| *x = 2f32.powi(-60));
+        }
+    }
+    data
+}
+
+fn check(sizes: Sizes, transposed: [bool; 2], format: Format) {
     let Sizes { m, n, k } = sizes;
-    let (a, b, bias) = (noise(m * k, 1), noise(k * n, 2), noise(m.max(n), 3));
+    let (a, b, bias) = (noise(m * k, 1), right_side(k * n, format), noise(m.max(n), 3));
     let strides = |t: bool, rows, columns| if t { (1, rows) } else { (columns, 1) };
     let ((ar, ac), (br, bc)) = (strides(transposed[0], m, k), strides(transposed[1], k, n));
     let (a, b) = (Matrix { data: &a, row: ar, column: ac }, Matrix { data: &b, row: br, column: bc });
@@ -42,7 +59,9 @@ fn check(sizes: Sizes, transposed: [bool; 2]) {
         for isa in Isa::available() {
             for threads in [Threads::serial(), Threads::new(3).unwrap()] {
                 let packed = PackedB::new(isa, &threads, k, n, &b);
-                for right in [Right::Plain(b), Right::Packed(&packed)] {
+                let narrow = PackedB::narrowest(isa, &threads, k, n, &b);
+                assert!(narrow.format() == format || k == 0 || n <= 1, "{sizes:?}: {:?}", narrow.format());
+                for right in [Right::Plain(b), Right::Packed(&packed), Right::Packed(&narrow)] {
                     let mut out = vec![f32::NAN; m * n];
                     let seen = std::sync::Mutex::new(vec![0; m * n]);
                     let finish = |run: &mut [f32], offset: usize| {
@@ -75,38 +94,91 @@ fn check_plain(Sizes { m, n, k }: Sizes, a: &Matrix, b: &Matrix, bias: Bias, exp
     }
 }
 
+/// `(m, n, k)`
+const SIZES: &[(usize, usize, usize)] = &[
+    (1, 1, 1),
+    (1, 50, 7),
+    (2, 97, 33),
+    (3, 5, 2),
+    (7, 48, 16),
+    (9, 49, 64),
+    (17, 130, 5),
+    (70, 64, 30),
+    (65, 400, 11),
+    (5, 3, 0),
+    (0, 4, 3),
+    (4, 0, 3),
+    (130, 20, 70),
+    (2, 16, 4100),
+    (9, 16, 2050),
+    // One and two rows of more than a stretch, and more panels than a block packs, deeper than it goes at once.
+    (1, 2100, 130),
+    (2, 1100, 70),
+    (20, 500, 150),
+    (520, 100, 90),
+    // More rows than a block, deeper than what stays near, and few rows as deep.
+    (264, 50, 1100),
+    (3, 200, 600),
+    // One column.
+    (40, 1, 130),
+    // One row more and less than a tile, columns than a panel, and terms than a piece and than what is walked at a time.
+    (1, 47, 256),
+    (4, 143, 63),
+    (8, 47, 65),
+    (16, 96, 257),
+    (17, 95, 255),
+];
+
 #[test]
 fn products_of_all_shapes() {
-    let sizes = [
-        (1, 1, 1),
-        (1, 50, 7),
-        (2, 97, 33),
-        (3, 5, 2),
-        (7, 48, 16),
-        (9, 49, 64),
-        (17, 130, 5),
-        (70, 64, 30),
-        (65, 400, 11),
-        (5, 3, 0),
-        (0, 4, 3),
-        (4, 0, 3),
-        (130, 20, 70),
-        (2, 16, 4100),
-        (9, 16, 2050),
-        // One and two rows of more than a stretch, and more panels than a block packs, deeper than it goes at once.
-        (1, 2100, 130),
-        (2, 1100, 70),
-        (20, 500, 150),
-        (520, 100, 90),
-        // More rows than a block, deeper than what stays near, and few rows as deep.
-        (264, 50, 1100),
-        (3, 200, 600),
-        // One column.
-        (40, 1, 130),
-    ];
-    for (m, n, k) in sizes {
+    for &(m, n, k) in SIZES {
         for transposed in [[false, false], [true, false], [false, true], [true, true]] {
-            check(Sizes { m, n, k }, transposed);
+            check(Sizes { m, n, k }, transposed, Format::Float32);
+        }
+        for format in [Format::Float16, Format::Bfloat16] {
+            check(Sizes { m, n, k }, [false, true], format);
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_packed_matrix() {
+    let (n, k) = (100, 300);
+    for format in [Format::Float32, Format::Float16, Format::Bfloat16] {
+        let (a, b) = (noise(40 * k, 1), right_side(k * n, format));
+        for isa in Isa::available() {
+            let packed = PackedB::narrowest(isa, &Threads::serial(), k, n, &Matrix::contiguous(&b, n));
+            for (m, n, k) in [(1, 1, 9), (3, 50, 299), (40, 1, 270), (40, 99, 260)] {
+                let a = Matrix { data: &a, row: 1, column: m };
+                let out = [Right::Plain(Matrix::contiguous(&b, 100)), Right::Packed(&packed)].map(|right| {
+                    let mut out = vec![f32::NAN; m * n];
+                    gemm(isa, &Threads::serial(), Sizes { m, n, k }, &a, &right, Bias::None, &mut out, None);
+                    out
+                });
+                assert_eq!(out[0], out[1], "{isa:?} {format:?} {m} {n} {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_narrowest_format_holds_every_bit() {
+    let last = f32::from_bits(0x3f80_0001);
+    for (data, expected) in [
+        (vec![], Format::Float16),
+        (vec![0.0, -0.0, 1.0, -65504.0, f32::INFINITY, f32::NAN], Format::Float16),
+        (vec![2f32.powi(-24), 2047.0 * 2f32.powi(-24), 1.0 + 2f32.powi(-10)], Format::Float16),
+        (vec![65536.0], Format::Bfloat16),
+        (vec![f32::MAX, 1.0], Format::Float32),
+        (vec![2f32.powi(-25), f32::from_bits(0x10000)], Format::Bfloat16),
+        (vec![1.0 + 2f32.powi(-10), 65536.0], Format::Float32),
+        (vec![1.0 + 2f32.powi(-11)], Format::Float32),
+        (vec![last], Format::Float32),
+        (vec![f32::from_bits(0x7f80_0001)], Format::Float32),
+        ([vec![1.0; 5000], vec![last], vec![1.0; 5000]].concat(), Format::Float32),
+    ] {
+        for isa in Isa::available() {
+            assert_eq!(Format::holding(isa, &data), expected, "{data:?}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! offsets from a table, so that a matrix, a packed panel and the shifted windows of an image are one and the same.
 
 use super::strip;
+use super::table::kernels;
 use crate::isa::Isa;
 use crate::vector::Vector;
 
@@ -51,17 +52,17 @@ pub(crate) struct Tiles {
     /// By number of rows less one, by number of vectors less one.
     kernels: &'static [&'static [Kernel]],
     /// Those over a panel.
-    pub(super) strips: &'static [&'static [strip::Kernel]],
+    pub(super) strips: &'static strip::Strips,
 }
 
 impl Tiles {
     pub fn of(isa: Isa) -> Tiles {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Tiles { lanes: 16, kernels: x86::AVX512, strips: strip::x86::AVX512 },
+            Isa::Avx512 => Tiles { lanes: 16, kernels: x86::AVX512, strips: &strip::x86::AVX512 },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2, strips: strip::x86::AVX2 },
-            _ => Tiles { lanes: 1, kernels: SCALAR, strips: strip::SCALAR },
+            Isa::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2, strips: &strip::x86::AVX2 },
+            _ => Tiles { lanes: 1, kernels: SCALAR, strips: &strip::SCALAR },
         }
     }
 
@@ -252,24 +253,6 @@ unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
     }
 }
 
-/// A table of [`Kernel`]s: for each number of rows, the numbers of vectors that leave no sum outside the registers.
-macro_rules! kernels {
-    (avx512 $function:ident) => {
-        kernels!($function: 1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8] 3 [1 2 3 4 5 6] 4 [1 2 3 4 5 6]
-            5 [1 2 3 4] 6 [1 2 3 4] 7 [1 2 3] 8 [1 2 3])
-    };
-    (avx2 $function:ident) => {
-        kernels!($function: 1 [1 2 3 4 5 6] 2 [1 2 3 4] 3 [1 2 3] 4 [1 2] 5 [1 2] 6 [1 2])
-    };
-    (scalar $function:ident) => {
-        kernels!($function: 1 [1 2 3 4] 2 [1 2 3 4])
-    };
-    ($function:ident: $($rows:literal [$($vectors:literal)*])*) => {
-        &[$(&[$($function::<$rows, $vectors> as Kernel),*] as &[Kernel]),*]
-    };
-}
-pub(super) use kernels;
-
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     // SAFETY: the caller's promise.
     unsafe { tile::<f32, ROWS, VECTORS>(t) }
@@ -279,7 +262,7 @@ static SCALAR: &[&[Kernel]] = kernels!(scalar scalar);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{tile, Kernel, Tile};
+    use super::{kernels, tile, Kernel, Tile};
     use crate::vector::{F32x16, F32x8};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]

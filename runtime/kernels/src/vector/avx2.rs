@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use half::{bf16, f16};
+
 use super::Vector;
 
 /// 8 lanes.
@@ -43,6 +45,19 @@ impl Vector for F32x8 {
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         unsafe { F32x8(_mm256_loadu_ps(from)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const f16) -> Self {
+        unsafe { F32x8(_mm256_cvtph_ps(_mm_loadu_si128(from.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const bf16) -> Self {
+        unsafe {
+            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+            F32x8(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide)))
+        }
     }
 
     #[inline(always)]

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use half::{bf16, f16};
+
 use super::Vector;
 
 /// 16 lanes.
@@ -43,6 +45,19 @@ impl Vector for F32x16 {
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         unsafe { F32x16(_mm512_loadu_ps(from)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const f16) -> Self {
+        unsafe { F32x16(_mm512_cvtph_ps(_mm256_loadu_si256(from.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const bf16) -> Self {
+        unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            F32x16(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)))
+        }
     }
 
     #[inline(always)]

@@ -15,6 +15,8 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
+use half::{bf16, f16};
+
 pub(crate) use slices::map;
 pub use slices::*;
 
@@ -46,6 +48,18 @@ pub(crate) trait Vector:
     /// # Safety
     /// `LANES` elements can be read at `from`.
     unsafe fn load(from: *const f32) -> Self;
+
+    /// Numbers of 16 bits, exactly.
+    ///
+    /// # Safety
+    /// `LANES` of them can be read at `from`.
+    unsafe fn load_f16(from: *const f16) -> Self;
+
+    /// Numbers of 16 bits, exactly.
+    ///
+    /// # Safety
+    /// `LANES` of them can be read at `from`.
+    unsafe fn load_bf16(from: *const bf16) -> Self;
 
     /// The first `count` elements, 0 in the lanes beyond.
     ///

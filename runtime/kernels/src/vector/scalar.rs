@@ -1,5 +1,7 @@
 //! The vector of one lane: what every other vector computes in each of its lanes.
 
+use half::{bf16, f16};
+
 use super::Vector;
 
 impl Vector for f32 {
@@ -15,6 +17,18 @@ impl Vector for f32 {
     unsafe fn load(from: *const f32) -> f32 {
         // SAFETY: the caller's promise.
         unsafe { *from }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const f16) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe { *from }.to_f32()
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const bf16) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe { *from }.to_f32()
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
+use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
-use crate::float::{read_wide, Float};
+use crate::float::Float;
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
 use crate::layout::Blocked;
@@ -221,13 +222,14 @@ pub(super) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
 
 /// A 16-bit floating-point tensor as `float32`, exactly.
 pub(super) fn single(array: &Array) -> Result<Array> {
-    Array::new(read_wide::<f32>(array)?, array.dims())
+    let wide = crate::dispatch!("a 16-bit number", array.dtype(), [f16, bf16], T => Ok(T::widen(array.read::<T>()?)))?;
+    Array::new(wide.into_owned(), array.dims())
 }
 
 /// A `float32` tensor rounded to nearest.
 pub(super) fn rounded(array: &Array, dtype: DType) -> Result<Array> {
     crate::dispatch!("a result", dtype, [f16, bf16], T => {
-        Array::new(T::narrow(array.read::<f32>()?.to_vec()), array.dims())
+        Array::new(Vec::<T>::from_f32_slice(array.read::<f32>()?), array.dims())
     })
 }
 

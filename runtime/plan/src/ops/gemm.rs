@@ -3,12 +3,12 @@
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
-use super::matmul::{check_operands, infer_product, matrix, ordered, plain, products};
+use super::matmul::{check_operands, infer_product, products};
+use super::matrices::{form, is_single, matrix, ordered, pack, plain, singles};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -70,11 +70,8 @@ impl Kernel for Gemm {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         match constants.tensor(1) {
-            Some(b) if b.dtype() == DType::Float32 && b.rank() == 2 => {
-                let [k, n] = self.order(b, self.trans_b);
-                let data = b.read::<f32>()?;
-                let packed = PackedB::new(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], self.trans_b));
-                Ok(Some(Box::new(packed)))
+            Some(b) if is_single(b.dtype()) && b.rank() == 2 => {
+                Ok(Some(Box::new(pack(&singles(b)?, self.order(b, self.trans_b), self.trans_b))))
             }
             _ => Ok(None),
         }
@@ -85,8 +82,7 @@ impl Kernel for Gemm {
     }
 
     fn form(&self, packed: Option<&Packed>) -> Form {
-        let form = Form::of(packed, |packed: &PackedB| Form::named("B prepacked").packed(packed.bytes()));
-        form.with(self.epilogue.as_ref())
+        Form::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(self.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
@@ -99,7 +95,9 @@ impl Kernel for Gemm {
             DType::Float32 => self.run_f32(call, a, b, c)?,
             DType::Float16 | DType::Bfloat16 => {
                 let c = c.map(single).transpose()?;
-                rounded(&self.run_f32(call, &single(a)?, &single(b)?, c.as_ref())?, a.dtype())?
+                let wide = call.packed.is_none().then(|| single(b)).transpose()?;
+                let b = wide.as_ref().unwrap_or(b);
+                rounded(&self.run_f32(call, &single(a)?, b, c.as_ref())?, a.dtype())?
             }
             dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
         };

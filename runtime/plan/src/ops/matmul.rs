@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, Matrix, PackedB, Plain, Right, Sizes, Term};
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
 use candle_plan_kernels::threads::Threads;
@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
+use super::matrices::{form, is_single, matrix, ordered, pack_all, plain};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -57,9 +58,7 @@ impl Kernel for MatMul {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         match constants.tensor(1) {
-            Some(b) if b.dtype() == DType::Float32 && b.rank() > 0 => {
-                Ok(Some(Box::new(pack_all(b, self.trans_b)?)))
-            }
+            Some(b) if is_single(b.dtype()) && b.rank() > 0 => Ok(Some(Box::new(pack_all(b, self.trans_b)?))),
             _ => Ok(None),
         }
     }
@@ -69,9 +68,7 @@ impl Kernel for MatMul {
     }
 
     fn form(&self, packed: Option<&Packed>) -> Form {
-        let bytes = |packed: &Vec<PackedB>| packed.iter().map(PackedB::bytes).sum();
-        let form = Form::of(packed, |packed| Form::named("B prepacked").packed(bytes(packed)));
-        form.with(self.epilogue.as_ref())
+        Form::of(packed, |packed: &Vec<PackedB>| form(packed)).with(self.epilogue.as_ref())
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
@@ -81,12 +78,15 @@ impl Kernel for MatMul {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
         let product = Product::transposed(a.dims(), b.dims(), [self.trans_a, self.trans_b])?;
+        let packed = call.packed::<Vec<PackedB>>();
         let out = match a.dtype() {
             DType::Float32 => epilogue::with(self.epilogue.as_ref(), call, &product.dims, |finish| {
-                product.run_f32(call.threads, a, b, call.packed::<Vec<PackedB>>(), finish)
+                product.run_f32(call.threads, a, b, packed, finish)
             })?,
             DType::Float16 | DType::Bfloat16 => {
-                rounded(&product.run_f32(call.threads, &single(a)?, &single(b)?, None, None)?, a.dtype())?
+                let wide = packed.is_none().then(|| single(b)).transpose()?;
+                let b = wide.as_ref().unwrap_or(b);
+                rounded(&product.run_f32(call.threads, &single(a)?, b, packed, None)?, a.dtype())?
             }
             dtype => dispatch!("MatMul", dtype, [f64, i32, i64, u32, u64], T => product.run_plain::<T>(call.threads, a, b))?,
         };
@@ -233,48 +233,6 @@ fn pair_up(a: &[usize], b: &[usize]) -> Result<(Vec<usize>, Vec<[usize; 2]>)> {
 fn in_a_row(batch: &[usize], b: &[usize]) -> usize {
     let ones = b.iter().rev().chain(std::iter::repeat(&1)).take_while(|&&size| size == 1);
     batch.iter().rev().zip(ones).map(|(&count, _)| count).product()
-}
-
-/// The matrices of a stack, each packed.
-fn pack_all(b: &Array, transposed: bool) -> Result<Vec<PackedB>> {
-    let (k, n) = match *ordered(b.dims(), transposed)? {
-        [k] => (k, 1),
-        [.., k, n] => (k, n),
-        [] => bail!("a matrix product takes no scalars"),
-    };
-    let data = b.read::<f32>()?;
-    let pack = |data| PackedB::new(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], transposed));
-    if k * n == 0 {
-        return Ok(Vec::new());
-    }
-    Ok(data.chunks_exact(k * n).map(pack).collect())
-}
-
-/// The dimensions of an operand as the product sees them.
-pub(super) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> {
-    let mut dims = dims.to_vec();
-    match dims.len() {
-        _ if !transposed => {}
-        0 | 1 => bail!("an operand of {} dimensions has no matrices to be transposed", dims.len()),
-        rank => dims.swap(rank - 2, rank - 1),
-    }
-    Ok(dims)
-}
-
-/// A matrix of `[rows, columns]`, stored as they are or transposed.
-pub(super) fn matrix(data: &[f32], [rows, columns]: [usize; 2], transposed: bool) -> Matrix<'_> {
-    match transposed {
-        true => Matrix { data, row: 1, column: rows },
-        false => Matrix::contiguous(data, columns),
-    }
-}
-
-/// [`matrix`] of any type.
-pub(super) fn plain<T>(data: &[T], [rows, columns]: [usize; 2], transposed: bool) -> Plain<'_, T> {
-    match transposed {
-        true => Plain { data, row: 1, column: rows },
-        false => Plain { data, row: columns, column: 1 },
-    }
 }
 
 /// The products of a matrix product: as many for each element of the output as `A` has columns.

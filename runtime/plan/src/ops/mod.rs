@@ -11,6 +11,7 @@ use crate::plan::MAX_DEPTH;
 use crate::types::Type;
 
 mod conv_blocks;
+mod matrices;
 pub mod padding;
 mod places;
 mod pool_blocks;

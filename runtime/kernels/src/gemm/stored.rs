@@ -1,0 +1,125 @@
+//! What a packed matrix keeps its numbers as: of as few bits as hold every one of them exactly.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::isa::Isa;
+use crate::vector::{dispatch_isa, Vector};
+
+/// The type that a packed matrix keeps its numbers in; all are multiplied and summed as `f32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// 32 bits.
+    Float32,
+    /// 16 bits, with a mantissa of 11.
+    Float16,
+    /// 16 bits, with a mantissa of 8 and the range of `f32`.
+    Bfloat16,
+}
+
+impl Format {
+    /// The narrowest that holds every number, to the bit.
+    pub(super) fn holding(isa: Isa, data: &[f32]) -> Format {
+        match () {
+            () if holds::<f16>(isa, data) => Format::Float16,
+            () if holds::<bf16>(isa, data) => Format::Bfloat16,
+            () => Format::Float32,
+        }
+    }
+
+    /// The bytes of a number.
+    pub(super) fn size(self) -> usize {
+        match self {
+            Format::Float32 => 4,
+            Format::Float16 | Format::Bfloat16 => 2,
+        }
+    }
+
+    /// The name that ONNX has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Float32 => "float32",
+            Format::Float16 => "float16",
+            Format::Bfloat16 => "bfloat16",
+        }
+    }
+}
+
+/// A number of a packed matrix.
+pub(super) trait Stored: bytemuck::Pod + Send {
+    /// `V::LANES` numbers, exactly.
+    ///
+    /// # Safety
+    /// They can be read at `from`.
+    unsafe fn load<V: Vector>(from: *const Self) -> V;
+}
+
+/// A number of 16 bits.
+pub(super) trait Half: Stored {
+    /// Rounds to nearest; the slices are of one length.
+    fn narrow(from: &[f32], to: &mut [Self]);
+
+    /// Exactly; the slices are of one length.
+    fn widen(isa: Isa, from: &[Self], to: &mut [f32]);
+}
+
+impl Stored for f32 {
+    #[inline(always)]
+    unsafe fn load<V: Vector>(from: *const f32) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { V::load(from) }
+    }
+}
+
+macro_rules! half {
+    ($($half:ident $load:ident)*) => {
+        $(impl Stored for $half {
+            #[inline(always)]
+            unsafe fn load<V: Vector>(from: *const $half) -> V {
+                // SAFETY: the caller's promise.
+                unsafe { V::$load(from) }
+            }
+        }
+
+        impl Half for $half {
+            fn narrow(from: &[f32], to: &mut [$half]) {
+                to.convert_from_f32_slice(from);
+            }
+
+            fn widen(isa: Isa, from: &[$half], to: &mut [f32]) {
+                assert_eq!(from.len(), to.len());
+                dispatch_isa!(isa, (from: &[$half] = from, to: &mut [f32] = to), V => widen::<V, $half>(from, to));
+            }
+        })*
+    };
+}
+
+half! { f16 load_f16 bf16 load_bf16 }
+
+/// See [`Half::widen`].
+#[inline(always)]
+fn widen<V: Vector, T: Half>(from: &[T], to: &mut [f32]) {
+    let whole = from.len() - from.len() % V::LANES;
+    for i in (0..whole).step_by(V::LANES) {
+        // SAFETY: both slices, which are of one length, have a whole vector at `i`.
+        unsafe { T::load::<V>(from.as_ptr().add(i)).store(to.as_mut_ptr().add(i)) };
+    }
+    for (from, to) in from[whole..].iter().zip(&mut to[whole..]) {
+        // SAFETY: a vector of one lane is one number.
+        *to = unsafe { T::load::<f32>(from) };
+    }
+}
+
+/// Numbers that are tried at a time: most matrices are found out by the first of them.
+const CHUNK: usize = 1024;
+
+/// Whether every number is a `T`.
+fn holds<T: Half>(isa: Isa, data: &[f32]) -> bool {
+    let (mut narrow, mut wide) = ([T::zeroed(); CHUNK], [0.0; CHUNK]);
+    data.chunks(CHUNK).all(|chunk| {
+        let (narrow, wide) = (&mut narrow[..chunk.len()], &mut wide[..chunk.len()]);
+        T::narrow(chunk, narrow);
+        T::widen(isa, narrow, wide);
+        chunk.iter().zip(wide).all(|(a, b)| a.to_bits() == b.to_bits())
+    })
+}
