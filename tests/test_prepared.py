@@ -133,6 +133,17 @@ def test_weights_of_16_bits_stay_so_and_change_no_bit(text: str, dtype: str) -> 
     assert session.run({"x": x})["y"].tobytes() == expected.tobytes()
 
 
+def test_weights_of_16_bits_are_widened_for_many_rows_unless_memory_is_low() -> None:
+    made = model("(float16[9, 80] x) => (float16[9, 60] y) { y = MatMul (x, w) }")
+    weights = np.random.default_rng(0).standard_normal((80, 60)).astype(np.float16)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    plan = compiler.compile(made)
+    full, low = (compiler.load(plan, threads=1, memory=memory) for memory in ("full", "low"))
+    assert [session.prepared().steps[0].kernel for session in (full, low)] == ["B prepacked", "B prepacked as float16"]
+    inputs = random_inputs(plan.inputs, {})
+    assert full.run(inputs)["y"].tobytes() == low.run(inputs)["y"].tobytes()
+
+
 def test_low_memory_packs_no_transformed_copies() -> None:
     made = model(
         "(float[1, 64, 32, 32] x) => (float[1, 64, 32, 32] y) { y = Conv <pads = [1, 1, 1, 1]> (x, w) }",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
 use super::matmul::{check_operands, infer_product, products};
-use super::matrices::{form, is_single, matrix, ordered, pack, plain, singles};
+use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack, plain, singles};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -71,7 +71,8 @@ impl Kernel for Gemm {
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         match constants.tensor(1) {
             Some(b) if is_single(b.dtype()) && b.rank() == 2 => {
-                Ok(Some(Box::new(pack(&singles(b)?, self.order(b, self.trans_b), self.trans_b))))
+                let narrow = is_narrow(constants, self.trans_a);
+                Ok(Some(Box::new(pack(&singles(b)?, self.order(b, self.trans_b), self.trans_b, narrow))))
             }
             _ => Ok(None),
         }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
-use super::matrices::{form, is_single, matrix, ordered, pack_all, plain};
+use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack_all, plain};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -58,7 +58,9 @@ impl Kernel for MatMul {
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         match constants.tensor(1) {
-            Some(b) if is_single(b.dtype()) && b.rank() > 0 => Ok(Some(Box::new(pack_all(b, self.trans_b)?))),
+            Some(b) if is_single(b.dtype()) && b.rank() > 0 => {
+                Ok(Some(Box::new(pack_all(b, self.trans_b, is_narrow(constants, self.trans_a))?)))
+            }
             _ => Ok(None),
         }
     }

@@ -13,7 +13,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::Float;
 use crate::form::Form;
+use crate::kernel::{Constants, Memory};
 use crate::value::Array;
+use crate::work;
 
 /// The dimensions of an operand as the product sees them.
 pub(super) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> {
@@ -42,8 +44,8 @@ pub(super) fn plain<T>(data: &[T], [rows, columns]: [usize; 2], transposed: bool
     }
 }
 
-/// The matrices of a stack, each packed.
-pub(super) fn pack_all(b: &Array, transposed: bool) -> Result<Vec<PackedB>> {
+/// The matrices of a stack, each [packed](pack).
+pub(super) fn pack_all(b: &Array, transposed: bool, narrow: bool) -> Result<Vec<PackedB>> {
     let (k, n) = match *ordered(b.dims(), transposed)? {
         [k] => (k, 1),
         [.., k, n] => (k, n),
@@ -53,12 +55,25 @@ pub(super) fn pack_all(b: &Array, transposed: bool) -> Result<Vec<PackedB>> {
         return Ok(Vec::new());
     }
     let data = singles(b)?;
-    Ok(data.chunks_exact(k * n).map(|data| pack(data, [k, n], transposed)).collect())
+    Ok(data.chunks_exact(k * n).map(|data| pack(data, [k, n], transposed, narrow)).collect())
 }
 
-/// A constant right side of `[k, n]`, packed.
-pub(super) fn pack(data: &[f32], [k, n]: [usize; 2], transposed: bool) -> PackedB {
-    PackedB::narrowest(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], transposed))
+/// A constant right side of `[k, n]`, packed; `narrow`: of as few bits as hold its numbers.
+pub(super) fn pack(data: &[f32], [k, n]: [usize; 2], transposed: bool, narrow: bool) -> PackedB {
+    let pack = if narrow { PackedB::narrowest } else { PackedB::new };
+    pack(Isa::get(), &Threads::serial(), k, n, &matrix(data, [k, n], transposed))
+}
+
+/// Rows whose product waits for memory more than it computes.
+const FEW: u64 = 8;
+
+/// Whether a right side should be of as few bits as hold its numbers: where the rows of `A` are few, or it is not known how
+/// many, and where memory is to be saved. Half the bytes take little more than half the time for one row, and as long for
+/// eight; more rows wait for the panels to be widened, 16 of them for a sixth of the time, 128 for a thirtieth.
+pub(super) fn is_narrow(constants: &Constants, trans_a: bool) -> bool {
+    let a = constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
+    let rows = a.and_then(|a| work::count(a)?.checked_div(work::size_from_end(a, usize::from(trans_a))?));
+    constants.memory == Memory::Low || rows.is_none_or(|rows| rows <= FEW)
 }
 
 /// Whether the products of a type are computed in `f32`.
