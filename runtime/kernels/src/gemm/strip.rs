@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use super::stored::{Format, Stored};
 use super::table::kernels;
 use super::tile::{finish, Start, Tile, PIECE};
+use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
 /// A tile whose right side's row `k` begins at `k · b_step`, and is of whole vectors.
@@ -20,8 +21,8 @@ pub(super) struct Strip<'a> {
     pub depth: usize,
     /// What will be read soon: anywhere.
     pub ahead: *const u8,
-    /// How many bytes of it are one step further after [`STEPS`] rows: as much as the tile's width is fetched in them, and by tiles of
-    /// at most [`FEW`] rows as much as they read.
+    /// How many bytes of it are one step further after [`STEPS`] rows: as much as the tile's width is fetched in them, and by
+    /// tiles of at most [`FEW`] rows as much as they read.
     pub ahead_step: usize,
 }
 
@@ -94,7 +95,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
             if V::LANES > 1 {
                 let rows = if ROWS <= FEW { STEPS } else { 1 };
                 let bytes = rows * VECTORS * V::LANES * size_of::<T>();
-                (0..bytes.div_ceil(LINE)).for_each(|line| fetch(ahead.wrapping_add(line * LINE)));
+                (0..bytes.div_ceil(LINE)).for_each(|line| prefetch(ahead.wrapping_add(line * LINE)));
                 ahead = ahead.wrapping_add(s.ahead_step);
             }
         }
@@ -126,19 +127,6 @@ unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
-
-/// Begins to bring a cache line near; the address may be any.
-#[inline(always)]
-fn fetch(from: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: fetching shows nothing to the program, and never fails.
-    unsafe {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
-        _mm_prefetch::<_MM_HINT_T1>(from.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = from;
-}
 
 unsafe fn scalar<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
     // SAFETY: the caller's promise.
