@@ -15,7 +15,7 @@ pub enum Isa {
 
 impl Isa {
     /// The widest level of this processor, or the level named by the environment variable `CANDLE_PLAN_ISA`
-    /// (`scalar`, `avx2`, `avx512`) where the processor has it. Read once.
+    /// (`scalar`, `avx2`, `avx512`) where the processor has it; see also [`takes_amx`](Isa::takes_amx). Read once.
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| match std::env::var("CANDLE_PLAN_ISA").as_deref() {
@@ -23,6 +23,35 @@ impl Isa {
             Ok("avx2") => Isa::widest().min(Isa::Avx2),
             _ => Isa::widest(),
         })
+    }
+
+    /// Whether products of bytes use the tiles of AMX at the level AVX-512: where the processor has them, and the environment
+    /// variable `CANDLE_PLAN_ISA` does not name `avx512`. Asked once.
+    pub fn takes_amx() -> bool {
+        static TAKEN: OnceLock<bool> = OnceLock::new();
+        *TAKEN.get_or_init(|| std::env::var("CANDLE_PLAN_ISA").as_deref() != Ok("avx512") && Isa::has_amx())
+    }
+
+    /// Whether this processor has AMX with products of bytes, and the operating system lets this process use it, which it
+    /// is asked for.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    pub fn has_amx() -> bool {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+        /// The bits of AMX-TILE and AMX-INT8 in register EDX of leaf 7.
+        const TILES: u32 = 1 << 24 | 1 << 25;
+        /// `ARCH_REQ_XCOMP_PERM`, and the state that permission is asked for: the tiles' contents.
+        const REQUEST: libc::c_ulong = 0x1023;
+        const TILE_DATA: libc::c_ulong = 18;
+        __cpuid(0).eax >= 7
+            && __cpuid_count(7, 0).edx & TILES == TILES
+            // SAFETY: the call takes two numbers, reads no memory, and fails where the system does not know it.
+            && unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) } == 0
+    }
+
+    /// Elsewhere nobody asks for them.
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    pub fn has_amx() -> bool {
+        false
     }
 
     /// The name by which the environment variable `CANDLE_PLAN_ISA` knows the level.

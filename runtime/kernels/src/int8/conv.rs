@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::depthwise::{self, Depthwise};
 use super::direct::Direct;
-use super::dot::Dots;
+use super::instructions::Dots;
 #[cfg(target_arch = "x86_64")]
 use super::interleaved::{self, Interleaved};
 use super::product::{shifted_zero, Product, Rows};
@@ -87,14 +87,15 @@ impl Filter {
             row: 0,
             column: depth,
         };
+        let row = depth.checked_div(kernel[0]).unwrap_or(0);
+        let dots = dots.for_depth(kernel[0], row);
         let dense = |row: usize| -> Vec<Weights> {
             (0..groups).map(|g| Filter::packed(dots, each, kernel, row, &group(g))).collect()
         };
-        let row = depth.checked_div(kernel[0]).unwrap_or(0);
-        if groups == 1 && 2 * row.next_multiple_of(4) <= 3 * row {
-            let weights = dense(row.next_multiple_of(4));
+        if groups == 1 && 2 * dots.padded(row) <= 3 * row {
+            let weights = dense(dots.padded(row));
             if weights.iter().all(|weights| weights.zeros.is_empty()) {
-                return Filter(Kind::Dense(weights, row.next_multiple_of(4)));
+                return Filter(Kind::Dense(weights, dots.padded(row)));
             }
         }
         Filter(Kind::Dense(dense(row), row))
@@ -184,14 +185,14 @@ fn dense(
     if let Some(direct) = Direct::new(shape, x, weights, row) {
         return direct.run(threads, &weights.finish(shifted_zero(x), bias, out, 0));
     }
-    let patches = Patches { shape, x, group, channels, row };
+    let patches = Patches { shape, x, group, channels, row, patch: weights.depth() };
     let gather = |pixels: Range<usize>, to: &mut [u8]| patches.write(pixels, to);
     let is_product = shape.groups == 1
         && shape.kernel == [1; 2]
         && shape.strides == [1; 2]
         && shape.before == [0; 2]
         && shape.input == shape.output;
-    let lies = is_product && !x.signed && row == channels && channels.is_multiple_of(4);
+    let lies = is_product && !x.signed && weights.depth() == channels;
     let rows = if lies { Rows::Lying(x.bits) } else { Rows::Gathered(&gather) };
     let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
     let product = Product { m: shape.batch * shape.pixels(), b: weights, rows, out_row: shape.outputs };
@@ -206,13 +207,14 @@ struct Patches<'a> {
     group: usize,
     channels: usize,
     row: usize,
+    /// The bytes of all of them, filled up.
+    patch: usize,
 }
 
 impl Patches<'_> {
-    /// Writes the patches of some pixels, each filled up to a multiple of four bytes.
+    /// Writes the patches of some pixels, each filled up to `patch` bytes with anything.
     fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
-        let shape = self.shape;
-        let patch = (shape.kernel[0] * self.row).next_multiple_of(4);
+        let (shape, patch) = (self.shape, self.patch);
         let together = if shape.groups == 1 && shape.dilations[1] == 1 { inside(shape) } else { 0..0 };
         let (mut pixel, mut rows) = (pixels.start, vec![None; shape.kernel[0]]);
         while pixel < pixels.end {

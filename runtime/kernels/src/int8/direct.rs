@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::conv::{is_compact, within};
 use super::finish::Finish;
 use super::product::BLOCK;
-use super::tile::{Tile, Tiles};
+use super::tile::{configured, Tile, Tiles};
 use super::weights::Weights;
 use super::{Codes, SIGN, SPLIT};
 use crate::buffer;
@@ -35,7 +35,7 @@ impl<'a> Direct<'a> {
             && shape.kernel != [1; 2]
             && shape.dilations[1] == 1
             && shape.output[1] >= WORTHWHILE
-            && row.is_multiple_of(4)
+            && row == weights.dots.padded(row)
             && weights.zeros.is_empty();
         let columns = (shape.output[1].max(1) - 1) * shape.strides[1] + shape.kernel[1];
         let pitch = columns * shape.channels;
@@ -77,10 +77,14 @@ impl<'a> Direct<'a> {
     /// Some rows of an image's output, in some panels.
     fn band(&self, image: usize, lines: Range<usize>, panels: Range<usize>, finish: &Finish) {
         let (shape, weights, width) = (self.shape, self.weights, self.width());
-        // The last quad of a row may read beyond it.
-        let mut band = buffer::for_overwrite(self.rows(lines.len()) * self.pitch + 4);
+        // What fills up a row of the window may be read beyond the last.
+        let beyond = self.row - shape.kernel[1] * shape.channels;
+        let mut band = buffer::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
         self.fill(image, lines.start, &mut band);
         let pieces: Vec<usize> = (0..shape.kernel[0]).map(|i| i * shape.dilations[0] * self.pitch).collect();
+        let dots = weights.dots.for_rows(shape.output[1]);
+        let (pieces, quads) = dots.cut(&pieces, self.row / 4);
+        let _configured = configured(dots, quads);
         let data = bytemuck::cast_slice::<f32, i8>(&weights.data);
         for panel in panels {
             for line in lines.clone() {
@@ -88,8 +92,8 @@ impl<'a> Direct<'a> {
                     a: band[(line - lines.start) * shape.strides[0] * self.pitch..].as_ptr(),
                     a_row: shape.strides[1] * shape.channels,
                     pieces: &pieces,
-                    quads: self.row / 4,
-                    panel: data[panel * width * weights.k..].as_ptr(),
+                    quads,
+                    panel: data[panel * width * weights.depth()..].as_ptr(),
                     finish,
                     row_sums: std::ptr::null(),
                     column: panel * width,
@@ -97,9 +101,9 @@ impl<'a> Direct<'a> {
                     out: (image * shape.output[0] + line) * shape.output[1] * weights.n + panel * width,
                     out_row: weights.n,
                 };
-                // SAFETY: the band has every row and column that the windows read, and a quad beyond; `data` has whole
+                // SAFETY: the band has every row and column that the windows read, and what fills them up; `data` has whole
                 // panels; the tasks' outputs are disjoint.
-                unsafe { Tiles::of(weights.dots).run(shape.output[1], weights.vectors, &tile) };
+                unsafe { Tiles::of(dots).run(shape.output[1], weights.vectors, &tile) };
             }
         }
     }

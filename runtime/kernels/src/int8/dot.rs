@@ -1,67 +1,6 @@
-//! The instructions that products of bytes are summed with.
+//! Four products of bytes at a time, and their sums.
 
 use super::finish::Finish;
-use crate::isa::Isa;
-
-/// The instructions that products of bytes are summed with. None saturates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dots {
-    /// Portable Rust.
-    Scalar,
-    /// Bytes widened to 16 bits, multiplied and added in pairs.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// Four products of bytes a lane, and their sum, in one instruction.
-    #[cfg(target_arch = "x86_64")]
-    AvxVnni,
-    /// The same for lanes twice as many.
-    #[cfg(target_arch = "x86_64")]
-    Avx512Vnni,
-}
-
-impl Dots {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Dots::Scalar => "scalar",
-            #[cfg(target_arch = "x86_64")]
-            Dots::Avx2 => "AVX2",
-            #[cfg(target_arch = "x86_64")]
-            Dots::AvxVnni => "AVX-VNNI",
-            #[cfg(target_arch = "x86_64")]
-            Dots::Avx512Vnni => "AVX-512 VNNI",
-        }
-    }
-
-    /// The best that processors of a level have, and this one.
-    #[cfg(target_arch = "x86_64")]
-    pub fn of(isa: Isa) -> Dots {
-        use std::arch::is_x86_feature_detected as has;
-        match isa.min(Isa::widest()) {
-            Isa::Avx512 if has!("avx512vnni") => Dots::Avx512Vnni,
-            Isa::Avx512 | Isa::Avx2 if has!("avxvnni") => Dots::AvxVnni,
-            Isa::Avx512 | Isa::Avx2 => Dots::Avx2,
-            Isa::Scalar => Dots::Scalar,
-        }
-    }
-
-    /// All that this processor has, and a level to each: what a test walks through.
-    #[cfg(test)]
-    pub fn available() -> Vec<(Isa, Dots)> {
-        let mut all: Vec<_> = Isa::available().map(|isa| (isa, Dots::of(isa))).collect();
-        #[cfg(target_arch = "x86_64")]
-        if Isa::widest() >= Isa::Avx2 {
-            all.push((Isa::Avx2, Dots::Avx2));
-        }
-        all
-    }
-
-    /// The best that processors of a level have, and this one.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub fn of(_: Isa) -> Dots {
-        Dots::Scalar
-    }
-}
 
 /// Sums over a row of four bytes at a time, for a vector of columns.
 ///
@@ -107,7 +46,7 @@ pub(super) trait Dot {
     );
 }
 
-/// [`Dots::Scalar`]
+/// [`Dots::Scalar`](super::instructions::Dots::Scalar)
 pub(super) struct Scalar;
 
 impl Dot for Scalar {
@@ -172,7 +111,7 @@ mod x86 {
     use crate::int8::rows;
     use crate::int8::vector::Vector;
 
-    /// [`Dots::Avx2`](super::Dots::Avx2)
+    /// [`Dots::Avx2`](crate::int8::instructions::Dots::Avx2)
     pub struct Avx2;
 
     impl Dot for Avx2 {
@@ -235,7 +174,7 @@ mod x86 {
         }
     }
 
-    /// [`Dots::AvxVnni`](super::Dots::AvxVnni) and [`Dots::Avx512Vnni`](super::Dots::Avx512Vnni)
+    /// The VNNI of both widths.
     pub struct Vnni<V>(PhantomData<V>);
 
     impl<R: Vector> Dot for Vnni<R> {

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::conv::{position, within};
 use super::depthwise::Depthwise;
-use super::dot::Dots;
 use super::finish::{Finish, Out};
+use super::instructions::Dots;
 use super::product::shifted_zero;
 use super::rows;
 use super::strips::Strips;
@@ -64,7 +64,7 @@ impl Interleaved {
 /// The lanes of registers whose lanes sum four products of bytes.
 fn lanes(dots: Dots) -> Option<usize> {
     match dots {
-        Dots::Avx512Vnni => Some(<__m512i as Vector>::LANES),
+        Dots::Avx512Vnni | Dots::Amx => Some(<__m512i as Vector>::LANES),
         Dots::AvxVnni => Some(<__m256i as Vector>::LANES),
         Dots::Avx2 | Dots::Scalar => None,
     }

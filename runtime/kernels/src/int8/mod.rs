@@ -3,12 +3,15 @@
 //! A code stands for `(code − zero) · scale`. Images have their channels last, `[N, H, W, C]`: there a pixel's channels are
 //! a row of a matrix, and a 1×1 convolution is a product.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod conv;
 mod depthwise;
 mod direct;
 mod dot;
 mod elementwise;
 mod finish;
+mod instructions;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
 mod product;

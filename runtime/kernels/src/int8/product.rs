@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::finish::{Finish, Out};
-use super::tile::{Tile, Tiles};
+use super::tile::{configured, Tile, Tiles};
 use super::weights::Weights;
 use super::{Codes, SIGN, SPLIT};
 use crate::buffer;
@@ -23,13 +23,13 @@ pub fn product(threads: &Threads, a: Codes, b: &Weights, bias: Option<&[i32]>, m
     }
     let m = out.len() / b.n;
     let copy = |rows: Range<usize>, panel: &mut [u8]| {
-        let (flip, row) = (if a.signed { SIGN } else { 0 }, b.k.div_ceil(4) * 4);
+        let (flip, row) = (if a.signed { SIGN } else { 0 }, b.depth());
         for (i, to) in rows.zip(panel.chunks_exact_mut(row.max(1))) {
             let from = &a.bits[i * b.k..(i + 1) * b.k];
             to.iter_mut().zip(from).for_each(|(to, from)| *to = from ^ flip);
         }
     };
-    let lies = !a.signed && b.k.is_multiple_of(4);
+    let lies = !a.signed && b.depth() == b.k;
     let rows = if lies { Rows::Lying(a.bits) } else { Rows::Gathered(&copy) };
     Product { m, b, rows, out_row: b.n }.run(threads, shifted_zero(&a), bias, &mut out, 0);
 }
@@ -42,9 +42,9 @@ pub(super) fn shifted_zero(codes: &Codes) -> i32 {
 /// The left side, as unsigned bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// Rows of a multiple of four bytes, one after the other.
+    /// Rows of [`Weights::depth`] bytes that all count, one after the other.
     Lying(&'a [u8]),
-    /// Writes some rows, each filled up to a multiple of four bytes with anything.
+    /// Writes some rows, each filled up to [`Weights::depth`] bytes with anything.
     Gathered(&'a (dyn Fn(Range<usize>, &mut [u8]) + Sync)),
 }
 
@@ -66,7 +66,7 @@ impl Product<'_> {
         let Product { m, b, .. } = *self;
         assert!(out.len() == m * self.out_row && first + b.n <= self.out_row, "the output does not fit");
         if let Rows::Lying(a) = self.rows {
-            assert!(a.len() == m * b.k && b.k.is_multiple_of(4), "the rows do not fit");
+            assert!(a.len() == m * b.k && b.depth() == b.k, "the rows do not fit");
         }
         if m == 0 || b.n == 0 {
             return;
@@ -74,6 +74,7 @@ impl Product<'_> {
         let finish = b.finish(zero, bias, out, first);
         let parts = if m * b.n * b.k > SPLIT { threads.count() * 2 } else { 1 };
         let height = (BLOCK / (b.k + 1)).clamp(16, 512).min(m.div_ceil(parts).next_multiple_of(12));
+        let height = b.dots.whole_tiles(height);
         let blocks = m.div_ceil(height);
         let panels = b.sums.len() / self.width();
         let shares = parts.div_ceil(blocks).min(panels);
@@ -91,7 +92,7 @@ impl Product<'_> {
 
     /// Some rows times some panels.
     fn block(&self, rows: Range<usize>, panels: Range<usize>, finish: &Finish, first: usize) {
-        let (b, row) = (self.b, self.b.k.div_ceil(4) * 4);
+        let (b, row) = (self.b, self.b.depth());
         let mut gathered = Vec::new();
         let a = match self.rows {
             Rows::Lying(a) => &a[rows.start * row..rows.end * row],
@@ -104,13 +105,16 @@ impl Product<'_> {
         let sum = |row: &[u8]| row[..b.k].iter().map(|&a| u32::from(a)).sum::<u32>() as i32;
         let row_sums: Vec<i32> =
             if finish.needs_row_sums() && b.k > 0 { a.chunks_exact(row).map(sum).collect() } else { Vec::new() };
+        let dots = b.dots.for_rows(rows.len());
+        let (pieces, quads) = dots.cut(&[0], row / 4);
+        let _configured = configured(dots, quads);
         let (width, data) = (self.width(), bytemuck::cast_slice::<f32, i8>(&b.data));
         for panel in panels {
             let tile = Tile {
                 a: a.as_ptr(),
                 a_row: row,
-                pieces: &[0],
-                quads: row / 4,
+                pieces: &pieces,
+                quads,
                 panel: data[panel * width * row..].as_ptr(),
                 finish,
                 row_sums: if row_sums.is_empty() { std::ptr::null() } else { row_sums.as_ptr() },
@@ -121,7 +125,7 @@ impl Product<'_> {
             };
             // SAFETY: `run` checked that the rows and the output are as large as said, and `data` has whole panels; the
             // blocks of tasks are disjoint.
-            unsafe { Tiles::of(b.dots).run(rows.len(), b.vectors, &tile) };
+            unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
         }
         drop(gathered);
     }

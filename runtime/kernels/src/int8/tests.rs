@@ -1,6 +1,6 @@
 //! Every level against sums written down one by one.
 
-use super::dot::Dots;
+use super::instructions::Dots;
 use super::*;
 use crate::conv::Shape;
 use crate::isa::Isa;
@@ -42,10 +42,10 @@ fn zeros(count: usize, signed: bool, wide: bool) -> Vec<i32> {
 
 #[test]
 fn products_are_the_sums_of_products() {
-    let sizes =
-        [(1, 1, 1), (3, 5, 2), (7, 16, 4), (13, 33, 17), (50, 70, 31), (25, 130, 64), (12, 8, 0), (0, 4, 4), (2, 0, 4)];
+    let small = [(1, 1, 1), (3, 5, 2), (7, 16, 4), (13, 33, 17), (12, 8, 0), (0, 4, 4), (2, 0, 4)];
+    let large = [(50, 70, 31), (25, 130, 64), (15, 17, 65), (16, 16, 32), (17, 15, 63), (33, 48, 100), (70, 31, 129)];
     for (_, dots) in Dots::available() {
-        for (m, n, k) in sizes {
+        for (m, n, k) in small.into_iter().chain(large) {
             for case in 0..8 {
                 let (a_signed, b_signed, wide) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
                 let (a, b) = (noise(m + case, m * k), noise(n, k * n));
@@ -129,6 +129,11 @@ fn shapes() -> Vec<Shape> {
         padded(shape(8, 40, 2, [6, 5], [3, 2]), [1, 1], [2, 1], [2, 1]),
         padded(shape(4, 4, 1, [1, 30], [1, 5]), [1, 2], [1, 2], [0, 4]),
         padded(shape(4, 4, 1, [6, 6], [2, 2]), [1, 1], [1, 1], [-1, -1]),
+        padded(shape(40, 33, 1, [5, 7], [1, 1]), [1, 1], [1, 1], [0, 0]),
+        padded(shape(64, 17, 1, [4, 5], [1, 1]), [1, 1], [1, 1], [0, 0]),
+        padded(shape(20, 40, 1, [4, 33], [3, 3]), [1, 1], [1, 1], [1, 1]),
+        padded(shape(23, 16, 1, [5, 53], [3, 3]), [2, 2], [1, 1], [1, 1]),
+        padded(shape(72, 70, 2, [6, 5], [3, 2]), [1, 1], [2, 1], [2, 1]),
         padded(shape(5, 5, 5, [6, 7], [3, 3]), [1, 1], [1, 1], [1, 1]),
         padded(shape(24, 24, 24, [8, 9], [3, 3]), [2, 2], [1, 1], [1, 1]),
         padded(shape(150, 150, 150, [5, 5], [5, 5]), [1, 1], [1, 1], [2, 2]),
@@ -197,6 +202,19 @@ fn convolutions_are_the_sums_of_products() {
             }
         }
     }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn deep_products_use_the_widest_instructions() {
+    let form = |k: usize| {
+        let (b, isa) = (noise(1, k * 16), Isa::Avx512);
+        Weights::new(isa, k, 16, &Matrix { bits: &b, signed: true, zeros: &[0], row: 16, column: 1 }).form()
+    };
+    let widest = Dots::of(Isa::Avx512);
+    assert_eq!(form(64), widest.name());
+    assert_eq!(form(28), if widest == Dots::Amx { Dots::Avx512Vnni } else { widest }.name());
+    assert_eq!(widest == Dots::Amx, Isa::takes_amx() && Dots::available().contains(&(Isa::Avx512, Dots::Amx)));
 }
 
 #[test]

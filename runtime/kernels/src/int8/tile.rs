@@ -1,7 +1,10 @@
 //! The register tile: a few rows by a few vectors of columns, whose sums stay in registers through the whole depth.
 
-use super::dot::{Dot, Dots, Scalar};
+#[cfg(target_arch = "x86_64")]
+use super::amx::Configured;
+use super::dot::{Dot, Scalar};
 use super::finish::Finish;
+use super::instructions::Dots;
 
 /// The operands of one tile: rows of unsigned bytes, and a panel.
 pub(super) struct Tile<'a> {
@@ -27,8 +30,21 @@ pub(super) struct Tile<'a> {
 ///
 /// # Safety
 /// Every address that [`Tile`] names is inside its allocation, nobody else writes the results, and the processor has the
-/// instruction set.
-type Kernel = unsafe fn(&Tile);
+/// instruction set and is [`configured`] for it.
+pub(super) type Kernel = unsafe fn(&Tile);
+
+/// What a task holds while it runs tiles of pieces of `quads` quads.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn configured(dots: Dots, quads: usize) -> Option<Configured> {
+    // SAFETY: there are such instructions only where the processor and the operating system have them.
+    (dots == Dots::Amx).then(|| unsafe { Configured::new(quads) })
+}
+
+/// What a task holds while it runs tiles: nothing.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn configured(_: Dots, _: usize) -> Option<std::convert::Infallible> {
+    None
+}
 
 /// The tiles of one instruction set.
 #[derive(Clone, Copy)]
@@ -42,6 +58,8 @@ pub(super) struct Tiles {
 impl Tiles {
     pub fn of(dots: Dots) -> Tiles {
         match dots {
+            #[cfg(target_arch = "x86_64")]
+            Dots::Amx => Tiles { lanes: 16, kernels: x86::AMX },
             #[cfg(target_arch = "x86_64")]
             Dots::Avx512Vnni => Tiles { lanes: 16, kernels: x86::AVX512_VNNI },
             #[cfg(target_arch = "x86_64")]
@@ -150,6 +168,7 @@ mod x86 {
     use std::arch::x86_64::{__m256i, __m512i};
 
     use super::{tile, Kernel, Tile};
+    use crate::int8::amx::tile as amx;
     use crate::int8::dot::{Avx2, Vnni};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
@@ -170,6 +189,8 @@ mod x86 {
         unsafe { tile::<Avx2, ROWS, VECTORS>(t) }
     }
 
+    /// Eight tiles, of which up to four are sums.
+    pub(super) static AMX: &[&[(usize, Kernel)]] = kernels!(amx: 1 [32 16] 2 [32 16]);
     /// 32 registers: the sums, a vector of each kind of operand, and what the finish needs.
     pub(super) static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);

@@ -1,7 +1,7 @@
 //! The right side of a product, rearranged into panels that a tile reads from front to back.
 
-use super::dot::Dots;
 use super::finish::{Finish, Out};
+use super::instructions::Dots;
 use super::tile::Tiles;
 use super::SIGN;
 use crate::gemm::Lines;
@@ -22,7 +22,7 @@ pub struct Matrix<'a> {
     pub column: usize,
 }
 
-/// A `[k, n]` matrix of codes in panels of columns, `[panel][k / 4][column][4]`; what is padded is 0.
+/// A `[k, n]` matrix of codes in panels of columns, `[panel][depth / 4][column][4]`; what is padded is 0.
 ///
 /// A column is stored as `i8` differences to its zero point where all fit, else as codes and the zero point beside them.
 #[derive(Debug, Clone)]
@@ -64,9 +64,10 @@ impl Weights {
     /// As [`Weights::new`].
     pub(super) fn gather(dots: Dots, k: usize, n: usize, b: &Matrix, row: impl Fn(usize) -> Option<usize>) -> Weights {
         assert!(b.zeros.len() == 1 || b.zeros.len() == n, "{} zero points for {n} columns", b.zeros.len());
+        let dots = dots.for_depth(1, k);
         let tiles = Tiles::of(dots);
         let vectors = tiles.vectors(n);
-        let (width, quads) = (vectors * tiles.lanes, k.div_ceil(4));
+        let (width, quads) = (vectors * tiles.lanes, dots.padded(k) / 4);
         let padded = n.div_ceil(width) * width;
         let mut packed = Weights {
             dots,
@@ -108,6 +109,11 @@ impl Weights {
             *start = start.wrapping_add(*bias);
         }
         Finish::new(out, first, self.n, start, self.zeros.clone())
+    }
+
+    /// The bytes of a row of the left side: `k`, and what fills it up.
+    pub(super) fn depth(&self) -> usize {
+        self.dots.padded(self.k)
     }
 
     /// The number of rows.

@@ -1,0 +1,160 @@
+//! The instructions that products of bytes are summed with, and how they want the depth of a product cut.
+
+use crate::isa::Isa;
+
+/// The instructions that products of bytes are summed with. None saturates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dots {
+    /// Portable Rust.
+    Scalar,
+    /// Bytes widened to 16 bits, multiplied and added in pairs.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// Four products of bytes a lane, and their sum, in one instruction.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    /// The same for lanes twice as many.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+    /// 64 products for each sum of 16 rows and 16 columns in one instruction. What it does not suit is left to
+    /// [`Dots::Avx512Vnni`], which reads the same panels.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
+}
+
+/// The quads of a row that one instruction takes, where it takes several.
+const QUADS: usize = 16;
+/// The rows that it takes.
+const ROWS: usize = 16;
+
+impl Dots {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dots::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx2 => "AVX2",
+            #[cfg(target_arch = "x86_64")]
+            Dots::AvxVnni => "AVX-VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx512Vnni => "AVX-512 VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Dots::Amx => "AMX",
+        }
+    }
+
+    /// The best that processors of a level have, and this one.
+    #[cfg(target_arch = "x86_64")]
+    pub fn of(isa: Isa) -> Dots {
+        use std::arch::is_x86_feature_detected as has;
+        match isa.min(Isa::widest()) {
+            Isa::Avx512 if has!("avx512vnni") && Isa::takes_amx() => Dots::Amx,
+            Isa::Avx512 if has!("avx512vnni") => Dots::Avx512Vnni,
+            Isa::Avx512 | Isa::Avx2 if has!("avxvnni") => Dots::AvxVnni,
+            Isa::Avx512 | Isa::Avx2 => Dots::Avx2,
+            Isa::Scalar => Dots::Scalar,
+        }
+    }
+
+    /// The best that processors of a level have, and this one.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn of(_: Isa) -> Dots {
+        Dots::Scalar
+    }
+
+    /// All that this processor has, and a level to each: what a test walks through.
+    #[cfg(test)]
+    pub fn available() -> Vec<(Isa, Dots)> {
+        let mut all: Vec<_> = Isa::available().map(|isa| (isa, Dots::of(isa))).collect();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_vnni = std::arch::is_x86_feature_detected!("avx512vnni") && Isa::widest() == Isa::Avx512;
+            let others = [
+                (Isa::Avx2, Dots::Avx2, Isa::widest() >= Isa::Avx2),
+                (Isa::Avx512, Dots::Avx512Vnni, has_vnni),
+                (Isa::Avx512, Dots::Amx, has_vnni && Isa::has_amx()),
+            ];
+            for (isa, dots, _) in others.into_iter().filter(|&(_, _, has)| has) {
+                if !all.contains(&(isa, dots)) {
+                    all.push((isa, dots));
+                }
+            }
+        }
+        all
+    }
+
+    /// What to sum `pieces` pieces of `len` bytes of a row with.
+    ///
+    /// For a row and 16 columns VNNI needs half a cycle a quad. AMX needs 16 cycles for the 16 quads of 16 rows at most, and
+    /// 40 to load and store their sums: a cycle a row for each piece's quads, by sixteens, and 2.5. So it is worth while from
+    /// 32 bytes in one piece on.
+    pub fn for_depth(self, pieces: usize, len: usize) -> Dots {
+        let quads = len.div_ceil(4);
+        if 2 * pieces * quads.div_ceil(QUADS) + 5 < pieces * quads {
+            self
+        } else {
+            self.without_tiles()
+        }
+    }
+
+    /// What to multiply so many rows by a panel with: fewer than a tile has would leave its time unused, and are so few that
+    /// reading the panel takes as long.
+    pub fn for_rows(self, rows: usize) -> Dots {
+        if rows < ROWS {
+            self.without_tiles()
+        } else {
+            self
+        }
+    }
+
+    /// So many rows as fill whole tiles, at least `rows`.
+    pub fn whole_tiles(self, rows: usize) -> usize {
+        if self.has_tiles() {
+            rows.next_multiple_of(2 * ROWS)
+        } else {
+            rows
+        }
+    }
+
+    /// The bytes, at least `len`, of a piece of a row that [`cut`](Dots::cut) cuts into equal parts: whole quads.
+    pub fn padded(self, len: usize) -> usize {
+        let quads = len.div_ceil(4);
+        4 * quads.next_multiple_of(self.parts(quads))
+    }
+
+    /// Cuts pieces of `quads` quads into such as one instruction takes: where they begin, and their quads.
+    pub fn cut(self, pieces: &[usize], quads: usize) -> (Vec<usize>, usize) {
+        let parts = self.parts(quads);
+        debug_assert!(quads.is_multiple_of(parts), "{quads} quads in {parts} parts");
+        let each = quads / parts;
+        (pieces.iter().flat_map(|&piece| (0..parts).map(move |part| piece + part * each * 4)).collect(), each)
+    }
+
+    /// The parts that a piece of so many quads is cut into.
+    fn parts(self, quads: usize) -> usize {
+        if self.has_tiles() {
+            quads.div_ceil(QUADS).max(1)
+        } else {
+            1
+        }
+    }
+
+    fn has_tiles(self) -> bool {
+        self != self.without_tiles()
+    }
+
+    /// The vectors' instructions that read the same panels.
+    #[cfg(target_arch = "x86_64")]
+    fn without_tiles(self) -> Dots {
+        match self {
+            Dots::Amx => Dots::Avx512Vnni,
+            other => other,
+        }
+    }
+
+    /// The same: nothing has tiles.
+    #[cfg(not(target_arch = "x86_64"))]
+    fn without_tiles(self) -> Dots {
+        self
+    }
+}
