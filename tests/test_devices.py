@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,3 +99,12 @@ def test_the_command_names_the_steps_of_the_host(
 
 def test_the_processor_has_every_kernel(plan: Plan) -> None:
     assert compiler.load(plan, strict_device=True).host_steps == []
+
+
+@pytest.mark.parametrize("level", ["AVX2", "vnni"])
+def test_an_instruction_set_that_is_not_known_is_refused(plan: Plan, tmp_path: Path, level: str) -> None:
+    plan.save(tmp_path / "given.plan")
+    command = [sys.executable, "-m", "compiler", "run", str(tmp_path / "given.plan")]
+    run = subprocess.run(command, env={**os.environ, "CANDLE_PLAN_ISA": level}, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert f'CANDLE_PLAN_ISA is "{level}", and this processor has scalar' in run.stderr

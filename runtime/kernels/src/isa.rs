@@ -14,22 +14,39 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The widest level of this processor, or the level named by the environment variable `CANDLE_PLAN_ISA`
-    /// (`scalar`, `avx2`, `avx512`) where the processor has it; see also [`takes_amx`](Isa::takes_amx). Read once.
+    /// The widest level of this processor, or the level that the environment variable `CANDLE_PLAN_ISA` names: `scalar`,
+    /// `avx2`, `avx512`, or `amx`, for AVX-512 with the tiles that it has by itself, too. Read once.
     pub fn get() -> Isa {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
-        *CHOSEN.get_or_init(|| match std::env::var("CANDLE_PLAN_ISA").as_deref() {
-            Ok("scalar") => Isa::Scalar,
-            Ok("avx2") => Isa::widest().min(Isa::Avx2),
-            _ => Isa::widest(),
-        })
+        *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::widest))
     }
 
     /// Whether products of bytes use the tiles of AMX at the level AVX-512: where the processor has them, and the environment
     /// variable `CANDLE_PLAN_ISA` does not name `avx512`. Asked once.
     pub fn takes_amx() -> bool {
         static TAKEN: OnceLock<bool> = OnceLock::new();
-        *TAKEN.get_or_init(|| std::env::var("CANDLE_PLAN_ISA").as_deref() != Ok("avx512") && Isa::has_amx())
+        *TAKEN.get_or_init(|| wanted() != Isa::Avx512.name() && Isa::has_amx())
+    }
+
+    /// Whether the environment variable `CANDLE_PLAN_ISA` names a level of this processor, or nothing.
+    ///
+    /// # Errors
+    /// What it names instead, and what it may name.
+    pub fn check() -> Result<(), String> {
+        Isa::named(&wanted()).map(|_| ())
+    }
+
+    /// The level of a name; none where there is no name.
+    fn named(name: &str) -> Result<Option<Isa>, String> {
+        let found = match name {
+            "" => return Ok(None),
+            "amx" => Some(Isa::Avx512).filter(|_| Isa::widest() == Isa::Avx512 && Isa::has_amx()),
+            _ => Isa::available().find(|isa| isa.name() == name),
+        };
+        found.map(Some).ok_or_else(|| {
+            let names: Vec<_> = Isa::available().map(Isa::name).collect();
+            format!("CANDLE_PLAN_ISA is {name:?}, and this processor has {}", names.join(", "))
+        })
     }
 
     /// Whether this processor has AMX with products of bytes, and the operating system lets this process use it, which it
@@ -86,5 +103,27 @@ impl Isa {
     #[cfg(not(target_arch = "x86_64"))]
     pub fn widest() -> Isa {
         Isa::Scalar
+    }
+}
+
+/// What the environment variable `CANDLE_PLAN_ISA` says.
+fn wanted() -> String {
+    std::env::var_os("CANDLE_PLAN_ISA").unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names() {
+        for isa in Isa::available() {
+            assert_eq!(Isa::named(isa.name()), Ok(Some(isa)));
+        }
+        assert_eq!(Isa::named(""), Ok(None));
+        for name in ["AVX2", "vnni", "avx2 "] {
+            assert!(Isa::named(name).is_err_and(|error| error.contains("this processor has scalar")), "{name}");
+        }
+        assert_eq!(Isa::named("amx").is_ok(), Isa::widest() == Isa::Avx512 && Isa::has_amx());
     }
 }

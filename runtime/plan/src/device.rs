@@ -6,6 +6,7 @@
 
 use candle_core::backend::{BackendDevice, BackendStorage};
 use candle_core::{CudaDevice, CudaStorage, DType as Carrier, Error as Candle, Storage};
+use candle_plan_kernels::isa::Isa;
 use half::{bf16, f16};
 
 use crate::error::{Error, Result};
@@ -64,11 +65,11 @@ impl Device {
     /// The device of this name, "cpu" or "cuda" (the first of its kind).
     ///
     /// # Errors
-    /// [`Error::Device`]: there is none, or this build cannot use it.
+    /// [`Error::Device`]: there is none, this build cannot use it, or it lacks the instruction set that was asked for.
     pub fn open(name: &str) -> Result<Device> {
         let refused = |reason: String| Error::Device { device: name.to_string(), reason };
         match name {
-            "cpu" => Ok(Device::Cpu),
+            "cpu" => Isa::check().map(|()| Device::Cpu).map_err(refused),
             "cuda" => match CudaDevice::new(0) {
                 Ok(device) => Ok(Device::Cuda(device)),
                 Err(Candle::NotCompiledWithCudaSupport) => {
