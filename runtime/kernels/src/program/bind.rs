@@ -3,11 +3,12 @@
 use smallvec::SmallVec;
 
 use super::machine::{self, Join, Place, Step, BLOCK, CYCLE};
-use super::unary::{floor_mod, power};
+use super::unary::{floor_mods, prelus, remainders};
 use super::{Binary, Instruction, Invalid, Operand, Program};
 use crate::broadcast::{for_each_run, Broadcast};
 use crate::isa::Isa;
 use crate::threads::Threads;
+use crate::vector::pow_in_place;
 
 /// One input of the step, as an execution has it.
 #[derive(Debug, Clone, Copy)]
@@ -251,9 +252,9 @@ fn binary(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
         Binary::Sub => Step::Join(Join::Sub, y),
         Binary::Mul => Step::Join(Join::Mul, y),
         Binary::Div => Step::Join(Join::Div, y),
-        Binary::Pow => Step::Lanes(power, y),
-        Binary::Mod => Step::Lanes(floor_mod, y),
-        Binary::Fmod => Step::Lanes(|x, y| x % y, y),
+        Binary::Pow => Step::Pow(y),
+        Binary::Mod => Step::Through(floor_mods, y),
+        Binary::Fmod => Step::Through(remainders, y),
         Binary::Min => Step::Join(Join::Min, y),
         Binary::Max => Step::Join(Join::Max, y),
         Binary::PRelu => Step::Join(Join::PRelu, y),
@@ -274,10 +275,10 @@ fn reverse(at: usize, function: Binary, y: usize) -> Result<Step, Invalid> {
     Ok(match function {
         Binary::Sub => Step::Join(Join::SubFrom, y),
         Binary::Div => Step::Join(Join::DivInto, y),
-        Binary::Pow => Step::LanesReversed(power, y),
-        Binary::Mod => Step::LanesReversed(floor_mod, y),
-        Binary::Fmod => Step::LanesReversed(|x, y| x % y, y),
-        Binary::PRelu => Step::LanesReversed(|x, y| if x < 0.0 { x * y } else { x }, y),
+        Binary::Pow => Step::ThroughReversed(pow_in_place, y),
+        Binary::Mod => Step::ThroughReversed(floor_mods, y),
+        Binary::Fmod => Step::ThroughReversed(remainders, y),
+        Binary::PRelu => Step::ThroughReversed(prelus, y),
         Binary::Less => Step::Join(Join::Greater, y),
         Binary::LessOrEqual => Step::Join(Join::GreaterOrEqual, y),
         Binary::Greater => Step::Join(Join::Less, y),

@@ -2,10 +2,11 @@
 
 use std::mem::MaybeUninit;
 
+use super::registers::Registers;
 use super::unary::{clip, leaky_relu, max, min, relu, truth, unary_in_place};
 use super::{Program, Unary};
 use crate::isa::Isa;
-use crate::vector::{dispatch_isa, math, Vector};
+use crate::vector::{dispatch_isa, math, pow_in_place, short_power, Vector};
 
 /// The most elements that a block has: eight of the widest vectors.
 pub(super) const BLOCK: usize = 128;
@@ -20,11 +21,16 @@ pub(super) enum Step {
     Unary(Unary),
     Join(Join, usize),
     Select(usize, usize),
-    /// `acc = function(acc, operand)`, lane by lane.
-    Lanes(fn(f32, f32) -> f32, usize),
-    /// `acc = function(operand, acc)`, lane by lane.
-    LanesReversed(fn(f32, f32) -> f32, usize),
+    /// `acc` to the power `operand`
+    Pow(usize),
+    /// `acc = function(acc, operand)`, through memory.
+    Through(InPlace, usize),
+    /// `acc = function(operand, acc)`, through memory.
+    ThroughReversed(InPlace, usize),
 }
+
+/// `x[i] = function(x[i], y[i])`
+pub(super) type InPlace = fn(Isa, &mut [f32], &[f32]);
 
 /// The functions of the accumulator and an operand that are computed in registers.
 #[derive(Debug, Clone, Copy)]
@@ -97,56 +103,6 @@ struct Machine<'a> {
     places: &'a [Place],
     out: *mut f32,
     slots: &'a mut Slots,
-}
-
-/// The vectors that the machine holds at once; written out, because a loop would put them in memory.
-trait Registers<V>: Copy {
-    fn build(make: impl Fn(usize) -> V) -> Self;
-    fn map(self, function: impl Fn(usize, V) -> V) -> Self;
-    fn for_each(self, action: impl FnMut(usize, V));
-}
-
-impl<V: Copy> Registers<V> for [V; 8] {
-    #[inline(always)]
-    fn build(make: impl Fn(usize) -> V) -> Self {
-        [make(0), make(1), make(2), make(3), make(4), make(5), make(6), make(7)]
-    }
-
-    #[inline(always)]
-    fn map(self, f: impl Fn(usize, V) -> V) -> Self {
-        let [a, b, c, d, e, g, h, i] = self;
-        [f(0, a), f(1, b), f(2, c), f(3, d), f(4, e), f(5, g), f(6, h), f(7, i)]
-    }
-
-    #[inline(always)]
-    fn for_each(self, mut f: impl FnMut(usize, V)) {
-        let [a, b, c, d, e, g, h, i] = self;
-        f(0, a);
-        f(1, b);
-        f(2, c);
-        f(3, d);
-        f(4, e);
-        f(5, g);
-        f(6, h);
-        f(7, i);
-    }
-}
-
-impl<V: Copy> Registers<V> for [V; 1] {
-    #[inline(always)]
-    fn build(make: impl Fn(usize) -> V) -> Self {
-        [make(0)]
-    }
-
-    #[inline(always)]
-    fn map(self, function: impl Fn(usize, V) -> V) -> Self {
-        [function(0, self[0])]
-    }
-
-    #[inline(always)]
-    fn for_each(self, mut action: impl FnMut(usize, V)) {
-        action(0, self[0]);
-    }
 }
 
 /// `$acc` with `$function` of every vector and that of the operand `$source`. A closure has the instruction set's features
@@ -234,8 +190,15 @@ impl Machine<'_> {
                     |i, x: V| V::select(x.equal(V::splat(0.0)), no.lane::<V, R>(i, count), yes.lane::<V, R>(i, count)),
                 )
             }
-            Step::Lanes(function, y) => self.lanes(acc, self.source(y, at), count, function),
-            Step::LanesReversed(function, y) => self.lanes(acc, self.source(y, at), count, |x, y| function(y, x)),
+            Step::Pow(y) => self.power::<V, R>(acc, self.source(y, at), count),
+            Step::Through(function, y) => {
+                let y = self.source(y, at).registers(count);
+                self.both_through_memory::<V, R>(function, acc, y, count)
+            }
+            Step::ThroughReversed(function, y) => {
+                let y = self.source(y, at).registers(count);
+                self.both_through_memory::<V, R>(function, y, acc, count)
+            }
             Step::Join(join, y) => self.join(join, acc, self.source(y, at), count),
         }
     }
@@ -327,27 +290,35 @@ impl Machine<'_> {
         )
     }
 
+    /// `acc` to the power of the operand; to a short one of a single number in registers.
     #[inline(always)]
-    fn lanes<V: Vector, R: Registers<V>>(
-        &self,
-        acc: R,
-        y: Source,
-        count: usize,
-        function: impl Fn(f32, f32) -> f32,
-    ) -> R {
-        let operand = R::build(
-            #[inline(always)]
-            |i| y.lane::<V, R>(i, count),
-        );
+    fn power<V: Vector, R: Registers<V>>(&self, acc: R, source: Source, count: usize) -> R {
+        // SAFETY: an operand that repeats has one element.
+        let exponent = if let Source::One(from) = source { unsafe { *from } } else { f32::NAN };
+        // A match of numbers, so that each is a loop of its own.
+        macro_rules! short {
+            ($($exponent:literal),*) => {
+                match exponent {
+                    $($exponent => acc.map(
+                        #[inline(always)]
+                        |_, x: V| short_power(x, $exponent).unwrap_or(x),
+                    ),)*
+                    _ => self.both_through_memory::<V, R>(pow_in_place, acc, source.registers(count), count),
+                }
+            };
+        }
+        short!(2.0, 3.0, 0.5, -1.0, 1.0)
+    }
+
+    #[inline(always)]
+    fn both_through_memory<V: Vector, R: Registers<V>>(&self, function: InPlace, x: R, y: R, count: usize) -> R {
         let mut other = [0.0; BLOCK];
         // SAFETY: a block has at most `BLOCK` elements.
-        operand.for_each(
+        y.for_each(
             #[inline(always)]
             |i, v| unsafe { v.store(other.as_mut_ptr().add(i * V::LANES)) },
         );
-        self.through_memory(acc, |values| {
-            values.iter_mut().zip(&other).take(count).for_each(|(x, &y)| *x = function(*x, y));
-        })
+        self.through_memory(x, |values| function(self.isa, &mut values[..count], &other[..count]))
     }
 }
 
@@ -359,6 +330,14 @@ enum Source {
 }
 
 impl Source {
+    #[inline(always)]
+    fn registers<V: Vector, R: Registers<V>>(self, count: usize) -> R {
+        R::build(
+            #[inline(always)]
+            |i| self.lane::<V, R>(i, count),
+        )
+    }
+
     #[inline(always)]
     fn lane<V: Vector, R: Registers<V>>(self, i: usize, count: usize) -> V {
         // SAFETY: an operand that advances has the block's elements, one that cycles as many, one that repeats has one.

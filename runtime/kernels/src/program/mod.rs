@@ -6,6 +6,7 @@
 mod bind;
 mod function;
 mod machine;
+mod registers;
 mod text;
 mod unary;
 

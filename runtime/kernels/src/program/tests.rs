@@ -1,6 +1,7 @@
 use super::*;
 use crate::isa::Isa;
 use crate::threads::Threads;
+use crate::vector::pow_in_place;
 use Instruction::{Load, Save, Select};
 use Operand::{Constant, Input, Saved};
 
@@ -133,7 +134,11 @@ fn binary(function: Binary, x: f32, y: f32) -> f32 {
         Binary::Sub => x - y,
         Binary::Mul => x * y,
         Binary::Div => x / y,
-        Binary::Pow => f64::from(x).powf(f64::from(y)) as f32,
+        Binary::Pow => {
+            let mut power = [x];
+            pow_in_place(Isa::Scalar, &mut power, &[y]);
+            power[0]
+        }
         Binary::Mod if x % y == 0.0 => 0f32.copysign(y),
         Binary::Mod if (x % y < 0.0) != (y < 0.0) => x % y + y,
         Binary::Mod | Binary::Fmod => x % y,

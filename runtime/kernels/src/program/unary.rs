@@ -159,20 +159,8 @@ pub(super) fn max<V: Vector>(x: V, y: V) -> V {
     V::select(x.is_nan(), x, x.greater(y))
 }
 
-/// `xʸ` in double precision, rounded once.
-pub(super) fn power(x: f32, y: f32) -> f32 {
-    let wide = f64::from(x);
-    let result = match y {
-        2.0 => wide * wide,
-        3.0 => wide * wide * wide,
-        0.5 if x > 0.0 => wide.sqrt(),
-        _ => wide.powf(f64::from(y)),
-    };
-    result as f32
-}
-
 /// The remainder with the sign of `y`.
-pub(super) fn floor_mod(x: f32, y: f32) -> f32 {
+fn floor_mod(x: f32, y: f32) -> f32 {
     let remainder = x % y;
     if remainder == 0.0 {
         remainder.copysign(y)
@@ -181,4 +169,28 @@ pub(super) fn floor_mod(x: f32, y: f32) -> f32 {
     } else {
         remainder
     }
+}
+
+/// Functions of two slices, in place of the first, from functions of two elements.
+macro_rules! in_place {
+    ($($(#[$doc:meta])* $name:ident: |$x:ident, $y:ident| $function:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub(super) fn $name(_: Isa, x: &mut [f32], y: &[f32]) {
+                for (x, &$y) in x.iter_mut().zip(y) {
+                    let $x = *x;
+                    *x = $function;
+                }
+            }
+        )*
+    };
+}
+
+in_place! {
+    /// `x[i] = floor_mod(x[i], y[i])`
+    floor_mods: |x, y| floor_mod(x, y);
+    /// `x[i] = fmod(x[i], y[i])`
+    remainders: |x, y| x % y;
+    /// `x[i] = y[i]·x[i]` where `x[i] < 0`.
+    prelus: |x, y| if x < 0.0 { x * y } else { x };
 }

@@ -15,7 +15,7 @@ const TRIGONOMETRIC_LIMIT: f32 = 20_000.0;
 
 /// `c₀ + c₁·x + c₂·x² + …`
 #[inline(always)]
-fn polynomial<V: Vector, const N: usize>(x: V, coefficients: [f32; N]) -> V {
+pub(super) fn polynomial<V: Vector, const N: usize>(x: V, coefficients: [f32; N]) -> V {
     let highest = V::splat(coefficients[N - 1]);
     coefficients[..N - 1].iter().rev().fold(highest, |sum, &c| sum.mul_add(x, V::splat(c)))
 }
@@ -32,7 +32,7 @@ fn reduced<V: Vector>(x: V) -> (V, V) {
 }
 
 /// `(eʳ - 1 - r) / r²` for `|r| ≤ ln 2 / 2`.
-const EXP_TERMS: [f32; 5] = [0.499_999_97, 0.166_665_46, 0.041_667_435, 0.008_366_272, 0.001_387_069_6];
+pub(super) const EXP_TERMS: [f32; 5] = [0.499_999_97, 0.166_665_46, 0.041_667_435, 0.008_366_272, 0.001_387_069_6];
 
 /// `(n, eʳ - 1)` with `x = n·ln 2 + r` and an integer `n`, for `|x| ≤ 150`.
 #[inline(always)]
@@ -73,12 +73,18 @@ pub(crate) fn expm1_negative<V: Vector>(x: V) -> V {
     scale.mul_add(p, scale - V::splat(1.0))
 }
 
+/// `(m, e)` with `x = m · 2ᵉ` and `m` in `[2/3, 4/3)`, for positive finite numbers.
+#[inline(always)]
+pub(super) fn mantissa<V: Vector>(x: V) -> (V, V) {
+    let is_small = x.less(V::splat(f32::MIN_POSITIVE));
+    let (m, e) = V::select(is_small, x * V::splat(33_554_432.0), x).split();
+    (m, V::select(is_small, e - V::splat(25.0), e))
+}
+
 /// Natural logarithm
 #[inline(always)]
 pub(crate) fn log<V: Vector>(x: V) -> V {
-    let is_small = x.less(V::splat(f32::MIN_POSITIVE));
-    let (m, e) = V::select(is_small, x * V::splat(33_554_432.0), x).split();
-    let e = V::select(is_small, e - V::splat(25.0), e);
+    let (m, e) = mantissa(x);
     let f = m - V::splat(1.0);
     let p = polynomial(
         f,

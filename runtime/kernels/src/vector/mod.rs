@@ -8,6 +8,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod math;
+mod pow;
 mod scalar;
 mod segments;
 mod slices;
@@ -17,6 +18,7 @@ mod tests;
 
 use half::{bf16, f16};
 
+pub(crate) use pow::short as short_power;
 pub(crate) use slices::map;
 pub use slices::*;
 

@@ -1,6 +1,6 @@
 //! The functions of [`super::math`] over slices.
 
-use super::{dispatch_isa, math, Vector};
+use super::{dispatch_isa, math, pow::pow, Vector};
 use crate::isa::Isa;
 
 /// `out[i] = function(x[i])`. `x` and `out` are equal or do not overlap.
@@ -28,6 +28,23 @@ pub(crate) unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, fu
             i += count;
         }
     }
+}
+
+/// `x[i]` to the power `y[i]`, in place of `x[i]`; special cases are those of C's `pow`.
+///
+/// # Panics
+/// The slices differ in length.
+pub fn pow_in_place(isa: Isa, x: &mut [f32], y: &[f32]) {
+    assert_eq!(x.len(), y.len());
+    dispatch_isa!(isa, (x: &mut [f32] = x, y: &[f32] = y), V => {
+        for (x, y) in x.chunks_mut(V::LANES).zip(y.chunks(V::LANES)) {
+            // SAFETY: the chunks are of one length.
+            unsafe {
+                let power = pow(V::load_first(x.as_ptr(), x.len()), V::load_first(y.as_ptr(), x.len()));
+                power.store_first(x.as_mut_ptr(), x.len());
+            }
+        }
+    });
 }
 
 macro_rules! slices {

@@ -83,6 +83,54 @@ fn instruction_sets_agree_to_the_bit() {
     }
 }
 
+/// Bases and exponents: every pair of special numbers, random ones of any bits, and those whose power is in range.
+fn pairs() -> (Vec<f32>, Vec<f32>) {
+    let special = [0.0, 1.0, 2.0, 3.0, 0.5, 2.5, 4.0, 1e-45, 1e-41, 1e-30, 1e30, 6.98e12, 16_777_215.0, 8_388_607.5];
+    let special = special.into_iter().chain([f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NAN]);
+    let special = special.chain([1f32.next_down(), 1f32.next_up()]).flat_map(|value| [value, -value]);
+    let mut pairs: Vec<(f32, f32)> = special.clone().flat_map(|x| special.clone().map(move |y| (x, y))).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut bits = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u32
+    };
+    for _ in 0..100_000 {
+        let x = f32::from_bits(bits());
+        let near_one = f32::from_bits(0x3f00_0000 + bits() % (1 << 24));
+        let logarithm = f64::from(bits() % 310_000) / 1000.0 - 155.0;
+        let exponent = |x: f32| (logarithm / f64::from(x.abs()).log2()) as f32;
+        let integer = (bits() % 41) as f32 - 20.0;
+        let root = [2.0, 3.0, 0.5, -1.0, 1.0, -0.5, 0.25, -2.0][bits() as usize % 8];
+        pairs.extend([(x, f32::from_bits(bits())), (x, integer), (x, root)]);
+        pairs.extend([(near_one, exponent(near_one)), (x.abs(), exponent(x))]);
+    }
+    pairs.extend((0..4000).map(|i| (f32::from_bits(6.9814e12f32.to_bits() - 2000 + i), 3.0)));
+    pairs.into_iter().unzip()
+}
+
+#[test]
+fn powers_are_within_one_ulp_at_every_instruction_set() {
+    let (x, y) = pairs();
+    let mut scalar = x.clone();
+    pow_in_place(Isa::Scalar, &mut scalar, &y);
+    for ((&x, &y), &power) in x.iter().zip(&y).zip(&scalar) {
+        let exact = f64::from(x).powf(f64::from(y));
+        assert!(ulps(power, exact) <= 1.0, "{x:e} ^ {y:e} = {power:e}, not {exact:e}");
+        let signs = [power.is_sign_negative(), exact.is_sign_negative()];
+        assert!(signs[0] == signs[1] || power.is_nan(), "{x:e} ^ {y:e} = {power:e}, not {exact:e}");
+        assert!(![2.0, 0.5, -1.0, 1.0, 0.0].contains(&y) || ulps(power, exact) == 0.0, "{x:e} ^ {y:e} = {power:e}");
+    }
+    for isa in Isa::available() {
+        let mut out = x.clone();
+        pow_in_place(isa, &mut out, &y);
+        let differ = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+        let differing = out.iter().zip(&scalar).position(differ);
+        assert!(differing.is_none_or(|i| panic!("{isa:?}: {:e} ^ {:e} = {:e}", x[i], y[i], out[i])));
+    }
+}
+
 #[test]
 fn reciprocals_of_mantissas_are_correctly_rounded() {
     let x: Vec<f32> = (1.0f32.to_bits()..=2.0f32.to_bits()).map(f32::from_bits).collect();
