@@ -2,7 +2,7 @@
 
 use super::Unary;
 use crate::isa::Isa;
-use crate::vector::{dispatch_isa, map, math, Vector};
+use crate::vector::{arc, dispatch_isa, map, math, Vector};
 
 /// `out[i] = function(x[i])`; truth values are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as it is of
 /// integers.
@@ -58,6 +58,11 @@ functions! {
         Unary::Log => |x| math::log(x);
         Unary::Sin => |x| math::sin(x);
         Unary::Cos => |x| math::cos(x);
+        Unary::Asin => |x| arc::asin(x);
+        Unary::Acos => |x| arc::acos(x);
+        Unary::Atan => |x| arc::atan(x);
+        Unary::Sinh => |x| arc::sinh(x);
+        Unary::Cosh => |x| arc::cosh(x);
         Unary::Tanh => |x| math::tanh(x);
         Unary::Erf => |x| math::erf(x);
         Unary::Sigmoid => |x| math::sigmoid(x);
@@ -85,11 +90,6 @@ functions! {
     }
     lanes {
         Unary::Tan => tan;
-        Unary::Asin => asin;
-        Unary::Acos => acos;
-        Unary::Atan => atan;
-        Unary::Sinh => sinh;
-        Unary::Cosh => cosh;
         Unary::Asinh => asinh;
         Unary::Acosh => acosh;
         Unary::Atanh => atanh;

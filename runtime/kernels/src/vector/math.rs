@@ -43,7 +43,7 @@ fn expm1_parts<V: Vector>(x: V) -> (V, V) {
 
 /// `(n, eʳ)` with `x = n·ln 2 + r` and an integer `n`, for `|x| ≤ 150`.
 #[inline(always)]
-fn exp_parts<V: Vector>(x: V) -> (V, V) {
+pub(super) fn exp_parts<V: Vector>(x: V) -> (V, V) {
     let (n, r) = reduced(x);
     let one = V::splat(1.0);
     (n, polynomial(r, EXP_TERMS).mul_add(r, one).mul_add(r, one))

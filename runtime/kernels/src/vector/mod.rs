@@ -3,6 +3,7 @@
 //! The functions ([`math`]) are written once, generic over [`Vector`]; a vector of one lane is plain `f32`. All use only
 //! correctly rounded operations, so every instruction set gives the same bits (NaN payloads aside).
 
+pub(crate) mod arc;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
