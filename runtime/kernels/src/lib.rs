@@ -37,5 +37,6 @@ pub mod sample;
 pub mod softmax;
 pub mod strided;
 pub mod threads;
+pub mod topk;
 pub mod transpose;
 pub mod vector;

@@ -1,8 +1,8 @@
 //! Order along an axis: the places of extrema, and the k greatest or smallest elements.
 
-use std::cmp::Ordering;
-
+use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
+use candle_plan_kernels::topk::{Order, Ranked};
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{scratch, Array, Value};
+use crate::value::{room, scratch, Array, Value};
 use crate::{axes, bail, dispatch};
 
 /// Elements that make a task of their own.
@@ -164,48 +164,14 @@ impl Kernel for TopK {
         };
         let split = axes::split(&dims, self.axis)?;
         dims[axis] = k;
-        scratch::<Vec<i64>>(split[0] * split[2])?;
-        scratch::<[i64; 2]>(x.len())?;
+        let order = Order { dims: split, k, largest: self.largest };
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            let (values, indices) = top(call.threads, x.read::<T>()?, split, k, self.largest);
+            let (mut values, mut indices) = (room::<T>(&dims)?, room(&dims)?);
+            scratch::<u8>(order.scratch(call.threads))?;
+            T::top(Isa::get(), call.threads, x.read()?, order, &mut values, &mut indices);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })
     }
-}
-
-fn top<T: Element + PartialOrd>(
-    threads: &Threads,
-    x: &[T],
-    [outer, n, inner]: [usize; 3],
-    k: usize,
-    largest: bool,
-) -> (Vec<T>, Vec<i64>) {
-    let order = move |a: &(T, i64), b: &(T, i64)| {
-        let by_value = ascending(&a.0, &b.0);
-        (if largest { by_value.reverse() } else { by_value }).then(a.1.cmp(&b.1))
-    };
-    let mut columns: Vec<Vec<(T, i64)>> = vec![Vec::new(); outer * inner];
-    threads.for_each_chunk(&mut columns, (TASK / n.max(1)).max(1), |task, columns| {
-        let first = task * (TASK / n.max(1)).max(1);
-        for (c, column) in (first..).zip(columns) {
-            let start = c / inner * n * inner + c % inner;
-            let mut all: Vec<(T, i64)> = x[start..].iter().step_by(inner).copied().zip(0..).take(n).collect();
-            if 0 < k && k < n {
-                all.select_nth_unstable_by(k - 1, order);
-            }
-            all.truncate(k);
-            all.sort_unstable_by(order);
-            *column = all;
-        }
-    });
-    let places = (0..outer).flat_map(|o| (0..k).flat_map(move |i| (0..inner).map(move |c| (o * inner + c, i))));
-    places.map(|(column, i)| columns[column][i]).unzip()
-}
-
-fn ascending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
-    #[allow(clippy::eq_op)] // only a NaN differs from itself
-    let nan = |v: &T| v != v;
-    a.partial_cmp(b).unwrap_or_else(|| nan(a).cmp(&nan(b)))
 }
 
 #[cfg(test)]

@@ -1,0 +1,191 @@
+//! The first elements along an axis, in order, and their places.
+//!
+//! An element becomes an unsigned integer in the same order, and that with the element's place one wider integer: no two are
+//! equal, and of equal elements the one at the smaller place comes first. One pass keeps those that can still be among the
+//! first: for few of many, most blocks of elements are dismissed by one comparison of vectors.
+
+mod best;
+mod keys;
+#[cfg(test)]
+mod tests;
+
+use half::{bf16, f16};
+
+use crate::isa::Isa;
+use crate::lanes::per_isa;
+use crate::threads::Threads;
+use best::Best;
+use keys::{Key, Keyed, Packed};
+
+/// Elements that are worth a task of their own: about 20 µs.
+const TASK: usize = 1 << 15;
+/// Elements of a row that become keys at a time, and of a column.
+const PIECE: usize = 256;
+const COLUMN: usize = 64;
+/// Columns that are read together: those of a cache line of `f32`.
+const TILE: usize = 16;
+
+/// Which elements are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// `[outer, n, inner]`: the sizes before, at and after the axis.
+    pub dims: [usize; 3],
+    /// How many elements are wanted; at most `n`.
+    pub k: usize,
+    /// Whether the greatest come first, and not the smallest.
+    pub largest: bool,
+}
+
+impl Order {
+    /// The most bytes that are held beside the outputs.
+    pub fn scratch(&self, threads: &Threads) -> usize {
+        let [outer, n, inner] = self.dims;
+        let columns = if inner == 1 { 0 } else { outer.saturating_mul(inner).saturating_mul(self.k) };
+        let live = threads.count().saturating_mul(TILE.min(inner)).min(outer.saturating_mul(inner));
+        let entries = live.saturating_mul(best::room(n, self.k)).saturating_mul(size_of::<u128>());
+        columns.saturating_mul(size_of::<i64>()).saturating_add(entries)
+    }
+}
+
+/// Elements that have an order.
+pub trait Ranked: Copy {
+    /// The first `k` elements along the axis of `x [outer, n, inner]`, in order, and their places, both `[outer, k, inner]`. Of
+    /// equal elements the one at the smaller place comes first; a NaN is greater than every number.
+    ///
+    /// # Panics
+    /// The slices do not fit the sizes.
+    fn top(isa: Isa, threads: &Threads, x: &[Self], order: Order, values: &mut [Self], indices: &mut [i64]);
+}
+
+macro_rules! ranked {
+    ($($element:ident: $packed:ident;)*) => {
+        $(impl Ranked for $element {
+            fn top(isa: Isa, threads: &Threads, x: &[$element], order: Order, values: &mut [$element], indices: &mut [i64]) {
+                if order.dims[1] <= u32::MAX as usize {
+                    find::<$element, $packed>(isa, threads, x, order, indices);
+                } else {
+                    find::<$element, u128>(isa, threads, x, order, indices);
+                }
+                pick(threads, x, order, indices, values);
+            }
+        })*
+    };
+}
+
+ranked! {
+    f32: u64;
+    f64: u128;
+    f16: u64;
+    bf16: u64;
+    i8: u64;
+    i16: u64;
+    i32: u64;
+    i64: u128;
+    u8: u64;
+    u16: u64;
+    u32: u64;
+    u64: u128;
+}
+
+/// The places of the first elements, `[outer, k, inner]`.
+fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, indices: &mut [i64]) {
+    let Order { dims: [outer, n, inner], k, .. } = order;
+    assert_eq!((x.len(), indices.len()), (outer * n * inner, outer * k * inner), "{order:?}");
+    if indices.is_empty() {
+        return;
+    }
+    if inner == 1 {
+        return find_columns::<T, P>(isa, threads, x, order, indices);
+    }
+    let mut columns = vec![0; indices.len()];
+    find_columns::<T, P>(isa, threads, x, order, &mut columns);
+    let rows = (TASK / inner).max(1);
+    threads.for_each_chunk(indices, rows * inner, |task, indices| {
+        for (row, indices) in (task * rows..).zip(indices.chunks_exact_mut(inner)) {
+            let columns = columns[row / k * inner * k + row % k..].iter().step_by(k);
+            indices.iter_mut().zip(columns).for_each(|(index, &place)| *index = place);
+        }
+    });
+}
+
+/// The places of the first elements of each column, `[outer, inner, k]`.
+fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, places: &mut [i64]) {
+    let Order { dims: [_, n, inner], k, largest } = order;
+    let together = (TASK / n).max(1).next_multiple_of(TILE.min(inner));
+    threads.for_each_chunk(places, together * k, |task, places| {
+        let width = TILE.min(inner).min(places.len() / k);
+        let mut best: Vec<Best<T::Key, P>> = (0..width).map(|_| Best::new(n, k)).collect();
+        let mut column = task * together;
+        let mut places = places.chunks_exact_mut(k);
+        while places.len() > 0 {
+            let (block, first) = (column / inner, column % inner);
+            let width = width.min(inner - first).min(places.len());
+            let best = &mut best[..width];
+            scan(isa, &x[block * n * inner..][..n * inner], first, inner, largest, best);
+            best.iter_mut().zip(&mut places).for_each(|(best, places)| best.finish(places));
+            column += width;
+        }
+    });
+}
+
+per_isa! {
+    /// Offers each of the columns of `x [n, inner]` from `first` on to one of `best`.
+    fn scan<T: Keyed, P: Packed<T::Key>>(
+        x: &[T], first: usize, inner: usize, largest: bool, best: &mut [Best<T::Key, P>],
+    ) where FMA {
+        let flip = if largest { T::Key::MAX } else { T::Key::MIN };
+        match best {
+            [best] if inner == 1 => scan_row(x, flip, best),
+            best => scan_columns(x, first, inner, flip, best),
+        }
+    }
+}
+
+#[inline(always)]
+fn scan_row<T: Keyed, P: Packed<T::Key>>(x: &[T], flip: T::Key, best: &mut Best<T::Key, P>) {
+    let mut keys = [flip; PIECE];
+    for (i, piece) in x.chunks(PIECE).enumerate() {
+        keys.iter_mut().zip(piece).for_each(|(key, x)| *key = x.key() ^ flip);
+        best.offer(&keys[..piece.len()], i * PIECE);
+    }
+}
+
+#[inline(always)]
+fn scan_columns<T: Keyed, P: Packed<T::Key>>(
+    x: &[T],
+    first: usize,
+    inner: usize,
+    flip: T::Key,
+    best: &mut [Best<T::Key, P>],
+) {
+    let mut keys = [[flip; COLUMN]; TILE];
+    for (i, rows) in x.chunks(COLUMN * inner).enumerate() {
+        for (r, row) in rows.chunks_exact(inner).enumerate() {
+            keys.iter_mut().zip(&row[first..][..best.len()]).for_each(|(keys, x)| keys[r] = x.key() ^ flip);
+        }
+        for (best, keys) in best.iter_mut().zip(&keys) {
+            best.offer(&keys[..rows.len() / inner], i * COLUMN);
+        }
+    }
+}
+
+/// The elements at the places along the axis.
+fn pick<T: Copy + Send + Sync>(threads: &Threads, x: &[T], order: Order, indices: &[i64], values: &mut [T]) {
+    let Order { dims: [_, n, inner], k, .. } = order;
+    assert_eq!(values.len(), indices.len(), "{order:?}");
+    let rows = (TASK / inner.max(1)).max(1);
+    threads.for_each_chunk(values, rows * inner, |task, values| {
+        let (mut block, mut row) = (task * rows / k, task * rows % k);
+        let indices = indices[task * rows * inner..].chunks_exact(inner);
+        for (values, indices) in values.chunks_exact_mut(inner).zip(indices) {
+            let x = &x[block * n * inner..];
+            for (c, (value, &place)) in values.iter_mut().zip(indices).enumerate() {
+                *value = x[place as usize * inner + c];
+            }
+            row += 1;
+            if row == k {
+                (block, row) = (block + 1, 0);
+            }
+        }
+    });
+}
