@@ -3,31 +3,33 @@
 use std::ops::Range;
 
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
+use super::split::MOST;
 use super::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
 use crate::gemm::Sizes;
 use crate::isa::Isa;
 
-/// Scores in a tile.
-const TILE: usize = 1 << 16;
-/// The most queries of a tile: one bit each.
-const MOST: usize = u64::BITS as usize;
-
 /// One head of one batch.
 pub(super) struct Head<'a, R> {
-    pub problem: &'a Problem<'a, R>,
-    pub isa: Isa,
-    pub batch: usize,
-    pub head: usize,
-    pub packed: Option<&'a Packed>,
+    problem: &'a Problem<'a, R>,
+    isa: Isa,
+    batch: usize,
+    head: usize,
+    packed: Option<&'a Packed>,
 }
 
-impl<R: Attends> Head<'_, R> {
-    pub fn run(&self, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
-        let Dims { queries, keys, width, .. } = self.problem.dims;
-        let tile = (TILE / keys.max(1)).clamp(1, MOST).min(queries);
+impl<'a, R: Attends> Head<'a, R> {
+    /// A head of all batches' heads, with its keys and values packed, if they are.
+    pub fn new(problem: &'a Problem<'a, R>, isa: Isa, head: usize, packed: Option<&'a Packed>) -> Head<'a, R> {
+        Head { problem, isa, batch: head / problem.dims.heads, head: head % problem.dims.heads, packed }
+    }
+
+    /// The outputs of some queries that begin with a tile's first, and their scores where they are kept.
+    pub fn run(&self, queries: Range<usize>, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
+        let Dims { keys, width, .. } = self.problem.dims;
+        let tile = self.problem.dims.tile();
         let mut scores = vec![R::ZERO; tile * keys];
-        for first in (0..queries).step_by(tile) {
-            let rows = tile.min(queries - first);
+        for first in queries.clone().step_by(tile) {
+            let (rows, at) = (tile.min(queries.end - first), first - queries.start);
             // Who wants to see the scores sees them all.
             let keys = if kept.is_some() { keys } else { self.reach(first..first + rows) };
             let scores = &mut scores[..rows * keys];
@@ -35,10 +37,10 @@ impl<R: Attends> Head<'_, R> {
             let mut factors = [R::ONE; MOST];
             self.finish(first, keys, scores, &mut factors[..rows], kept.is_some(), |stage, scores| {
                 if let Some((_, kept)) = kept.as_mut().filter(|(wanted, _)| *wanted == stage) {
-                    kept[first * keys..][..rows * keys].copy_from_slice(scores);
+                    kept[at * keys..][..rows * keys].copy_from_slice(scores);
                 }
             });
-            self.mix(scores, &factors[..rows], &mut out[first * width..][..rows * width]);
+            self.mix(scores, &factors[..rows], &mut out[at * width..][..rows * width]);
         }
     }
 

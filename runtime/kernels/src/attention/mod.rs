@@ -4,6 +4,7 @@
 
 mod head;
 mod rows;
+mod split;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,7 @@ use crate::isa::Isa;
 use crate::lanes::Real;
 use crate::softmax;
 use crate::threads::Threads;
-use head::Head;
+use split::{by_heads, by_queries, TASK};
 
 /// The sizes of an attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +109,7 @@ pub struct Problem<'a, R> {
 /// Types that attention is computed in.
 pub trait Attends: Real {
     /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` where there is no such product of this type.
-    fn pack(isa: Isa, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
+    fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
 
     /// `e^(factor · x − max)` in place of each `x` of `sums.len()` rows, where `max` is the row's largest `factor · x` and
     /// `factor > 0`; what they sum up to, in `sums`.
@@ -126,9 +127,9 @@ pub struct Strided<'a, R> {
 }
 
 impl Attends for f32 {
-    fn pack(isa: Isa, depth: usize, columns: usize, matrix: &Strided<f32>) -> Option<PackedB> {
+    fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<f32>) -> Option<PackedB> {
         let &Strided { data, row, column } = matrix;
-        Some(PackedB::new(isa, &Threads::serial(), depth, columns, &Matrix { data, row, column }))
+        Some(PackedB::new(isa, threads, depth, columns, &Matrix { data, row, column }))
     }
 
     fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
@@ -142,7 +143,7 @@ impl Attends for f32 {
 }
 
 impl Attends for f64 {
-    fn pack(_: Isa, _: usize, _: usize, _: &Strided<f64>) -> Option<PackedB> {
+    fn pack(_: Isa, _: &Threads, _: usize, _: usize, _: &Strided<f64>) -> Option<PackedB> {
         None
     }
 
@@ -157,6 +158,7 @@ impl Attends for f64 {
 
 /// Queries for which packing keys and values costs more than it saves.
 const FEW: usize = 4;
+
 /// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` where they are
 /// wanted.
 ///
@@ -170,32 +172,19 @@ pub fn attention<R: Attends>(
     scores: Option<(Stage, &mut [R])>,
 ) {
     let dims = problem.dims;
-    assert_eq!(out.len(), dims.batch * dims.heads * dims.queries * dims.width, "the output fills its shape");
-    if dims.batch * dims.heads * dims.queries == 0 {
+    let queries = dims.batch * dims.heads * dims.queries;
+    assert_eq!(out.len(), queries * dims.width, "the output fills its shape");
+    if queries == 0 {
         return;
     }
-    let (group, rows) = (dims.heads / dims.kv_heads, [dims.queries * dims.width, dims.queries * dims.keys]);
-    let run = |head: usize, packed: Option<&Packed>, out: &mut [R], scores: Option<(Stage, &mut [R])>| {
-        Head { problem, isa, batch: head / dims.heads, head: head % dims.heads, packed }.run(out, scores);
-    };
-    match scores {
-        None => {
-            // Heads that share keys go together, which packs them once, unless that leaves a thread without work.
-            let together = if dims.batch * dims.kv_heads >= threads.count() { group } else { 1 };
-            threads.for_each_chunk(out, together * rows[0], |i, out| {
-                let packed = problem.pack(isa, i * together / group);
-                for (j, out) in out.chunks_mut(rows[0].max(1)).enumerate() {
-                    run(i * together + j, packed.as_ref(), out, None);
-                }
-            });
-        }
-        Some((stage, scores)) => {
-            assert_eq!(scores.len(), dims.batch * dims.heads * rows[1], "the scores fill their shape");
-            for head in 0..dims.batch * dims.heads {
-                let [out, scores] =
-                    [(&mut *out, rows[0]), (&mut *scores, rows[1])].map(|(all, size)| &mut all[head * size..][..size]);
-                run(head, problem.pack(isa, head / group).as_ref(), out, Some((stage, scores)));
-            }
+    let serial = Threads::serial();
+    let threads = if queries.saturating_mul(dims.query_work()) < 2 * TASK { &serial } else { threads };
+    match (scores, dims.heads_together(threads.count())) {
+        (None, Some(together)) => by_heads(isa, threads, problem, together, out),
+        (None, None) => by_queries(isa, threads, problem, out, None),
+        (Some((stage, scores)), _) => {
+            assert_eq!(scores.len(), queries * dims.keys, "the scores fill their shape");
+            by_queries(isa, threads, problem, out, Some((stage, scores)));
         }
     }
 }
@@ -208,7 +197,7 @@ struct Packed {
 
 impl<R: Attends> Problem<'_, R> {
     /// The keys and values of one batch and head, packed; nothing where that does not pay.
-    fn pack(&self, isa: Isa, kv: usize) -> Option<Packed> {
+    fn pack(&self, isa: Isa, threads: &Threads, kv: usize) -> Option<Packed> {
         let Dims { kv_heads, heads, queries, keys, depth, width, .. } = self.dims;
         if queries * heads / kv_heads <= FEW || keys == 0 {
             return None;
@@ -216,7 +205,8 @@ impl<R: Attends> Problem<'_, R> {
         let [k, v] = [self.k, self.v].map(|vectors| vectors.of(kv / kv_heads, kv % kv_heads));
         let keys_t = Strided { data: k, row: 1, column: self.k.row };
         let values = Strided { data: v, row: self.v.row, column: 1 };
-        let (keys, values) = R::pack(isa, depth, keys, &keys_t).zip(R::pack(isa, keys, width, &values))?;
+        let (keys, values) =
+            R::pack(isa, threads, depth, keys, &keys_t).zip(R::pack(isa, threads, keys, width, &values))?;
         Some(Packed { keys, values })
     }
 }

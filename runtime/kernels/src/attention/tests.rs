@@ -35,6 +35,8 @@ fn every_path_agrees_with_f64_on_every_instruction_set() {
         [2, 4, 2, 3, 7, 8, 5],
         [1, 2, 2, 1, 300, 20, 16],
         [1, 2, 1, 70, 70, 16, 16],
+        [1, 1, 1, 203, 301, 16, 12],
+        [1, 6, 2, 131, 140, 8, 8],
         [2, 3, 3, 9, 33, 64, 64],
         [1, 1, 1, 5, 0, 4, 4],
         [0, 1, 1, 5, 3, 4, 4],
@@ -62,7 +64,7 @@ fn every_path_agrees_with_f64_on_every_instruction_set() {
     }
 }
 
-/// Compares every instruction set with `expected`, and one thread with two.
+/// Compares every instruction set with `expected`, and one thread with two, whether scores are kept or not.
 fn check(problem: &Problem<f32>, expected: &[f64]) {
     let two = Threads::new(2).expect("a pool of two threads");
     for isa in Isa::available() {
@@ -74,6 +76,13 @@ fn check(problem: &Problem<f32>, expected: &[f64]) {
         let mut serial = vec![f32::NAN; expected.len()];
         attention(isa, &Threads::serial(), problem, &mut serial, None);
         assert_eq!(serial, y, "{:?} {isa:?}: threads change a bit", problem.dims);
+        let Dims { batch, heads, queries, keys, .. } = problem.dims;
+        let kept = [&two, &Threads::serial()].map(|threads| {
+            let (mut y, mut scores) = (vec![f32::NAN; y.len()], vec![f32::NAN; batch * heads * queries * keys]);
+            attention(isa, threads, problem, &mut y, Some((Stage::Softmax, &mut scores)));
+            (y, scores)
+        });
+        assert_eq!(kept[0], kept[1], "{:?} {isa:?}: threads change a bit of scores", problem.dims);
     }
 }
 

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Mask, Problem, Stage, Vectors};
-use candle_plan_kernels::buffer;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
@@ -16,7 +15,7 @@ use crate::error::Result;
 use crate::float::{read_number, require_dtype, Float, FLOATS, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, Array, Value};
+use crate::value::{element_count, room, with_room, Array, Value};
 use crate::work::{self, Work};
 use crate::{bail, dispatch};
 
@@ -218,12 +217,12 @@ impl Attention {
     }
 
     /// Y `[N, heads, L, D]`, and the scores where they are wanted.
-    fn compute<R: Attends>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
+    fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
         let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
-        let mut y = buffer::for_overwrite(element_count(&[batch, heads, queries, width])?);
+        let mut y = room(&[batch, heads, queries, width])?;
         let mut scores = None;
         if call.outputs > 3 {
-            scores = Some(buffer::for_overwrite(element_count(&[batch, heads, queries, keys])?));
+            scores = Some(room(&[batch, heads, queries, keys])?);
         }
         let stage = match self.scores {
             AttentionScores::Product => Stage::Product,
@@ -263,7 +262,7 @@ impl Attention {
         if self.heads.is_none() {
             return Array::new(y, &[batch, heads, queries, width]);
         }
-        let mut folded = Vec::with_capacity(y.len());
+        let mut folded = with_room(y.len())?;
         for (b, l) in (0..batch).flat_map(|b| (0..queries).map(move |l| (b, l))) {
             for h in 0..heads {
                 folded.extend_from_slice(&y[((b * heads + h) * queries + l) * width..][..width]);
@@ -333,7 +332,7 @@ fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
 /// `old` vectors of the past of each head, then the new ones.
 fn join<T: Element>(past: Option<&Array>, old: usize, new: &Array, strides: Strides, dims: [usize; 4]) -> Result<Array> {
     let [batch, heads, rows, size] = dims;
-    let mut joined = Vec::with_capacity(element_count(&dims)?);
+    let mut joined = with_room(element_count(&dims)?)?;
     let new = new.read::<T>()?;
     let past = past.map(Array::read::<T>).transpose()?;
     for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
@@ -403,6 +402,7 @@ mod tests {
     use crate::dtype::Bool;
     use crate::float::read_wide;
     use crate::testing::{run, run_outputs, tensor};
+    use candle_plan_kernels::buffer;
 
     const PLAIN: Attention = Attention {
         heads: None,
@@ -514,5 +514,19 @@ mod tests {
             assert!(run(&PLAIN, &[q(), floats(k), floats(v), mask]).is_err(), "{k:?} {v:?}");
         }
         assert!(run(&PLAIN, &[floats(&[1, 3, 8]), floats(&[1, 3, 8]), floats(&[1, 3, 8])]).is_err());
+    }
+
+    #[test]
+    fn what_no_memory_is_left_for_is_refused() {
+        // Y needs 800 bytes, joined keys and values 8000 each, the scores 400 000.
+        let half = || floats(&[1, 1, 500, 2]);
+        for (bytes, outputs, is_refused) in
+            [(700, 1, true), (16_000, 1, false), (4000, 3, true), (160_000, 3, false), (160_000, 4, true), (1 << 22, 4, false)]
+        {
+            let past = || half().filter(|_| outputs > 1);
+            let inputs = [floats(&[1, 1, 100, 2]), half(), half(), None, past(), past()];
+            let found = buffer::within(bytes, || run_outputs(&PLAIN, &inputs, outputs));
+            assert_eq!(found.is_err(), is_refused, "{bytes} bytes for {outputs} outputs");
+        }
     }
 }

@@ -1,0 +1,92 @@
+//! How an attention is split among threads: by heads where that keeps all of them busy, else by queries.
+
+use super::head::Head;
+use super::{Attends, Dims, Problem, Stage};
+use crate::isa::Isa;
+use crate::threads::Threads;
+
+/// Multiplications that are worth a task of their own: about 20 µs.
+pub(super) const TASK: usize = 1 << 19;
+/// Scores in a tile.
+const TILE: usize = 1 << 16;
+/// The most queries of a tile: one bit each.
+pub(super) const MOST: usize = u64::BITS as usize;
+
+impl Dims {
+    /// How many queries go through together; the sizes alone decide, and so the number of threads changes no bit.
+    pub(super) fn tile(&self) -> usize {
+        (TILE / self.keys.max(1)).clamp(1, MOST).min(self.queries)
+    }
+
+    /// The multiplications of a query.
+    pub(super) fn query_work(&self) -> usize {
+        self.keys.saturating_mul(self.depth + self.width).max(1)
+    }
+
+    /// How many heads are a task, where whole heads make tasks enough for so many threads. Heads that share keys go
+    /// together, which packs them once.
+    pub(super) fn heads_together(&self, threads: usize) -> Option<usize> {
+        let is_even = |tasks: usize| tasks >= 4 * threads || tasks.is_multiple_of(threads);
+        let group = self.heads / self.kv_heads;
+        [group, 1].into_iter().find(|together| is_even(self.batch * self.heads / together))
+    }
+
+    /// How many queries of a head are a task: whole tiles, enough of them to be worth it.
+    fn queries_together(&self, threads: usize) -> usize {
+        let tile = self.tile();
+        let worth = TASK.div_ceil(tile.saturating_mul(self.query_work()));
+        let parts = (4 * threads).div_ceil(self.heads / self.kv_heads);
+        self.queries.div_ceil(tile).div_ceil(parts).max(worth).saturating_mul(tile).min(self.queries)
+    }
+}
+
+/// Gives each task `together` heads.
+pub(super) fn by_heads<R: Attends>(isa: Isa, threads: &Threads, problem: &Problem<R>, together: usize, out: &mut [R]) {
+    let dims = problem.dims;
+    let (group, size) = (dims.heads / dims.kv_heads, dims.queries * dims.width);
+    threads.for_each_chunk(out, together * size, |i, out| {
+        let packed = problem.pack(isa, &Threads::serial(), i * together / group);
+        for (head, out) in (i * together..).zip(out.chunks_mut(size.max(1))) {
+            Head::new(problem, isa, head, packed.as_ref()).run(0..dims.queries, out, None);
+        }
+    });
+}
+
+/// Gives each task some queries of a head. Heads that share keys follow one another, and all threads pack their keys.
+pub(super) fn by_queries<R: Attends>(
+    isa: Isa,
+    threads: &Threads,
+    problem: &Problem<R>,
+    out: &mut [R],
+    mut scores: Option<(Stage, &mut [R])>,
+) {
+    let Dims { batch, heads, kv_heads, queries, keys, width, .. } = problem.dims;
+    let (group, span) = (heads / kv_heads, problem.dims.queries_together(threads.count()));
+    for kv in 0..batch * kv_heads {
+        let first = kv * group;
+        let packed = problem.pack(isa, threads, kv);
+        let mut out = &mut out[first * queries * width..];
+        let mut scores = scores.as_mut().map(|(stage, scores)| (*stage, &mut scores[first * queries * keys..]));
+        let mut parts = Vec::new();
+        for (head, start) in (first..first + group).flat_map(|head| (0..queries).step_by(span).map(move |i| (head, i)))
+        {
+            let rows = start..queries.min(start + span);
+            let out = cut(&mut out, rows.len() * width);
+            let scores = scores.as_mut().map(|(stage, scores)| (*stage, cut(scores, rows.len() * keys)));
+            parts.push((head, rows, out, scores));
+        }
+        threads.for_each_chunk(&mut parts, 1, |_, parts| {
+            for (head, rows, out, scores) in parts {
+                let scores = scores.as_mut().map(|(stage, scores)| (*stage, &mut **scores));
+                Head::new(problem, isa, *head, packed.as_ref()).run(rows.clone(), out, scores);
+            }
+        });
+    }
+}
+
+/// Takes the first elements off a slice.
+fn cut<'a, R>(rest: &mut &'a mut [R], len: usize) -> &'a mut [R] {
+    let (first, others) = std::mem::take(rest).split_at_mut(len);
+    *rest = others;
+    first
+}
