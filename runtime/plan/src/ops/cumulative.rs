@@ -1,18 +1,21 @@
 //! Running sums and products along an axis.
 
-use candle_plan_kernels::buffer;
 use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{require_dtype, Float, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
-use crate::value::{Array, Value};
+use crate::value::{room, Array, Value};
 use crate::{axes, bail, dispatch};
+
+/// Elements that are worth a task of their own: about 20 µs.
+const TASK: usize = 1 << 14;
 
 /// What [`Cumulative`] accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -55,11 +58,12 @@ impl Kernel for Cumulative {
         let (x, axis) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
         let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };
         let split = axes::split(x.dims(), axis)?;
+        let threads = call.threads;
         let y = match x.dtype() {
-            DType::Float16 => Array::new(f16::narrow(self.scan(&f16::widen(x.read()?), split)), x.dims()),
-            DType::Bfloat16 => Array::new(bf16::narrow(self.scan(&bf16::widen(x.read()?), split)), x.dims()),
+            DType::Float16 => Array::new(f16::narrow(self.scan(threads, &f16::widen(x.read()?), split)?), x.dims()),
+            DType::Bfloat16 => Array::new(bf16::narrow(self.scan(threads, &bf16::widen(x.read()?), split)?), x.dims()),
             dtype => dispatch!("Cumulative", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-                Array::new(self.scan::<T>(x.read::<T>()?, split), x.dims())
+                Array::new(self.scan::<T>(threads, x.read::<T>()?, split)?, x.dims())
             }),
         }?;
         Ok(vec![y.into()])
@@ -67,43 +71,52 @@ impl Kernel for Cumulative {
 }
 
 impl Cumulative {
-    fn scan<T: Scan>(&self, x: &[T], split: [usize; 3]) -> Vec<T> {
+    fn scan<T: Scan>(&self, threads: &Threads, x: &[T], split: [usize; 3]) -> Result<Vec<T>> {
         match self.function {
-            Accumulation::Sum => self.accumulate(x, split, T::from_f64(0.0), T::plus),
-            Accumulation::Prod => self.accumulate(x, split, T::from_f64(1.0), T::times),
+            Accumulation::Sum => self.accumulate(threads, x, split, T::from_f64(0.0), T::plus),
+            Accumulation::Prod => self.accumulate(threads, x, split, T::from_f64(1.0), T::times),
         }
     }
 
     fn accumulate<T: Scan>(
         &self,
+        threads: &Threads,
         x: &[T],
-        [_, n, inner]: [usize; 3],
+        [outer, n, inner]: [usize; 3],
         start: T,
-        combine: impl Fn(T, T) -> T,
-    ) -> Vec<T> {
-        let mut y = buffer::for_overwrite(x.len());
-        if x.is_empty() {
-            return y;
-        }
-        let mut totals = vec![start; inner];
-        for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
-            totals.fill(start);
-            for k in 0..n {
-                let row = if self.reverse { n - 1 - k } else { k } * inner;
-                let places = x[row..row + inner].iter().zip(&mut y[row..row + inner]);
-                for ((&x, y), total) in places.zip(&mut totals) {
-                    let next = combine(*total, x);
-                    *y = if self.exclusive { *total } else { next };
-                    *total = next;
-                }
+        combine: impl Fn(T, T) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let mut y = room(&[outer, n, inner])?;
+        let block = (n * inner).max(1);
+        let together = (TASK / block).max(1) * block;
+        threads.for_each_chunk(&mut y, together, |task, y| {
+            let mut totals = vec![start; inner];
+            for (x, y) in x[task * together..].chunks_exact(block).zip(y.chunks_exact_mut(block)) {
+                totals.fill(start);
+                self.accumulate_block(x, y, &mut totals, &combine);
+            }
+        });
+        Ok(y)
+    }
+
+    /// Along the rows of one block, from the totals on.
+    fn accumulate_block<T: Scan>(&self, x: &[T], y: &mut [T], totals: &mut [T], combine: impl Fn(T, T) -> T) {
+        let inner = totals.len();
+        let n = x.len() / inner;
+        for k in 0..n {
+            let row = if self.reverse { n - 1 - k } else { k } * inner;
+            let places = x[row..row + inner].iter().zip(&mut y[row..row + inner]);
+            for ((&x, y), total) in places.zip(&mut *totals) {
+                let next = combine(*total, x);
+                *y = if self.exclusive { *total } else { next };
+                *total = next;
             }
         }
-        y
     }
 }
 
 /// What [`Number`] lacks for running totals.
-trait Scan: Number {
+trait Scan: Number + Element {
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
 }
@@ -158,6 +171,24 @@ mod tests {
             let y = run(&op, &halves).expect("runs");
             let y: Vec<i64> = y.tensor().unwrap().read::<f16>().unwrap().iter().map(|v| v.to_f32() as i64).collect();
             assert_eq!(y, expected, "{op:?} axis {axis} in float16");
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let x: Vec<f32> = (0..3 * 7001 * 3).map(|i| (i * 7919 % 101) as f32 / 7.0).collect();
+        let two = Threads::new(2).expect("a pool of two threads");
+        for (split, reverse) in [([3, 7001, 3], false), ([9 * 7001, 1, 1], true), ([1, 7001, 9], true), ([63, 999, 1], false)] {
+            let op = Cumulative { function: Accumulation::Sum, exclusive: false, reverse };
+            let x = &x[..split.iter().product()];
+            let [alone, shared] = [&Threads::serial(), &two].map(|threads| op.scan(threads, x, split).expect("room"));
+            assert_eq!(alone, shared, "{split:?}");
+            let [_, n, inner] = split;
+            let last = |c: usize| (0..n).map(|i| f64::from(x[i * inner + c])).sum::<f64>();
+            let end = if reverse { 0 } else { (n - 1) * inner };
+            for c in 0..inner {
+                assert!((f64::from(alone[end + c]) - last(c)).abs() <= 1e-4 * last(c), "{split:?}");
+            }
         }
     }
 
