@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::text;
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{room, Array, Value};
 use crate::words;
 use crate::{bail, by_width};
 
@@ -154,7 +154,7 @@ pub fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
 }
 
 fn convert_elements<S: Element + Source, D: Element + Target>(x: &Array, threads: &Threads) -> Result<Array> {
-    let mut out = candle_plan_kernels::buffer::for_overwrite::<D>(x.len());
+    let mut out = room::<D>(x.dims())?;
     cast(x.read::<S>()?, &mut out, threads);
     Array::new(out, x.dims())
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::ops::cast::{converted, format_of, widened};
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{room, Array, Value};
 
 /// `Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale + zero`.
 ///
@@ -176,7 +176,7 @@ impl Kernel for DynamicQuantizeLinear {
         let (low, high) = range(elements);
         let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
-        let mut y = for_overwrite::<u8>(elements.len());
+        let mut y = room::<u8>(x.dims())?;
         quantize(Isa::get(), elements, Scale { scale, zero: i32::from(zero), low: 0, high: 255 }, &mut y);
         Ok(vec![Array::new(y, x.dims())?.into(), Array::scalar(scale).into(), Array::scalar(zero).into()])
     }
@@ -318,7 +318,7 @@ impl Scales {
     /// `f(x, scale, zero)` of each element.
     fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
         let elements = x.read::<f32>()?;
-        let mut out = for_overwrite::<f32>(elements.len());
+        let mut out = room::<f32>(x.dims())?;
         self.for_each_run(|start, end, first, own| {
             for at in start..end {
                 let index = first + if own { at - start } else { 0 };

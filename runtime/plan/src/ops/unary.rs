@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{room, Array, Value};
 use crate::{bail, dispatch};
 
 /// `Y = function(X)`, element by element; `IsNaN` and `IsInf` give booleans.
@@ -108,15 +108,12 @@ impl Unary {
             return Ok(array);
         }
         let array = call.tensor(0)?;
-        Array::new(self.apply(array.read::<f32>()?, threads), array.dims())
-    }
-
-    fn apply(&self, x: &[f32], threads: &Threads) -> Vec<f32> {
-        let mut out = for_overwrite(x.len());
+        let x = array.read::<f32>()?;
+        let mut out = room(array.dims())?;
         threads.for_each_chunk(&mut out, TASK, |i, out| {
             unary(Isa::get(), self.function, &x[i * TASK..][..out.len()], out);
         });
-        out
+        Array::new(out, array.dims())
     }
 
     fn half<T: Half>(&self, array: &Array, threads: &Threads) -> Result<Array> {
@@ -127,21 +124,21 @@ impl Unary {
 
     fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<f64>()?;
-        let mut out = for_overwrite(x.len());
+        let mut out = room(array.dims())?;
         map(threads, x, &mut out, |x| float::unary(self.function, x));
         Array::new(out, array.dims())
     }
 
     fn integer<T: Element + Integer>(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<T>()?;
-        let mut out = for_overwrite(x.len());
+        let mut out = room(array.dims())?;
         T::unary(threads, self.function, x, &mut out).map_err(|error| Error::op(error.to_string()))?;
         Array::new(out, array.dims())
     }
 
     fn predicate(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let holds = |x: f64| Bool::from(float::unary(self.function, x) != 0.0);
-        let mut out: Vec<Bool> = for_overwrite(array.len());
+        let mut out: Vec<Bool> = room(array.dims())?;
         match array.dtype() {
             DType::Float32 => map(threads, array.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
             DType::Float64 => map(threads, array.read::<f64>()?, &mut out, holds),
