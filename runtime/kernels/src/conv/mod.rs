@@ -2,6 +2,7 @@
 
 mod plain;
 mod rows;
+mod taps;
 mod transposed;
 mod weights;
 mod window;
@@ -53,7 +54,7 @@ const TASK: usize = 1 << 19;
 const SPARE: usize = 7;
 
 impl Shape {
-    /// Whether the convolution's input can be laid out: dilations of billions cannot.
+    /// Whether the convolution's input, with its padding, can be laid out with offsets of 32 bits: dilations of billions cannot.
     pub fn fits(&self) -> bool {
         // As large as the padded input, and more than the planes of any block.
         let extent = |a: usize| {

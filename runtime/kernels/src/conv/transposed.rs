@@ -2,67 +2,80 @@
 //!
 //! Output `y` takes tap `i` from input row `(y + before − i·d) / s` where that is whole. With `r = (y + before) mod s`, the taps are
 //! those with `(i·d) mod s = r`: every `s / gcd(s, d)`-th one, their input rows `d / gcd(s, d)` apart. So the outputs of one
-//! remainder are a convolution of stride 1 over the input, with its taps in reverse; the results are interleaved.
+//! remainder are a convolution of stride 1 over the input, with its taps in reverse; the results are interleaved. Outputs of
+//! remainders that have no tap are the bias.
 
+use super::taps::Taps;
 use super::{conv, Rows, Shape, Weights};
 use crate::buffer;
 use crate::gemm::Finish;
 use crate::isa::Isa;
 use crate::threads::Threads;
 
-/// The weights of a transposed convolution, rearranged once: those of each pair of remainders.
+/// The weights of a transposed convolution, rearranged once: those of each pair of remainders that has taps.
 #[derive(Debug, Clone)]
 pub struct TransposedWeights {
-    phases: Vec<(Taps, Taps, Weights)>,
+    phases: Vec<Phase>,
 }
 
-/// The taps of one remainder on one axis.
-#[derive(Debug, Clone, Copy)]
-struct Taps {
-    remainder: usize,
-    /// The first tap, the step to the next, and how many there are.
-    first: usize,
-    step: usize,
-    count: usize,
-    /// The step between the input rows that they read.
-    dilation: usize,
+/// The convolution of one pair of remainders.
+#[derive(Debug, Clone)]
+struct Phase {
+    /// The taps on either axis.
+    taps: [Taps; 2],
+    weights: Weights,
 }
 
-impl Taps {
-    /// The taps of every remainder of one axis.
-    fn all(kernel: usize, stride: usize, dilation: usize) -> impl Iterator<Item = Taps> + Clone {
-        let common = gcd(stride, dilation);
-        let step = stride / common;
-        (0..stride).map(move |remainder| {
-            let first = (0..kernel.min(step)).find(|i| i * dilation % stride == remainder).unwrap_or(kernel);
-            let count = (kernel - first).div_ceil(step);
-            Taps { remainder, first, step, count, dilation: dilation / common }
-        })
+impl Phase {
+    /// Takes the weights of `taps` out of `w`, of shape `[C, O / groups, kernel rows, kernel columns]`.
+    fn new(isa: Isa, shape: &Shape, w: &[f32], taps: [Taps; 2]) -> Phase {
+        let [kh, kw] = shape.kernel;
+        let [y, x] = taps;
+        let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
+        let count = channels * y.count * x.count;
+        let mut phase = Vec::with_capacity(shape.outputs * count);
+        for (group, output) in (0..shape.groups).flat_map(|g| (0..outputs).map(move |o| (g, o))) {
+            for channel in group * channels..(group + 1) * channels {
+                let plane = &w[(channel * outputs + output) * kh * kw..][..kh * kw];
+                for i in (0..y.count).rev().map(|i| y.first + i * y.step) {
+                    phase.extend((0..x.count).rev().map(|j| plane[i * kw + x.first + j * x.step]));
+                }
+            }
+        }
+        Phase { taps, weights: Weights::Rows(Rows::new(isa, shape.groups, outputs, count, &phase)) }
     }
 
-    /// The first output of this remainder, and how many there are.
-    fn outputs(&self, shape: &Shape, axis: usize) -> (usize, usize) {
-        let stride = shape.strides[axis];
-        let before = shape.before[axis].rem_euclid(stride as isize) as usize;
-        let first = (self.remainder + stride - before) % stride;
-        (first, shape.output[axis].saturating_sub(first).div_ceil(stride))
+    /// The plain convolution.
+    fn shape(&self, shape: &Shape) -> Shape {
+        let [y, x] = &self.taps;
+        Shape {
+            output: [y.outputs(shape, 0).1, x.outputs(shape, 1).1],
+            kernel: [y.count, x.count],
+            strides: [1, 1],
+            dilations: [y.dilation, x.dilation],
+            before: [y.before(shape, 0), x.before(shape, 1)],
+            ..shape.clone()
+        }
     }
 
-    /// The zeros before the input of this remainder's convolution.
-    fn before(&self, shape: &Shape, axis: usize) -> isize {
-        let stride = shape.strides[axis] as isize;
-        let (first, remainder) = (self.outputs(shape, axis).0 as isize, self.remainder as isize);
-        let row = (first + shape.before[axis] - remainder) / stride;
-        let nearest = ((self.first * shape.dilations[axis]) as isize - remainder) / stride;
-        nearest + (self.count as isize - 1) * self.dilation as isize - row
+    /// Where its first output lies in a plane.
+    fn origin(&self, shape: &Shape) -> usize {
+        self.taps[0].outputs(shape, 0).0 * shape.output[1] + self.taps[1].outputs(shape, 1).0
     }
 }
 
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
+impl Shape {
+    /// [`Shape::fits`] for the largest convolution that a transposed one consists of.
+    pub fn fits_transposed(&self) -> bool {
+        let [Some(y), Some(x)] = [0, 1].map(|axis| Taps::all(self, axis).next()) else { return true };
+        let largest = Shape {
+            output: [0, 1].map(|axis| self.output[axis].div_ceil(self.strides[axis])),
+            kernel: [y.count, x.count],
+            strides: [1, 1],
+            dilations: [y.dilation, x.dilation],
+            ..self.clone()
+        };
+        largest.fits()
     }
 }
 
@@ -73,29 +86,14 @@ impl TransposedWeights {
     /// `w` is not of that shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> TransposedWeights {
         let [kh, kw] = shape.kernel;
-        let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
-        assert_eq!(w.len(), shape.channels * outputs * kh * kw, "{shape:?}");
-        let columns = Taps::all(kw, shape.strides[1], shape.dilations[1]);
-        let pack = |y: Taps, x: Taps| {
-            let taps = channels * y.count * x.count;
-            let mut phase = Vec::with_capacity(shape.outputs * taps);
-            for (group, output) in (0..shape.groups).flat_map(|g| (0..outputs).map(move |o| (g, o))) {
-                for channel in group * channels..(group + 1) * channels {
-                    let plane = &w[(channel * outputs + output) * kh * kw..][..kh * kw];
-                    for i in (0..y.count).rev().map(|i| y.first + i * y.step) {
-                        phase.extend((0..x.count).rev().map(|j| plane[i * kw + x.first + j * x.step]));
-                    }
-                }
-            }
-            (y, x, Weights::Rows(Rows::new(isa, shape.groups, outputs, taps, &phase)))
-        };
-        let rows = Taps::all(kh, shape.strides[0], shape.dilations[0]);
-        TransposedWeights {
-            phases: rows.flat_map(|y| columns.clone().map(move |x| (y, x))).map(|(y, x)| pack(y, x)).collect(),
-        }
+        assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");
+        let columns = Taps::all(shape, 1);
+        let phases = Taps::all(shape, 0).flat_map(|y| columns.clone().map(move |x| [y, x]));
+        TransposedWeights { phases: phases.map(|taps| Phase::new(isa, shape, w, taps)).collect() }
     }
 
-    /// The form, in words: a convolution for each remainder that output rows and columns leave by the strides.
+    /// The form, in words: a convolution for each remainder that output rows and columns leave by the strides and that has
+    /// taps.
     pub fn form(&self) -> String {
         match self.phases.len() {
             1 => "one convolution".to_string(),
@@ -105,7 +103,7 @@ impl TransposedWeights {
 
     /// The bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
-        self.phases.iter().map(|(_, _, weights)| weights.bytes()).sum()
+        self.phases.iter().map(|phase| phase.weights.bytes()).sum()
     }
 }
 
@@ -113,7 +111,7 @@ impl TransposedWeights {
 /// plane. The strides, dilations and `before` of `shape` are those of the output.
 ///
 /// # Panics
-/// The slices do not fit the shape.
+/// The slices do not fit the shape, or the shape does not [fit](Shape::fits_transposed).
 pub fn conv_transposed(
     threads: &Threads,
     shape: &Shape,
@@ -123,38 +121,27 @@ pub fn conv_transposed(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let [height, width] = shape.output;
-    assert_eq!(out.len(), shape.batch * shape.outputs * height * width, "{shape:?}");
-    if weights.phases.len() == 1 && weights.phases[0].0.step == 1 {
-        let (y, x_taps, packed) = &weights.phases[0];
-        return conv(threads, &phase_shape(shape, y, x_taps), packed, bias, x, out, finish);
+    let plane = shape.pixels();
+    assert_eq!(out.len(), shape.batch * shape.outputs * plane, "{shape:?}");
+    if let ([1, 1], [phase]) = (shape.strides, &weights.phases[..]) {
+        return conv(threads, &phase.shape(shape), &phase.weights, bias, x, out, finish);
+    }
+    if weights.phases.len() < shape.strides[0].saturating_mul(shape.strides[1]) {
+        let bias = |plane: usize| bias.map_or(0.0, |bias| bias[plane % shape.outputs]);
+        threads.for_each_chunk(out, plane, |plane, run| run.fill(bias(plane)));
     }
     let mut part = Vec::new();
-    for (y, x_taps, packed) in &weights.phases {
-        let phase = phase_shape(shape, y, x_taps);
-        let [rows, columns] = phase.output;
-        let size = shape.batch * shape.outputs * rows * columns;
+    for phase in &weights.phases {
+        let small = phase.shape(shape);
+        let size = shape.batch * shape.outputs * small.pixels();
         if part.len() < size {
             part = buffer::for_overwrite(size);
         }
-        conv(threads, &phase, packed, bias, x, &mut part[..size], None);
-        let origin = y.outputs(shape, 0).0 * width + x_taps.outputs(shape, 1).0;
-        interleave(threads, shape, &part[..size], [rows, columns], origin, out);
+        conv(threads, &small, &phase.weights, bias, x, &mut part[..size], None);
+        interleave(threads, shape, &part[..size], small.output, phase.origin(shape), out);
     }
     if let Some(finish) = finish {
-        threads.for_each_chunk(out, height * width, |plane, run| finish(run, plane * height * width));
-    }
-}
-
-/// The plain convolution of one pair of remainders.
-fn phase_shape(shape: &Shape, y: &Taps, x: &Taps) -> Shape {
-    Shape {
-        output: [y.outputs(shape, 0).1, x.outputs(shape, 1).1],
-        kernel: [y.count, x.count],
-        strides: [1, 1],
-        dilations: [y.dilation, x.dilation],
-        before: [y.before(shape, 0), x.before(shape, 1)],
-        ..shape.clone()
+        threads.for_each_chunk(out, plane, |i, run| finish(run, i * plane));
     }
 }
 

@@ -198,7 +198,11 @@ impl Window<'_> {
             before: image(&before, 0),
         };
         if !shape.fits() {
-            bail!("a window of {kernel:?}, dilated by {:?} and padded by {pads:?}, is too large", self.dilations);
+            bail!(
+                "{} channels of {input:?}, padded by {pads:?} for a window of {kernel:?} dilated by {:?}, have 2^32 elements or more, \
+                 and a convolution is for images that have fewer",
+                x[1], self.dilations
+            );
         }
         Ok(shape)
     }
@@ -369,6 +373,7 @@ mod tests {
             (&conv(&[0, 1], none(2), 1), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "stride"),
             (&conv(&[1, 1], none(1), 1), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "pads"),
             (&conv(&[1, 1], none(2), 0), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "groups"),
+            (&conv(&[1], Padding::Explicit(vec![[1 << 32, 0]]), 1), vec![f(&[1, 1, 2]), f(&[1, 1, 1])], "2^32 elements"),
         ] {
             let error = run(conv, &inputs).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

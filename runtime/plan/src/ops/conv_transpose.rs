@@ -182,7 +182,7 @@ impl ConvTranspose {
             dilations: image(&self.dilations, 1),
             before: image(&before, 0),
         };
-        if shape.fits() && shape.strides[0].saturating_mul(shape.strides[1]) <= MOST_PHASES {
+        if shape.fits_transposed() {
             Ok(shape)
         } else {
             Err(too_large())
@@ -216,9 +216,6 @@ impl ConvTranspose {
         Ok((wanted, before))
     }
 }
-
-/// Strides make as many convolutions as their product.
-const MOST_PHASES: usize = 1 << 16;
 
 fn too_large() -> Error {
     Error::op("the window, its strides and dilations or the output are too large")
@@ -284,7 +281,9 @@ mod tests {
             (plain(2), vec![f(&[1, 2, 1]), f(&[2, 1, 1])], "spatial axes"),
             (plain(1), vec![f(&[1, 2, 1]), f(&[1, 1, 1])], "channels"),
             (ConvTranspose { strides: vec![0], ..plain(1) }, vec![f(&[1, 1, 1]), f(&[1, 1, 1])], "stride"),
-            (ConvTranspose { strides: vec![1 << 30], ..plain(1) }, vec![f(&[1, 1, 1]), f(&[1, 1, 1])], "large"),
+            (ConvTranspose { dilations: vec![1 << 39], ..plain(1) }, vec![f(&[1, 1, 1]), f(&[1, 1, 2])], "large"),
+            (ConvTranspose { dilations: vec![1 << 41], ..plain(1) }, vec![f(&[1, 1, 1]), f(&[1, 1, 2])], "large"),
+            (ConvTranspose { strides: vec![1 << 39], ..plain(1) }, vec![f(&[1, 1, 2]), f(&[1, 1, 1])], "no memory"),
             (ConvTranspose { pads: Padding::Explicit(vec![[9, 9]]), ..plain(1) }, vec![f(&[1, 1, 1]), f(&[1, 1, 1])], "leave nothing"),
         ] {
             let error = run(&op, &inputs).unwrap_err().to_string();
