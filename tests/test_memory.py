@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
@@ -68,6 +69,29 @@ def test_results_that_broadcast():
     with pytest.raises(RunError, match="max_memory leaves") as error:
         session.run({"x": np.ones((1_000, 1), np.float32)})
     assert error.value.op == "Binary"
+
+
+CONV = "(float[1, 32, 128, 128] x) => (float[1, 32, 128, 128] y) { y = Conv<pads = [1, 1, 1, 1]>(x, w) }"
+UP = "(float[1, 32, 128, 128] x) => (float[1, 32, 256, 256] y) { y = ConvTranspose<strides = [2, 2]>(x, w) }"
+
+
+@pytest.mark.parametrize(
+    ("graph", "kernel", "output", "scratch"),
+    [(CONV, 3, 32 * 128 * 128, 2 * 32 * 128 * 128), (UP, 2, 32 * 256 * 256, 32 * 128 * 128)],
+)
+def test_what_a_convolution_holds_within_its_step(graph, kernel, output, scratch):
+    """Images in blocks of channels, and one of the convolutions of which a transposed one consists."""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> agraph {graph}')
+    weights = np.ones((32, 32, kernel, kernel), np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    plan, x = compiler.compile(model), np.ones((1, 32, 128, 128), np.float32)
+    needed = (output + scratch) * FLOATS
+    session = compiler.load(plan, threads=1, max_memory=needed)
+    [step] = session.prepared().steps
+    assert step.alive_bytes == x.nbytes + needed
+    assert session.run({"x": x})["y"].nbytes == output * FLOATS
+    with pytest.raises(RunError, match="max_memory leaves"):
+        compiler.load(plan, threads=1, max_memory=needed - 1).run({"x": x})
 
 
 LOOP = """

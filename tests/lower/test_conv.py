@@ -65,6 +65,12 @@ TRANSPOSED = [
     ((1, 3, 5, 4), (3, 4, 3, 4), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
     ((1, 3, 9), (3, 2, 16), {"strides": [8], "pads": [4, 4]}),
     ((1, 3, 9), (3, 2, 2), {"strides": [4]}),
+    ((1, 3, 2, 3), (3, 2, 32, 32), {"strides": [16, 16]}),
+    ((1, 2, 2, 2), (2, 2, 64, 64), {"strides": [32, 32], "pads": [16, 16, 16, 16]}),
+    ((1, 4, 2, 2), (4, 4, 3, 3), {"strides": [100, 100]}),
+    ((1, 2, 2, 1), (2, 2, 3, 3), {"strides": [300, 300], "output_padding": [5, 0]}),
+    ((1, 4, 3), (4, 1, 3), {"strides": [100], "dilations": [7], "group": 2, "output_padding": [9]}),
+    ((2, 4, 3, 2), (4, 3, 2, 2), {"strides": [4, 3], "dilations": [2, 3], "group": 2, "output_padding": [1, 2]}),
 ]
 
 
@@ -72,6 +78,44 @@ TRANSPOSED = [
 def test_conv_transpose(check_node, x, w, attributes):
     inputs = [noise(*x), noise(*w), noise(w[1] * attributes.get("group", 1))]
     check_node("ConvTranspose", inputs, opset=11, attributes=attributes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((1, 21, 16, 16), (21, 21, 64, 64), {"strides": [32, 32]}),
+        ((1, 256, 140_000), (256, 1, 16), {"strides": [8], "pads": [4, 4]}),
+    ],
+)
+def test_conv_transpose_of_large_outputs(node_model, reference, x, w, attributes):
+    inputs = [noise(*x), noise(*w)]
+    model = node_model("ConvTranspose", inputs, opset=11, attributes=attributes, constants=[1])
+    session = compiler.load(compiler.compile(model))
+    [found] = session.run({info.name: inputs[0] for info in session.inputs}).values()
+    [expected] = reference(model, inputs[:1])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("operator", "x", "w", "attributes"),
+    [
+        ("Conv", (1, 32, 14, 14), (48, 32, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ("Conv", (2, 6, 9), (8, 3, 3), {"group": 2, "strides": [2]}),
+        ("ConvTranspose", (1, 8, 7, 6), (8, 4, 3, 3), {"strides": [2, 2]}),
+        ("ConvTranspose", (1, 8, 7), (8, 4, 2), {"strides": [3], "group": 2}),
+    ],
+)
+def test_narrow_weights_are_packed_as_wide_ones(node_model, operator, x, w, attributes):
+    narrow = [noise(*x, dtype=np.float16), noise(*w, dtype=np.float16)]
+    packed, results = [], []
+    for dtype in (np.float16, np.float32):
+        inputs = [array.astype(dtype) for array in narrow]
+        model = node_model(operator, inputs, opset=11, attributes=attributes, constants=[1])
+        session = compiler.load(compiler.compile(model, compiler.Options(optimize=False)), threads=1)
+        packed.append(session.prepared().packed_bytes)
+        results += session.run({info.name: inputs[0] for info in session.inputs}).values()
+    assert packed[0] >= 4 * narrow[1].size
+    np.testing.assert_array_equal(results[0], results[1].astype(np.float16))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::device::OnDevice;
 use crate::form::Form;
-use crate::kernel::{Constants, Memory};
+use crate::kernel::{Constants, Memory, Types};
 use crate::layout::{type_in_blocks, Layout};
 use crate::memory::{bytes_held, bytes_of};
 use crate::plan::{Block, ValueInfo};
@@ -57,7 +57,7 @@ pub struct StepForm {
     pub in_place: Vec<usize>,
     /// The inputs whose storage its outputs may share.
     pub shares: Vec<usize>,
-    /// The bytes that the values of its block hold while it runs, constants aside: at most, as an op that may give a view of
+    /// The bytes that the values of its block and its op's scratch hold while it runs, constants aside: at most, as an op that may give a view of
     /// an input counts as giving one where sizes are equal alone. `None` where a size is not known, or the step runs blocks.
     pub alive_bytes: Option<usize>,
 }
@@ -138,6 +138,17 @@ impl Listing<'_> {
         }
     }
 
+    /// The bytes that a step's op holds beside its inputs and outputs.
+    fn scratch(&self, step: &PreparedStep) -> usize {
+        let kind = |(i, operand): (usize, &Operand)| match *operand {
+            Operand::Absent => None,
+            Operand::Slot(slot) | Operand::Dying(slot) => Some(&self.info(slot).kind),
+            Operand::Constant(_) => step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind),
+        };
+        let inputs: Vec<Option<&Type>> = step.inputs.iter().enumerate().map(kind).collect();
+        step.kernel.scratch(step.packed.as_ref(), &Types { inputs: &inputs, outputs: step.outputs.len() })
+    }
+
     fn slot(&self, slot: u32, constant: bool, taken: bool) -> Slot {
         let layout = self.block.held[slot as usize].layout;
         let kind = self.info(slot).kind.to_string();
@@ -212,7 +223,8 @@ impl Alive {
         if !step.blocks.is_empty() {
             return None;
         }
-        storages.into_iter().map(|storage| self.sizes[storage]).sum()
+        let values: Option<usize> = storages.into_iter().map(|storage| self.sizes[storage]).sum();
+        values.map(|bytes| bytes.saturating_add(listing.scratch(step)))
     }
 
     /// The storage of an input that output `i` lies in, if it does: that of a view, or that of one which it takes over.

@@ -94,6 +94,12 @@ pub trait Kernel: Any + Debug + Send + Sync {
         Work::moving(inputs, outputs).filter(|_| moves)
     }
 
+    /// The bytes that a run on inputs of these sizes, with what [`Kernel::prepack`] made, holds beside its inputs and outputs:
+    /// images in another layout, say. 0 where a size is not known.
+    fn scratch(&self, _packed: Option<&Packed>, _inputs: &Types) -> usize {
+        0
+    }
+
     /// Computes the outputs.
     ///
     /// # Errors

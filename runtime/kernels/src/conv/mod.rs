@@ -96,6 +96,15 @@ impl Shape {
         self.output[0] * self.output[1]
     }
 
+    /// The input and the output.
+    fn images(&self) -> [Images; 2] {
+        [(self.channels, self.input), (self.outputs, self.output)].map(|(channels, [h, w])| Images {
+            batch: self.batch,
+            channels,
+            plane: h * w,
+        })
+    }
+
     fn taps(&self) -> usize {
         self.channels / self.groups * self.kernel[0] * self.kernel[1]
     }
@@ -141,8 +150,7 @@ fn by_blocks(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let images = |channels: usize, [h, w]: [usize; 2]| Images { batch: shape.batch, channels, plane: h * w };
-    let (from, to) = (images(shape.channels, shape.input), images(shape.outputs, shape.output));
+    let [from, to] = shape.images();
     let mut moved;
     let x = if matches!(weights, blocked::Weights::Rows(_)) {
         x

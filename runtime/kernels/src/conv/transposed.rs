@@ -101,6 +101,21 @@ impl TransposedWeights {
         }
     }
 
+    /// The elements that [`conv_transposed`] holds beside its input and output: the result of one convolution, unless it is
+    /// the only one.
+    pub fn scratch(&self, shape: &Shape) -> usize {
+        let sizes = self.phases.iter().map(|phase| phase.shape(shape).pixels());
+        match self.alone(shape) {
+            Some(_) => 0,
+            None => shape.batch * shape.outputs * sizes.max().unwrap_or(0),
+        }
+    }
+
+    /// The convolution that gives all outputs.
+    fn alone(&self, shape: &Shape) -> Option<&Phase> {
+        self.phases.first().filter(|_| shape.strides == [1, 1])
+    }
+
     /// The bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
         self.phases.iter().map(|phase| phase.weights.bytes()).sum()
@@ -123,22 +138,19 @@ pub fn conv_transposed(
 ) {
     let plane = shape.pixels();
     assert_eq!(out.len(), shape.batch * shape.outputs * plane, "{shape:?}");
-    if let ([1, 1], [phase]) = (shape.strides, &weights.phases[..]) {
+    if let Some(phase) = weights.alone(shape) {
         return conv(threads, &phase.shape(shape), &phase.weights, bias, x, out, finish);
     }
     if weights.phases.len() < shape.strides[0].saturating_mul(shape.strides[1]) {
         let bias = |plane: usize| bias.map_or(0.0, |bias| bias[plane % shape.outputs]);
         threads.for_each_chunk(out, plane, |plane, run| run.fill(bias(plane)));
     }
-    let mut part = Vec::new();
+    let mut part = buffer::for_overwrite(weights.scratch(shape));
     for phase in &weights.phases {
         let small = phase.shape(shape);
-        let size = shape.batch * shape.outputs * small.pixels();
-        if part.len() < size {
-            part = buffer::for_overwrite(size);
-        }
-        conv(threads, &small, &phase.weights, bias, x, &mut part[..size], None);
-        interleave(threads, shape, &part[..size], small.output, phase.origin(shape), out);
+        let part = &mut part[..shape.batch * shape.outputs * small.pixels()];
+        conv(threads, &small, &phase.weights, bias, x, part, None);
+        interleave(threads, shape, part, small.output, phase.origin(shape), out);
     }
     if let Some(finish) = finish {
         threads.for_each_chunk(out, plane, |i, run| finish(run, i * plane));

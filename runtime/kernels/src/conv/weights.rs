@@ -46,6 +46,16 @@ impl Weights {
         }
     }
 
+    /// The elements that [`conv`](super::conv) holds beside its input and output: images in blocks of channels.
+    pub fn scratch(&self, shape: &Shape) -> usize {
+        let [from, to] = shape.images();
+        match self {
+            Weights::Rows(_) => 0,
+            Weights::Blocks(blocked::Weights::Rows(_)) => to.blocked_len(),
+            Weights::Blocks(_) => from.blocked_len() + to.blocked_len(),
+        }
+    }
+
     /// The bytes that the packed weights take.
     pub fn bytes(&self) -> usize {
         match self {

@@ -1,5 +1,7 @@
 //! Convolutions over one and two spatial axes.
 
+use std::borrow::Cow;
+
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -9,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv_blocks;
-use super::padding::{check_steps, output_size, window_extent, Padding};
+use super::padding::Padding;
+use super::window::{check_bias, infer_window, out_dims, Window};
 use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
@@ -18,9 +21,9 @@ use crate::float::Float;
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
 use crate::layout::Blocked;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::Type;
 pub(super) use crate::value::room;
-use crate::value::{Array, Value};
+use crate::value::{scratch, Array, Value};
 use crate::work::{self, Work};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
@@ -63,10 +66,10 @@ impl Kernel for Conv {
     }
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
+        let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
         let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
-        Ok(Some(Box::new(pack(Isa::get(), &shape, w.read::<f32>()?))))
+        Ok(Some(Box::new(pack(Isa::get(), &shape, &read_single(w)?))))
     }
 
     fn is_replaced(&self, input: usize) -> bool {
@@ -86,6 +89,15 @@ impl Kernel for Conv {
         Work::multiplying(inputs, outputs, products(inputs, outputs))
     }
 
+    fn scratch(&self, packed: Option<&Packed>, inputs: &Types) -> usize {
+        let bytes = || {
+            let weights = packed?.downcast_ref::<Weights>()?;
+            let shape = self.window().shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?);
+            Some(size_of::<f32>() * weights.scratch(&shape.ok()?))
+        };
+        bytes().unwrap_or(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let out = match x.dtype() {
@@ -93,7 +105,7 @@ impl Kernel for Conv {
             DType::Float64 => self.run_f64(call, x, w, bias)?,
             dtype => {
                 let bias = bias.map(single).transpose()?;
-                rounded(&self.run_f32(call, &single(x)?, &single(w)?, bias.as_ref())?, dtype)?
+                rounded(&self.run_f32(call, &single(x)?, w, bias.as_ref())?, dtype)?
             }
         };
         Ok(vec![out.into()])
@@ -125,16 +137,18 @@ impl Conv {
         self.window().shape(&dims, w)
     }
 
+    /// Of `float32`, but weights that were not packed, which are of any width up to it.
     fn run_f32(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
         let shape = self.shape(x.dims(), w.dims(), bias)?;
         let packed_here;
         let weights = match call.packed::<Weights>() {
             Some(packed) => packed,
             None => {
-                packed_here = Weights::new(Isa::get(), &shape, w.read::<f32>()?);
+                packed_here = Weights::new(Isa::get(), &shape, &read_single(w)?);
                 &packed_here
             }
         };
+        scratch::<f32>(weights.scratch(&shape))?;
         let dims = out_dims(&shape, x.rank());
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
@@ -161,67 +175,12 @@ pub(super) fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
     Some(work::count(y)?.saturating_mul(work::product(w.sizes()?.get(1..)?)))
 }
 
-/// How a window of weights slides over an image.
-pub(super) struct Window<'a> {
-    pub strides: &'a [usize],
-    pub dilations: &'a [usize],
-    pub pads: &'a Padding,
-    pub groups: usize,
-}
-
-impl Window<'_> {
-    /// The sizes of a convolution of inputs of these dimensions.
-    pub fn shape(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
-        check_ranks(x.len(), w.len())?;
-        let (input, kernel) = (&x[2..], &w[2..]);
-        let pads = self.pads.resolve(input, kernel, self.strides, self.dilations)?;
-        check_channels(x[1], w, self.groups)?;
-        let mut output = Vec::new();
-        for a in 0..input.len() {
-            let size = output_size(input[a], kernel[a], self.strides[a], self.dilations[a], pads[a])?;
-            if size == 0 && input[a] > 0 {
-                bail!("a window of {kernel:?}, dilated by {:?}, is wider than the input {input:?} with its pads {pads:?}", self.dilations);
-            }
-            output.push(size);
-        }
-        let before: Vec<isize> = pads.iter().map(|pad| pad[0] as isize).collect();
-        let shape = Shape {
-            batch: x[0],
-            channels: x[1],
-            outputs: w[0],
-            groups: self.groups,
-            input: image(input, 1),
-            output: image(&output, 1),
-            kernel: image(kernel, 1),
-            strides: image(self.strides, 1),
-            dilations: image(self.dilations, 1),
-            before: image(&before, 0),
-        };
-        if !shape.fits() {
-            bail!(
-                "{} channels of {input:?}, padded by {pads:?} for a window of {kernel:?} dilated by {:?}, have 2^32 elements or more, \
-                 and a convolution is for images that have fewer",
-                x[1], self.dilations
-            );
-        }
-        Ok(shape)
+/// The elements of a tensor of `float32` or 16-bit floating point, as `float32`, exactly.
+pub(super) fn read_single(array: &Array) -> Result<Cow<'_, [f32]>> {
+    match array.dtype() {
+        DType::Float32 => Ok(Cow::Borrowed(array.read::<f32>()?)),
+        _ => Ok(Cow::Owned(read_wide::<f32>(array)?)),
     }
-}
-
-/// Two spatial axes from one or two: a single axis is a row.
-pub(super) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
-    match *axes {
-        [x] => [row, x],
-        [y, x, ..] => [y, x],
-        [] => [row, row],
-    }
-}
-
-/// The dimensions of the result, of the rank of the input.
-pub(super) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
-    let mut dims = vec![shape.batch, shape.outputs];
-    dims.extend(&shape.output[4 - rank.clamp(3, 4)..]);
-    dims
 }
 
 /// A 16-bit floating-point tensor as `float32`, exactly.
@@ -250,74 +209,6 @@ pub(super) fn float_operands(inputs: &Types, count: usize) -> Result<DType> {
         }
     }
     Ok(dtype)
-}
-
-/// Checks ranks: one or two spatial axes.
-pub(super) fn check_ranks(x: usize, w: usize) -> Result<()> {
-    if x != w || !(3..=4).contains(&x) {
-        bail!("X has rank {x} and W rank {w}; both must be 3 (one spatial axis) or 4 (two)");
-    }
-    Ok(())
-}
-
-/// Checks that weights `[O, C / groups, …]` fit `channels` channels.
-fn check_channels(channels: usize, w: &[usize], groups: usize) -> Result<()> {
-    if groups == 0 || !w[0].is_multiple_of(groups) || w[1].checked_mul(groups) != Some(channels) {
-        bail!("weights of shape {w:?} in {groups} groups do not fit {channels} channels");
-    }
-    Ok(())
-}
-
-/// Checks that the bias has one value an output.
-pub(super) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
-    match bias {
-        Some(dims) if dims != [outputs] => bail!("B has shape {dims:?}, not [{outputs}]"),
-        _ => Ok(()),
-    }
-}
-
-/// The result's type of a window over input 0 by the weights of input 1.
-pub(super) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
-    let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
-    check_steps(window.strides, window.dilations, window.groups)?;
-    let Some(rank) = x.rank().or(w.rank()) else { return Ok(Type::any(dtype)) };
-    check_ranks(rank, w.rank().unwrap_or(rank))?;
-    if window.strides.len() != rank - 2 || window.dilations.len() != rank - 2 {
-        bail!("strides {:?} and dilations {:?} are not for rank {rank}", window.strides, window.dilations);
-    }
-    if let (Some(x), Some(w)) = (x.sizes(), w.sizes()) {
-        let shape = window.shape(&x, &w)?;
-        let bias = inputs.optional_tensor(2)?.and_then(TensorType::sizes);
-        check_bias(bias.as_deref(), shape.outputs)?;
-        return Ok(Type::Tensor(TensorType::sized(dtype, &out_dims(&shape, rank))));
-    }
-    let mut shape = vec![None; rank];
-    shape[0] = x.shape.as_ref().and_then(|dims| dims[0].clone());
-    shape[1] = w.size(0).map(Dim::Size);
-    for (axis, dim) in shape.iter_mut().enumerate().skip(2) {
-        *dim = infer_axis(window, x, w, axis)?;
-    }
-    Ok(Type::Tensor(TensorType { dtype, shape: Some(shape) }))
-}
-
-/// The size of one axis: a number, or the input's symbol where the window leaves the size as it is.
-fn infer_axis(window: &Window, x: &TensorType, w: &TensorType, axis: usize) -> Result<Option<Dim>> {
-    let (stride, dilation) = (window.strides[axis - 2], window.dilations[axis - 2]);
-    let size = x.shape.as_ref().and_then(|dims| dims[axis].clone());
-    let (Some(size), Some(kernel)) = (size, w.size(axis)) else { return Ok(None) };
-    let Padding::Explicit(pads) = window.pads else {
-        return Ok(match size {
-            Dim::Size(size) => Some(Dim::Size(size.div_ceil(stride.max(1)))),
-            symbol => Some(symbol).filter(|_| stride == 1),
-        });
-    };
-    let Some(&pad) = pads.get(axis - 2) else { bail!("pads {pads:?} are not for {} spatial axes", window.strides.len()) };
-    let reach = window_extent(kernel, dilation)? - 1;
-    let keeps = stride == 1 && pad[0].checked_add(pad[1]) == Some(reach);
-    Ok(match size {
-        Dim::Size(size) => Some(Dim::Size(output_size(size, kernel, stride, dilation, pad)?)),
-        symbol => Some(symbol).filter(|_| keeps),
-    })
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
 
-use super::conv::{check_bias, infer_window, out_dims, Conv};
+use super::conv::Conv;
 use super::separable;
+use super::window::{check_bias, infer_window, out_dims};
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::{Error, Result};

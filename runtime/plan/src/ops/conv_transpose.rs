@@ -6,16 +6,16 @@ use candle_plan_kernels::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv::{check_bias, check_ranks, float_operands, image, out_dims, room, rounded, single};
-use super::padding::{check_steps, window_extent, Padding};
-use crate::bail;
+use super::conv::{float_operands, read_single, room, rounded, single};
+use super::padding::{check_steps, Padding};
+use super::window::{check_ranks, out_dims};
 use crate::dtype::DType;
 use crate::epilogue;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{scratch, Array, Value};
 use crate::work::{self, Work};
 
 /// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the epilogue.
@@ -74,7 +74,7 @@ impl Kernel for ConvTranspose {
     }
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        let Some(w) = constants.tensor(1).filter(|w| w.dtype() == DType::Float32) else { return Ok(None) };
+        let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
         Ok(Some(Box::new(self.pack(w)?)))
     }
 
@@ -93,6 +93,15 @@ impl Kernel for ConvTranspose {
         Work::multiplying(inputs, outputs, products())
     }
 
+    fn scratch(&self, packed: Option<&Packed>, inputs: &Types) -> usize {
+        let bytes = || {
+            let weights = packed?.downcast_ref::<TransposedWeights>()?;
+            let shape = self.shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?, None);
+            Some(size_of::<f32>() * weights.scratch(&shape.ok()?))
+        };
+        bytes().unwrap_or(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let shape = self.shape(x.dims(), w.dims(), bias.map(Array::dims))?;
@@ -107,7 +116,7 @@ impl Kernel for ConvTranspose {
             }
             dtype => {
                 let bias = bias.map(single).transpose()?;
-                rounded(&self.run_f32(call, &shape, &single(x)?, &single(w)?, bias.as_ref())?, dtype)?
+                rounded(&self.run_f32(call, &shape, &single(x)?, w, bias.as_ref())?, dtype)?
             }
         };
         Ok(vec![out.into()])
@@ -115,6 +124,7 @@ impl Kernel for ConvTranspose {
 }
 
 impl ConvTranspose {
+    /// Of `float32`, but weights that were not packed, which are of any width up to it.
     fn run_f32(&self, call: &Call, shape: &Shape, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
         let packed_here;
         let weights = match call.packed::<TransposedWeights>() {
@@ -125,6 +135,7 @@ impl ConvTranspose {
             }
         };
         let dims = out_dims(shape, x.rank());
+        scratch::<f32>(weights.scratch(shape))?;
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
@@ -144,81 +155,8 @@ impl ConvTranspose {
         let uncut = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
         let uncut = ConvTranspose { pads: uncut, output_shape: None, epilogue: None, ..self.clone() };
         let shape = uncut.shape(&x, w.dims(), None)?;
-        Ok(TransposedWeights::new(Isa::get(), &shape, w.read::<f32>()?))
+        Ok(TransposedWeights::new(Isa::get(), &shape, &read_single(w)?))
     }
-
-    fn check_lists(&self, axes: usize) -> Result<()> {
-        let lengths = [self.strides.len(), self.dilations.len(), self.output_padding.len()];
-        let shape = self.output_shape.as_ref().map_or(axes, Vec::len);
-        if lengths != [axes; 3] || shape != axes {
-            bail!("strides, dilations, output padding or output shape are not for {axes} spatial axes");
-        }
-        Ok(())
-    }
-
-    /// The sizes of the convolution that this is the transpose of, seen from here: input and output as they are named here.
-    fn shape(&self, x: &[usize], w: &[usize], bias: Option<&[usize]>) -> Result<Shape> {
-        check_ranks(x.len(), w.len())?;
-        self.check_lists(x.len() - 2)?;
-        if self.groups == 0 || !x[1].is_multiple_of(self.groups) || w[0] != x[1] {
-            bail!("weights of shape {w:?} in {} groups do not fit {} channels", self.groups, x[1]);
-        }
-        let outputs = w[1].checked_mul(self.groups).ok_or_else(too_large)?;
-        check_bias(bias, outputs)?;
-        let mut axes = Vec::new();
-        for a in 0..x.len() - 2 {
-            axes.push(self.axis(a, x[a + 2], w[a + 2])?);
-        }
-        let (output, before): (Vec<usize>, Vec<isize>) = axes.into_iter().unzip();
-        let shape = Shape {
-            batch: x[0],
-            channels: x[1],
-            outputs,
-            groups: self.groups,
-            input: image(&x[2..], 1),
-            output: image(&output, 1),
-            kernel: image(&w[2..], 1),
-            strides: image(&self.strides, 1),
-            dilations: image(&self.dilations, 1),
-            before: image(&before, 0),
-        };
-        if shape.fits_transposed() {
-            Ok(shape)
-        } else {
-            Err(too_large())
-        }
-    }
-
-    /// The output's size and the elements cut off its beginning, on one axis.
-    fn axis(&self, a: usize, input: usize, kernel: usize) -> Result<(usize, isize)> {
-        let (stride, extra) = (self.strides[a], self.output_padding[a]);
-        if stride == 0 {
-            bail!("the stride must be at least 1");
-        }
-        let full = || {
-            let reach = window_extent(kernel, self.dilations[a]).ok()?.checked_add(extra)?;
-            input.saturating_sub(1).checked_mul(stride)?.checked_add(reach)
-        };
-        let full = full().filter(|&size| size < 1 << 40).ok_or_else(too_large)?;
-        let wanted = match (&self.output_shape, &self.pads) {
-            (Some(sizes), _) => sizes[a],
-            (None, Padding::Explicit(pads)) => {
-                let Some(&[before, after]) = pads.get(a) else { bail!("pads {pads:?} are not for every spatial axis") };
-                let size = before.checked_add(after).and_then(|cut| full.checked_sub(cut));
-                let Some(size) = size else { bail!("pads {before} and {after} leave nothing of {full} elements") };
-                return Ok((size, before as isize));
-            }
-            (None, _) => input.checked_mul(stride).ok_or_else(too_large)?,
-        };
-        let total = isize::try_from(wanted).ok().and_then(|wanted| (full as isize).checked_sub(wanted)).ok_or_else(too_large)?;
-        let total = total.max(0);
-        let before = if self.pads == Padding::SameUpper { total / 2 } else { total - total / 2 };
-        Ok((wanted, before))
-    }
-}
-
-fn too_large() -> Error {
-    Error::op("the window, its strides and dilations or the output are too large")
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv::{check_bias, infer_window, out_dims, room, Window};
+use super::conv::room;
 use super::matmul::{infer_product, Product};
 use super::qlinear::{is_signed, pack, single};
 use super::padding::Padding;
+use super::window::{check_bias, infer_window, out_dims, Window};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -22,7 +23,7 @@ use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::copy_view;
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{scratch, Array, Value};
 use crate::work::Work;
 
 /// `Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`.
@@ -197,6 +198,7 @@ impl Kernel for ConvInteger {
         let x = shifted(x, call.optional_tensor(2)?, call.threads)?;
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
+            scratch::<f32>(packed.weights.scratch(&shape))?;
             let mut out = room(&dims)?;
             conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, None);
             whole_elements(&out)

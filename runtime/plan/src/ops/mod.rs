@@ -19,6 +19,8 @@ mod power;
 mod recurrent_inputs;
 pub mod resample;
 mod separable;
+mod transposed_window;
+mod window;
 
 /// The table of ops: a family is a file, a word is an op.
 macro_rules! ops {

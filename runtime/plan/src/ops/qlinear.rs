@@ -9,7 +9,7 @@ use candle_plan_kernels::isa::Isa;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv::{check_bias, infer_window, Window};
+use super::window::{check_bias, infer_window, Window};
 use super::padding::Padding;
 use crate::bail;
 use crate::dtype::DType;

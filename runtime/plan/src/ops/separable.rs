@@ -4,8 +4,8 @@ use candle_plan_kernels::blocked::{self, Stage, Weights};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::isa::Isa;
 
-use super::conv::{check_bias, out_dims};
 use super::conv_blocks::{with_epilogue, ConvBlocks};
+use super::window::{check_bias, out_dims};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};

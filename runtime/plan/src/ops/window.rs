@@ -1,0 +1,146 @@
+//! How a window of weights slides over an image: what fits, and the sizes that it gives.
+
+use candle_plan_kernels::conv::Shape;
+
+use super::padding::{check_steps, output_size, window_extent, Padding};
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernel::Types;
+use crate::types::{Dim, TensorType, Type};
+
+/// The window of a convolution.
+pub(super) struct Window<'a> {
+    pub strides: &'a [usize],
+    pub dilations: &'a [usize],
+    pub pads: &'a Padding,
+    pub groups: usize,
+}
+
+impl Window<'_> {
+    /// The sizes of a convolution of inputs of these dimensions.
+    pub fn shape(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
+        check_ranks(x.len(), w.len())?;
+        let (input, kernel) = (&x[2..], &w[2..]);
+        let pads = self.pads.resolve(input, kernel, self.strides, self.dilations)?;
+        check_channels(x[1], w, self.groups)?;
+        let mut output = Vec::new();
+        for a in 0..input.len() {
+            let size = output_size(input[a], kernel[a], self.strides[a], self.dilations[a], pads[a])?;
+            if size == 0 && input[a] > 0 {
+                bail!(
+                    "a window of {kernel:?}, dilated by {:?}, is wider than the input {input:?} with its pads {pads:?}",
+                    self.dilations
+                );
+            }
+            output.push(size);
+        }
+        let before: Vec<isize> = pads.iter().map(|pad| pad[0] as isize).collect();
+        let shape = Shape {
+            batch: x[0],
+            channels: x[1],
+            outputs: w[0],
+            groups: self.groups,
+            input: image(input, 1),
+            output: image(&output, 1),
+            kernel: image(kernel, 1),
+            strides: image(self.strides, 1),
+            dilations: image(self.dilations, 1),
+            before: image(&before, 0),
+        };
+        if !shape.fits() {
+            bail!(
+                "{} channels of {input:?}, padded by {pads:?} for a window of {kernel:?} dilated by {:?}, have 2^32 elements or more, \
+                 and a convolution is for images that have fewer",
+                x[1], self.dilations
+            );
+        }
+        Ok(shape)
+    }
+}
+
+/// Two spatial axes from one or two: a single axis is a row.
+pub(super) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
+    match *axes {
+        [x] => [row, x],
+        [y, x, ..] => [y, x],
+        [] => [row, row],
+    }
+}
+
+/// The dimensions of the result, of the rank of the input.
+pub(super) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
+    let mut dims = vec![shape.batch, shape.outputs];
+    dims.extend(&shape.output[4 - rank.clamp(3, 4)..]);
+    dims
+}
+
+/// Checks ranks: one or two spatial axes.
+pub(super) fn check_ranks(x: usize, w: usize) -> Result<()> {
+    if x != w || !(3..=4).contains(&x) {
+        bail!("X has rank {x} and W rank {w}; both must be 3 (one spatial axis) or 4 (two)");
+    }
+    Ok(())
+}
+
+/// Checks that weights `[O, C / groups, …]` fit `channels` channels.
+fn check_channels(channels: usize, w: &[usize], groups: usize) -> Result<()> {
+    if groups == 0 || !w[0].is_multiple_of(groups) || w[1].checked_mul(groups) != Some(channels) {
+        bail!("weights of shape {w:?} in {groups} groups do not fit {channels} channels");
+    }
+    Ok(())
+}
+
+/// Checks that the bias has one value an output.
+pub(super) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
+    match bias {
+        Some(dims) if dims != [outputs] => bail!("B has shape {dims:?}, not [{outputs}]"),
+        _ => Ok(()),
+    }
+}
+
+/// The result's type of a window over input 0 by the weights of input 1.
+pub(super) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
+    let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
+    check_steps(window.strides, window.dilations, window.groups)?;
+    let Some(rank) = x.rank().or(w.rank()) else { return Ok(Type::any(dtype)) };
+    check_ranks(rank, w.rank().unwrap_or(rank))?;
+    if window.strides.len() != rank - 2 || window.dilations.len() != rank - 2 {
+        bail!("strides {:?} and dilations {:?} are not for rank {rank}", window.strides, window.dilations);
+    }
+    if let (Some(x), Some(w)) = (x.sizes(), w.sizes()) {
+        let shape = window.shape(&x, &w)?;
+        let bias = inputs.optional_tensor(2)?.and_then(TensorType::sizes);
+        check_bias(bias.as_deref(), shape.outputs)?;
+        return Ok(Type::Tensor(TensorType::sized(dtype, &out_dims(&shape, rank))));
+    }
+    let mut shape = vec![None; rank];
+    shape[0] = x.shape.as_ref().and_then(|dims| dims[0].clone());
+    shape[1] = w.size(0).map(Dim::Size);
+    for (axis, dim) in shape.iter_mut().enumerate().skip(2) {
+        *dim = infer_axis(window, x, w, axis)?;
+    }
+    Ok(Type::Tensor(TensorType { dtype, shape: Some(shape) }))
+}
+
+/// The size of one axis: a number, or the input's symbol where the window leaves the size as it is.
+fn infer_axis(window: &Window, x: &TensorType, w: &TensorType, axis: usize) -> Result<Option<Dim>> {
+    let (stride, dilation) = (window.strides[axis - 2], window.dilations[axis - 2]);
+    let size = x.shape.as_ref().and_then(|dims| dims[axis].clone());
+    let (Some(size), Some(kernel)) = (size, w.size(axis)) else { return Ok(None) };
+    let Padding::Explicit(pads) = window.pads else {
+        return Ok(match size {
+            Dim::Size(size) => Some(Dim::Size(size.div_ceil(stride.max(1)))),
+            symbol => Some(symbol).filter(|_| stride == 1),
+        });
+    };
+    let Some(&pad) = pads.get(axis - 2) else {
+        bail!("pads {pads:?} are not for {} spatial axes", window.strides.len())
+    };
+    let reach = window_extent(kernel, dilation)? - 1;
+    let keeps = stride == 1 && pad[0].checked_add(pad[1]) == Some(reach);
+    Ok(match size {
+        Dim::Size(size) => Some(Dim::Size(output_size(size, kernel, stride, dilation, pad)?)),
+        symbol => Some(symbol).filter(|_| keeps),
+    })
+}
