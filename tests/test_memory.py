@@ -85,10 +85,10 @@ def test_what_a_convolution_holds_within_its_step(graph, kernel, output, scratch
     weights = np.ones((32, 32, kernel, kernel), np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     plan, x = compiler.compile(model), np.ones((1, 32, 128, 128), np.float32)
-    needed = (output + scratch) * FLOATS
+    needed = x.nbytes + (output + scratch) * FLOATS
     session = compiler.load(plan, threads=1, max_memory=needed)
     [step] = session.prepared().steps
-    assert step.alive_bytes == x.nbytes + needed
+    assert step.alive_bytes == needed
     assert session.run({"x": x})["y"].nbytes == output * FLOATS
     with pytest.raises(RunError, match="max_memory leaves"):
         compiler.load(plan, threads=1, max_memory=needed - 1).run({"x": x})

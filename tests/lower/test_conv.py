@@ -91,8 +91,8 @@ def test_conv_transpose_of_large_outputs(node_model, reference, x, w, attributes
     inputs = [noise(*x), noise(*w)]
     model = node_model("ConvTranspose", inputs, opset=11, attributes=attributes, constants=[1])
     session = compiler.load(compiler.compile(model))
-    [found] = session.run({info.name: inputs[0] for info in session.inputs}).values()
-    [expected] = reference(model, inputs[:1])
+    feeds = {info.name: inputs[0] for info in session.inputs}
+    [found], [expected] = session.run(feeds).values(), reference(model, feeds)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
