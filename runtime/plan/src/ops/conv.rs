@@ -177,16 +177,12 @@ pub(super) fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
 
 /// The elements of a tensor of `float32` or 16-bit floating point, as `float32`, exactly.
 pub(super) fn read_single(array: &Array) -> Result<Cow<'_, [f32]>> {
-    match array.dtype() {
-        DType::Float32 => Ok(Cow::Borrowed(array.read::<f32>()?)),
-        _ => Ok(Cow::Owned(read_wide::<f32>(array)?)),
-    }
+    crate::dispatch!("a number of up to 32 bits", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
 }
 
-/// A 16-bit floating-point tensor as `float32`, exactly.
+/// [`read_single`] as a tensor of its own.
 pub(super) fn single(array: &Array) -> Result<Array> {
-    let wide = crate::dispatch!("a 16-bit number", array.dtype(), [f16, bf16], T => Ok(T::widen(array.read::<T>()?)))?;
-    Array::new(wide.into_owned(), array.dims())
+    Array::new(read_single(array)?.into_owned(), array.dims())
 }
 
 /// A `float32` tensor rounded to nearest.
