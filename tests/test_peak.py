@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import onnx.parser
 import pytest
@@ -14,9 +13,9 @@ import compiler
 from compiler import Options
 from compiler.prepared import PreparedStep, PreparedValue
 from compiler.samples import random_inputs
+from tests.trained.zoo import ABSENT, OTHERS
 
 MARGIN = 1.10
-ZOO = Path("/work/shared/zoo")
 
 Slot = tuple[str, str]
 """A value in a layout."""
@@ -178,9 +177,9 @@ SIZES: dict[str, dict[str, int]] = {
 """Models all sizes of which are known, once these are."""
 
 
-@pytest.mark.skipif(not ZOO.is_dir(), reason="the zoo is not here")
+@pytest.mark.skipif(not (OTHERS / "INDEX.json").exists(), reason=ABSENT)
 @pytest.mark.parametrize("name", SIZES)
 def test_trained_models_take_what_they_must(name: str) -> None:
-    session = compiler.load(compiler.compile(ZOO / f"{name}.onnx", Options(dims=SIZES[name])), threads=1)
+    session = compiler.load(compiler.compile(OTHERS / f"{name}.onnx", Options(dims=SIZES[name])), threads=1)
     measured, least = measured_and_least(session)
     assert least <= measured <= MARGIN * least, f"{measured / least:.2f} times the least"

@@ -1,8 +1,8 @@
 //! An allocator for values: blocks that are few, large, and of many sizes, and that every run takes and gives back anew.
 //!
-//! Allocators for many small blocks keep the memory of each size apart, so that what one value gave back, a value of another
-//! size cannot have: a run holds much more than its values. Here, a block is cut from the smallest free range that holds it,
-//! and joins its free neighbours when it is given back.
+//! Allocators for many small blocks keep the memory of each size apart, so that what one value gave back, a value of
+//! another size cannot have: a run holds much more than its values. Here, a block is cut from the smallest free range
+//! that holds it, and joins its free neighbours when it is given back.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
@@ -73,9 +73,9 @@ impl<A: GlobalAlloc> Allocator<A> {
     }
 }
 
-// SAFETY: a large block is part of a region of the inner allocator's that no other block has (see `Ranges`), on whole pages;
-// which blocks are large follows from the layout, which is the same when a block is given back. The ranges' own nodes are small,
-// so that they are never asked for while they are locked.
+// SAFETY: a large block is part of a region of the inner allocator's that no other block has (see `Ranges`), on whole
+// pages; which blocks are large follows from the layout, which is the same when a block is given back. The ranges' own
+// nodes are small, so that they are never asked for while they are locked.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match large(layout) {
@@ -155,8 +155,8 @@ impl Ranges {
         Some(start + left)
     }
 
-    /// Takes a block back. Where its region is free now, and another one is too, that is left to the caller, `(start, length)`:
-    /// one stays for the next run.
+    /// Takes a block back. Where its region is free now, and another one is too, that is left to the caller,
+    /// `(start, length)`: one stays for the next run.
     fn give(&mut self, mut start: usize, mut length: usize) -> Option<(usize, usize)> {
         let is_inside = |border: usize| !self.regions.contains_key(&border);
         if let Some(after) = Some(start + length).filter(|&end| is_inside(end)).and_then(|end| self.free.remove(&end)) {

@@ -17,7 +17,8 @@ pub struct Broadcast {
     width: usize,
 }
 
-/// The shape that operands of these shapes broadcast to as NumPy does; `None` when two sizes of an axis differ and neither is 1.
+/// The shape that operands of these shapes broadcast to as NumPy does; `None` when two sizes of an axis differ and
+/// neither is 1.
 pub fn shape(operands: &[&[usize]]) -> Option<Dims> {
     let rank = operands.iter().map(|dims| dims.len()).max().unwrap_or(0);
     let mut shape: Dims = smallvec![1; rank];
@@ -106,8 +107,8 @@ impl Broadcast {
     }
 }
 
-/// Cuts elements `start .. start + length` of a result into parts of runs of `span` elements, and calls `run(position, count)`
-/// for each.
+/// Cuts elements `start .. start + length` of a result into parts of runs of `span` elements, and calls
+/// `run(position, count)` for each.
 pub fn for_each_run(span: usize, start: usize, length: usize, mut run: impl FnMut(usize, usize)) {
     let mut position = start;
     while position < start + length {

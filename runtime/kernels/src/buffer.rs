@@ -42,8 +42,8 @@ pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
     Some(filled_up(try_with_room(len)?, len))
 }
 
-/// An empty vector with room for `len` elements: `None` where the [`budget`] is less, or the machine's [memory](machine::memory)
-/// is, or there is not so much of it.
+/// An empty vector with room for `len` elements: `None` where the [`budget`] is less, or the machine's
+/// [memory](machine::memory) is, or there is not so much of it.
 pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
     let left = budget().checked_sub(bytes)?;

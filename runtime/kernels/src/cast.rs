@@ -1,7 +1,8 @@
 //! Conversions between element types.
 //!
 //! Floating point to integer truncates; what does not fit becomes what x86's conversion gives and onnxruntime shows: the
-//! smallest integer of the register's width, then its low bits. Integers keep their low bits. To floating point, the nearest.
+//! smallest integer of the register's width, then its low bits. Integers keep their low bits. To floating point, the
+//! nearest.
 
 use half::{bf16, f16};
 

@@ -21,8 +21,8 @@ impl Isa {
         *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::widest))
     }
 
-    /// Whether products of bytes use the tiles of AMX at the level AVX-512: where the processor has them, and the environment
-    /// variable `CANDLE_PLAN_ISA` does not name `avx512`. Asked once.
+    /// Whether products of bytes use the tiles of AMX at the level AVX-512: where the processor has them, and the
+    /// environment variable `CANDLE_PLAN_ISA` does not name `avx512`. Asked once.
     pub fn takes_amx() -> bool {
         static TAKEN: OnceLock<bool> = OnceLock::new();
         *TAKEN.get_or_init(|| wanted() != Isa::Avx512.name() && Isa::has_amx())

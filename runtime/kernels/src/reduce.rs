@@ -60,6 +60,8 @@ trait Rule {
     /// Partial results within a block.
     type Lane: Copy;
     type Total: Copy + Send + Sync;
+    /// Whether it is compiled for every instruction set; what is rare is not, so that it stays small.
+    const WIDE: bool;
     const START: Self::Lane;
     fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
     fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
@@ -84,7 +86,10 @@ fn reduce<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], [outer, n, inner]: 
     } else if n > TASK && outer < threads.count() {
         for (row, total) in x.chunks_exact(n).zip(out) {
             let mut parts = vec![R::total(R::START); n.div_ceil(TASK)];
-            threads.for_each_chunk(&mut parts, 1, |i, part| part[0] = fold_task::<R>(isa, task_of(row, i)));
+            threads.for_each_chunk(&mut parts, 1, |i, part| {
+                let task = task_of(row, i);
+                fold_rows::<R>(isa, task, task.len(), part);
+            });
             *total = parts.into_iter().fold(R::total(R::START), R::add);
         }
     } else {
@@ -99,31 +104,33 @@ fn task_of<T>(row: &[T], i: usize) -> &[T] {
     &row[i * TASK..row.len().min((i + 1) * TASK)]
 }
 
-per_isa! {
-    fn fold_rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA {
-        for (row, total) in x.chunks_exact(n).zip(out) {
-            *total = R::total(R::START);
-            for task in row.chunks(TASK) {
-                *total = R::add(*total, blocks::<R>(task));
-            }
-        }
+fn fold_rows<R: Rule>(isa: Isa, x: &[R::In], n: usize, out: &mut [R::Total]) {
+    if const { R::WIDE } {
+        wide_rows::<R>(isa, x, n, out);
+    } else {
+        rows::<R>(x, n, out);
     }
 }
 
 per_isa! {
-    fn fold_task<R: Rule>(x: &[R::In]) -> R::Total where FMA {
-        blocks::<R>(x)
+    fn wide_rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA {
+        rows::<R>(x, n, out);
     }
 }
 
 #[inline(always)]
-fn blocks<R: Rule>(x: &[R::In]) -> R::Total {
-    // A loop and not an iterator's method: a closure inside one is compiled for the plainest instruction set.
-    let mut total = R::total(R::START);
-    for block in x.chunks(BLOCK) {
-        total = R::add(total, R::total(fold(block, R::START, R::step, R::join)));
+fn rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) {
+    // Loops and not iterators' methods: a closure inside one is compiled for the plainest instruction set.
+    for (row, total) in x.chunks_exact(n).zip(out) {
+        *total = R::total(R::START);
+        for task in row.chunks(TASK) {
+            let mut part = R::total(R::START);
+            for block in task.chunks(BLOCK) {
+                part = R::add(part, R::total(fold(block, R::START, R::step, R::join)));
+            }
+            *total = R::add(*total, part);
+        }
     }
-    total
 }
 
 fn reduce_columns<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], n: usize, inner: usize, out: &mut [R::Total]) {
@@ -145,20 +152,44 @@ fn reduce_columns<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], n: usize, i
     }
 }
 
+/// Folds columns `first .. first + out.len()` of the rows `x [n, inner]`, of which `side_by_side` are read as one.
+fn fold_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, side_by_side: usize, out: &mut [R::Total]) {
+    if side_by_side <= 1 {
+        return fold_wide_columns::<R>(isa, x, inner, first, out);
+    }
+    let width = side_by_side * inner;
+    let mut totals = [R::total(R::START); LANES];
+    fold_wide_columns::<R>(isa, x, width, 0, &mut totals[..width]);
+    for (column, total) in out.iter_mut().enumerate() {
+        let parts = totals[column..width].iter().step_by(inner).copied();
+        *total = parts.reduce(R::add).unwrap_or(R::total(R::START));
+    }
+}
+
+fn fold_wide_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
+    if const { R::WIDE } {
+        wide_columns::<R>(isa, x, inner, first, out);
+    } else {
+        columns::<R>(x, inner, first, out);
+    }
+}
+
 per_isa! {
-    /// Folds columns `first .. first + out.len()` of the rows `x [n, inner]`.
-    fn fold_columns<R: Rule>(x: &[R::In], inner: usize, first: usize, side_by_side: usize, out: &mut [R::Total]) where FMA {
-        if side_by_side > 1 {
-            return fold_narrow_columns::<R>(x, inner, side_by_side, out);
-        }
-        for (i, out) in out.chunks_mut(LANES).enumerate() {
-            let first = first + i * LANES;
-            out.fill(R::total(R::START));
-            for rows in x.chunks(ROWS * inner) {
-                match <&mut [R::Total; LANES]>::try_from(&mut *out) {
-                    Ok(out) => fold_tile::<R, LANES>(rows, inner, first, out),
-                    Err(_) => fold_part::<R>(rows, inner, first, out),
-                }
+    fn wide_columns<R: Rule>(x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) where FMA {
+        columns::<R>(x, inner, first, out);
+    }
+}
+
+/// Folds columns `first .. first + out.len()` of the rows `x`, `inner` elements each; the last row may be cut short.
+#[inline(always)]
+fn columns<R: Rule>(x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
+    for (i, out) in out.chunks_mut(LANES).enumerate() {
+        let first = first + i * LANES;
+        out.fill(R::total(R::START));
+        for rows in x.chunks(ROWS * inner) {
+            match <&mut [R::Total; LANES]>::try_from(&mut *out) {
+                Ok(out) if rows.len() % inner == 0 => fold_tile::<R, LANES>(rows, inner, first, out),
+                _ => fold_part::<R>(rows, inner, first, out),
             }
         }
     }
@@ -181,8 +212,9 @@ fn fold_tile<R: Rule, const W: usize>(rows: &[R::In], inner: usize, first: usize
 #[inline(always)]
 fn fold_part<R: Rule>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
     let mut lanes = [R::START; LANES];
-    for row in rows.chunks_exact(inner) {
-        for (lane, &value) in lanes.iter_mut().zip(&row[first..first + out.len()]) {
+    for row in rows.chunks(inner) {
+        let end = row.len().min(first + out.len());
+        for (lane, &value) in lanes.iter_mut().zip(row.get(first..end).unwrap_or_default()) {
             *lane = R::step(*lane, value);
         }
     }
@@ -191,31 +223,14 @@ fn fold_part<R: Rule>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::
     }
 }
 
-/// Reads `count` rows as one, folds those as columns, then joins the `count` results of each column.
-#[inline(always)]
-fn fold_narrow_columns<R: Rule>(x: &[R::In], inner: usize, count: usize, out: &mut [R::Total]) {
-    let width = count * inner;
-    let mut totals = [R::total(R::START); LANES];
-    for rows in x.chunks(ROWS * width) {
-        fold_part::<R>(rows, width, 0, &mut totals[..width]);
-        let rest = rows.chunks_exact(width).remainder();
-        if !rest.is_empty() {
-            fold_part::<R>(rest, rest.len(), 0, &mut totals[..rest.len()]);
-        }
-    }
-    for (column, total) in out.iter_mut().enumerate() {
-        let parts = totals[column..width].iter().step_by(inner).copied();
-        *total = parts.reduce(R::add).unwrap_or(R::total(R::START));
-    }
-}
-
 macro_rules! sum_rule {
-    ($rule:ident<$number:ident, $lane:ident, $total:ident>: $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
+    ($rule:ident<$number:ident, $lane:ident, $total:ident>, wide: $wide:expr, $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
         struct $rule;
         impl Rule for $rule {
             type In = $number;
             type Lane = $lane;
             type Total = $total;
+            const WIDE: bool = $wide;
             const START: $lane = $start;
             #[inline(always)]
             fn step(lane: $lane, $v: $number) -> $lane {
@@ -244,6 +259,7 @@ macro_rules! extremum_rule {
             type In = $number;
             type Lane = $number;
             type Total = $number;
+            const WIDE: bool = true;
             const START: $number = $start;
             #[inline(always)]
             #[allow(clippy::eq_op)] // only a NaN differs from itself
@@ -268,16 +284,16 @@ macro_rules! extremum_rule {
 
 /// `$lane` holds sums within a block, `$total` everything else.
 macro_rules! number {
-    ($number:ident, $lane:ident, $total:ident, $least:expr, $greatest:expr, $abs:expr, $plus:expr, $times:expr, $one:expr,
+    (float: $float:expr, $number:ident, $lane:ident, $total:ident, $least:expr, $greatest:expr, $abs:expr, $plus:expr, $times:expr, $one:expr,
      mean: $mean:expr) => {
         impl Number for $number {
             type Total = $total;
 
             fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$total]) {
-                sum_rule!(Sum<$number, $lane, $total>: 0 as $lane, |v| v as $lane, $plus);
-                sum_rule!(SumAbs<$number, $lane, $total>: 0 as $lane, |v| $abs(v as $lane), $plus);
-                sum_rule!(SumSquare<$number, $lane, $total>: 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
-                sum_rule!(Product<$number, $total, $total>: $one, |v| v as $total, $times);
+                sum_rule!(Sum<$number, $lane, $total>, wide: true, 0 as $lane, |v| v as $lane, $plus);
+                sum_rule!(SumAbs<$number, $lane, $total>, wide: $float, 0 as $lane, |v| $abs(v as $lane), $plus);
+                sum_rule!(SumSquare<$number, $lane, $total>, wide: $float, 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
+                sum_rule!(Product<$number, $total, $total>, wide: $float, $one, |v| v as $total, $times);
                 match fold {
                     Fold::Sum => reduce::<Sum>(isa, threads, x, dims, out),
                     Fold::SumAbs => reduce::<SumAbs>(isa, threads, x, dims, out),
@@ -323,14 +339,14 @@ macro_rules! number {
 
 macro_rules! float {
     ($($number:ident)*) => {
-        $(number!($number, $number, f64, $number::NEG_INFINITY, $number::INFINITY, $number::abs,
+        $(number!(float: true, $number, $number, f64, $number::NEG_INFINITY, $number::INFINITY, $number::abs,
             |a, b| a + b, |a, b| a * b, 1.0, mean: |total, count| total / count);)*
     };
 }
 
 macro_rules! integer {
     ($($number:ident in $total:ident, $abs:expr;)*) => {
-        $(number!($number, $total, $total, $number::MIN, $number::MAX, $abs, $total::wrapping_add, $total::wrapping_mul,
+        $(number!(float: false, $number, $total, $total, $number::MIN, $number::MAX, $abs, $total::wrapping_add, $total::wrapping_mul,
             1, mean: |total, count| total.wrapping_div(count));)*
     };
 }

@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::size::element_count;
 use crate::words;
 
-/// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a plan's file.
+/// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a
+/// plan's file.
 ///
 /// It may begin inside that storage (a view of outer rows). A storage that several arrays lie in is never rewritten, nor is
 /// a file.
@@ -234,8 +235,8 @@ impl Array {
         rewrite(cast_slice_mut(elements))
     }
 
-    /// The storage, where this array [alone](Array::is_alone) lies in it, and where the elements lie: they are copied if need
-    /// be.
+    /// The storage, where this array [alone](Array::is_alone) lies in it, and where the elements lie: they are copied
+    /// if need be.
     ///
     /// # Errors
     /// There is no memory for the copy, or the tensor is not on the CPU.

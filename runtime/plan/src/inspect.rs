@@ -57,8 +57,9 @@ pub struct StepForm {
     pub in_place: Vec<usize>,
     /// The inputs whose storage its outputs may share.
     pub shares: Vec<usize>,
-    /// The bytes that the values of its block and its op's scratch hold while it runs, constants aside: at most, as an op that may give a view of
-    /// an input counts as giving one where sizes are equal alone. `None` where a size is not known, or the step runs blocks.
+    /// The bytes that the values of its block and its op's scratch hold while it runs, constants aside: at most, as an
+    /// op that may give a view of an input counts as giving one where sizes are equal alone. `None` where a size is not
+    /// known, or the step runs blocks.
     pub alive_bytes: Option<usize>,
 }
 

@@ -66,8 +66,8 @@ pub trait Kernel: Any + Debug + Send + Sync {
         None
     }
 
-    /// The kernel that does this one's work and then that of `next`, which alone reads the one output, as input 0: where that
-    /// takes less time than one after the other. It takes this one's inputs, then those of `next` but input 0.
+    /// The kernel that does this one's work and then that of `next`, which alone reads the one output, as input 0:
+    /// where that takes less time than one after the other. It takes this one's inputs, then those of `next` but input 0.
     fn with_next(&self, _operands: &Constants, _next: &dyn Kernel, _of_next: &Constants) -> Option<Box<dyn Kernel>> {
         None
     }
@@ -94,8 +94,8 @@ pub trait Kernel: Any + Debug + Send + Sync {
         Work::moving(inputs, outputs).filter(|_| moves)
     }
 
-    /// The bytes that a run on inputs of these sizes, with what [`Kernel::prepack`] made, holds beside its inputs and outputs:
-    /// images in another layout, say. 0 where a size is not known.
+    /// The bytes that a run on inputs of these sizes, with what [`Kernel::prepack`] made, holds beside its inputs and
+    /// outputs: images in another layout, say. 0 where a size is not known.
     fn scratch(&self, _packed: Option<&Packed>, _inputs: &Types) -> usize {
         0
     }

@@ -1,8 +1,8 @@
 //! Layouts of images: as they are, `[N, C, H, W]` or `[N, C, W]`, or in blocks of channels, `[N, C / 16, H, W, 16]` or
 //! `[N, C / 16, W, 16]`.
 //!
-//! A plan knows rows alone. [Prepare](crate::prepare) holds a value in blocks where the steps around it gain more than moving
-//! it there and back costs; an op says how it would run in blocks with [`Kernel::blocked`].
+//! A plan knows rows alone. [Prepare](crate::prepare) holds a value in blocks where the steps around it gain more than
+//! moving it there and back costs; an op says how it would run in blocks with [`Kernel::blocked`].
 
 use candle_plan_kernels::blocked::{self, BLOCK};
 use candle_plan_kernels::isa::Isa;

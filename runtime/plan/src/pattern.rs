@@ -1,7 +1,7 @@
 //! Regular expressions in RE2's syntax, as ONNX has them, on the crate `regex`.
 //!
-//! Both take nearly the same syntax. Where they differ, the pattern is rewritten: RE2's `\d`, `\s`, `\w` and `\b` know ASCII
-//! only, it has `\Q…\E`, and its brackets neither nest nor know set operations.
+//! Both take nearly the same syntax. Where they differ, the pattern is rewritten: RE2's `\d`, `\s`, `\w` and `\b` know
+//! ASCII only, it has `\Q…\E`, and its brackets neither nest nor know set operations.
 
 use regex::{Regex, RegexBuilder};
 

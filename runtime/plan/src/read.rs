@@ -1,7 +1,7 @@
 //! Bytes → plan. The bytes are not trusted: version first, then sizes, then the checksum, the JSON, and the constants.
 //!
-//! A plan is read from front to back, each constant into the storage where it stays: no two copies of a file are held. Large
-//! constants of a file stay in it: they are read to check them, and then where the system holds the file.
+//! A plan is read from front to back, each constant into the storage where it stays: no two copies of a file are held.
+//! Large constants of a file stay in it: they are read to check them, and then where the system holds the file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,8 +39,8 @@ pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
     read_from(bytes, bytes.len() as u64, None)
 }
 
-/// Reads a plan and its constants from a plan file, in which large constants stay: nobody may write into it as long as these
-/// live. Another file may take its name.
+/// Reads a plan and its constants from a plan file, in which large constants stay: nobody may write into it as long as
+/// these live. Another file may take its name.
 ///
 /// # Errors
 /// As [`read`].

@@ -47,8 +47,9 @@ impl Session {
         Session::prepare(read, device, threads, max_memory, memory)
     }
 
-    /// [`Session::load`] of a plan file. Large constants are read where the system holds the file: nobody may write into it,
-    /// or shorten it, as long as the session lives. Another file may take its name, as when the model is compiled again.
+    /// [`Session::load`] of a plan file. Large constants are read where the system holds the file: nobody may write
+    /// into it, or shorten it, as long as the session lives. Another file may take its name, as when the model is
+    /// compiled again.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] when the file cannot be opened.
@@ -120,7 +121,7 @@ impl Session {
         self.executable.run_until(inputs, &self.threads, stop)
     }
 
-    /// What the processor can do at most, with as many threads as this session has.
+    /// What the processor can do at most, with the threads that a run uses.
     pub fn peaks(&self) -> Peaks {
         peaks::measure(Isa::get(), &self.threads)
     }

@@ -55,8 +55,8 @@ impl<'a, R: Attends> Head<'a, R> {
         }
     }
 
-    /// How many keys the tile of some queries begins with until the last that one of them sees; at least one, if there is one:
-    /// what comes of a query that sees none, comes of its weights.
+    /// How many keys the tile of some queries begins with until the last that one of them sees; at least one, if there
+    /// is one: what comes of a query that sees none, comes of its weights.
     fn reach(&self, queries: Range<usize>) -> usize {
         let keys = self.problem.dims.keys;
         queries.map(|i| self.seen(i, keys).end).max().unwrap_or(0).max(1).min(keys)
@@ -94,8 +94,8 @@ impl<'a, R: Attends> Head<'a, R> {
         }
     }
 
-    /// Turns the products of the queries from `first` on into weights that are still to be multiplied by `factors`, which are 1
-    /// if somebody watches, and shows each stage.
+    /// Turns the products of the queries from `first` on into weights that are still to be multiplied by `factors`,
+    /// which are 1 if somebody watches, and shows each stage.
     fn finish(
         &self,
         first: usize,

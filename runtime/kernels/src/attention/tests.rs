@@ -114,7 +114,8 @@ fn a_guard_says_what_becomes_of_a_query_that_sees_no_key() {
     }
 }
 
-/// Whether the scale is applied before the mask or left to the exponentials; and sums of large values beyond the largest number.
+/// Whether the scale is applied before the mask or left to the exponentials; and sums of large values beyond the
+/// largest number.
 #[test]
 fn no_mask_is_a_mask_of_zeros_and_large_values_stay_finite() {
     for ([queries, keys], scale, factor) in

@@ -124,8 +124,8 @@ impl Convolution<'_> {
     }
 }
 
-/// Calls `work` for the units and spans of outputs that make up a convolution, in tasks for `wanted` threads: where there are
-/// too few units, each task takes some of the spans of one.
+/// Calls `work` for the units and spans of outputs that make up a convolution, in tasks for `wanted` threads: where
+/// there are too few units, each task takes some of the spans of one.
 pub(super) fn split<S: Default>(
     threads: &Threads,
     wanted: usize,

@@ -21,8 +21,8 @@ const NEAR: f64 = 16384.0;
 pub const REORDER: f64 = 15.0;
 /// What a tap of a depthwise convolution saves over blocks, in its own time: it needs no shuffles.
 const DEPTHWISE: f64 = 2.0;
-/// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows leave the
-/// processor waiting for the elements that each multiply-add reads.
+/// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows
+/// leave the processor waiting for the elements that each multiply-add reads.
 const ALL: f64 = 0.85;
 const FEW: f64 = 3.0;
 /// Multiply-adds of a vector that cost as much as copying a row with its padding: for itself, and for each vector of it.
@@ -59,7 +59,8 @@ fn blocks(shape: &Shape) -> f64 {
     form.map_or_else(|| direct(shape), |form| winograd(shape, form))
 }
 
-/// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or back.
+/// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or
+/// back.
 pub fn gain(isa: Isa, shape: &Shape) -> i64 {
     let shape = &shape.lying();
     if is_depthwise(shape) {

@@ -22,7 +22,8 @@ pub struct Filter {
     pub(super) unit: usize,
     /// The tiles of Winograd's algorithm, or none: tap by tap.
     pub(super) form: Option<Form>,
-    /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see [`Form::pack`].
+    /// For each group and span of outputs `[C / unit][kh][kw][unit][outputs of the span]`; for Winograd's see
+    /// [`Form::pack`].
     data: Vec<f32>,
     /// How the last input was read, in so many parts.
     pub(super) windows: Last<(Shape, usize), Windows>,

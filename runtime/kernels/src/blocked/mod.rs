@@ -1,4 +1,5 @@
-//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: the layout in which neighbouring channels of a pixel fill a vector.
+//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: the layout in which neighbouring channels of a pixel fill a
+//! vector.
 //!
 //! Where the number of channels is not a multiple of 16, the last block has lanes beyond it. What stands in them is not
 //! read by anything that mixes lanes, so elementwise functions may leave there whatever they give.

@@ -125,9 +125,9 @@ unsafe fn tile(x: *const f32, from: usize, out: *mut f32, to: usize) {
     }
 }
 
-/// Quarters of four rows fill a vector: 128 bits by 128 bits of it are squares, each of which is transposed where it is. That
-/// takes half the shuffles of a tile that is loaded by whole rows, and no load crosses a line of the cache where rows
-/// begin at a multiple of 128 bits.
+/// Quarters of four rows fill a vector: 128 bits by 128 bits of it are squares, each of which is transposed where it
+/// is. That takes half the shuffles of a tile that is loaded by whole rows, and no load crosses a line of the cache
+/// where rows begin at a multiple of 128 bits.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;

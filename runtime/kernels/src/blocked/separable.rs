@@ -1,4 +1,5 @@
-//! A depthwise convolution and the 1 × 1 convolution after it, some rows at a time: what is between them stays in the cache.
+//! A depthwise convolution and the 1 × 1 convolution after it, some rows at a time: what is between them stays in the
+//! cache.
 
 use super::conv::Convolution;
 use super::direct::Direct;

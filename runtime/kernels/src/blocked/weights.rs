@@ -81,8 +81,8 @@ impl Weights {
         }
     }
 
-    /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or [in rows](Weights::take_rows), `out`
-    /// `[N, O / 16, H', W', 16]`.
+    /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or [in rows](Weights::take_rows),
+    /// `out` `[N, O / 16, H', W', 16]`.
     ///
     /// # Panics
     /// The slices or the weights do not fit the shape.

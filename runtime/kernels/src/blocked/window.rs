@@ -20,8 +20,8 @@ pub(super) struct Windows {
     block: usize,
     /// Elements from one output's taps to the next one's.
     pub pixel: usize,
-    /// Where the rows are split by the places of a stride, so that neighbouring outputs read single channels that lie side by
-    /// side: the parts of a row, and the elements of each.
+    /// Where the rows are split by the places of a stride, so that neighbouring outputs read single channels that lie
+    /// side by side: the parts of a row, and the elements of each.
     split: Option<[usize; 2]>,
     pub taps: Vec<u32>,
     /// Whether the input is read where it stands, without padding.
@@ -34,7 +34,8 @@ pub(super) struct Windows {
 
 /// Elements of a part's input that stay in the second-level cache beside weights and results.
 const BUDGET: usize = 1 << 16;
-/// Pixels of a part where few channels of input would make very many: its outputs stay in that cache until they are finished.
+/// Pixels of a part where few channels of input would make very many: its outputs stay in that cache until they are
+/// finished.
 const PIXELS: usize = 1 << 11;
 
 impl Windows {

@@ -23,7 +23,8 @@ use crate::threads::Threads;
 pub(crate) use window::copy_row;
 use window::{Block, Windows};
 
-/// The sizes of a convolution `[N, C, H, W] → [N, O, H', W']`: output `(y, x)` reads rows `y · stride + i · dilation − before`.
+/// The sizes of a convolution `[N, C, H, W] → [N, O, H', W']`: output `(y, x)` reads rows
+/// `y · stride + i · dilation − before`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// N
@@ -54,7 +55,8 @@ const TASK: usize = 1 << 19;
 const SPARE: usize = 7;
 
 impl Shape {
-    /// Whether the convolution's input, with its padding, can be laid out with offsets of 32 bits: dilations of billions cannot.
+    /// Whether the convolution's input, with its padding, can be laid out with offsets of 32 bits: dilations of
+    /// billions cannot.
     pub fn fits(&self) -> bool {
         // As large as the padded input, and more than the planes of any block.
         let extent = |a: usize| {
@@ -119,8 +121,8 @@ impl Shape {
     }
 }
 
-/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over runs of
-/// one output's plane.
+/// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over
+/// runs of one output's plane.
 ///
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
@@ -263,7 +265,8 @@ impl Convolution<'_> {
         // Rows of the input are longer than rows of the output: the outputs in between are computed and left out, or each
         // row is computed for itself where that leaves out fewer.
         let length = (block.rows() - 1) * row + block.columns();
-        // SAFETY: `check` and `Windows` keep every offset inside the input and the weights; this block's outputs are this task's.
+        // SAFETY: `check` and `Windows` keep every offset inside the input and the weights; this block's outputs are
+        // this task's.
         unsafe {
             if block.rows() == 1 || row == width {
                 tiles.run(outputs, Tile { width: length, ..tile });

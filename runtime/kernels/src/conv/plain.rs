@@ -63,8 +63,8 @@ fn for_each_plane<T: Term>(
     });
 }
 
-/// Calls `row(tap, start in the large plane, start in the small plane, count)` for every tap and row of the small plane, where
-/// the window slides over the large plane by the strides.
+/// Calls `row(tap, start in the large plane, start in the small plane, count)` for every tap and row of the small
+/// plane, where the window slides over the large plane by the strides.
 fn for_each_row(s: &Shape, large: [usize; 2], small: [usize; 2], mut row: impl FnMut(usize, usize, usize, usize)) {
     for (i, j) in (0..s.kernel[0]).flat_map(|i| (0..s.kernel[1]).map(move |j| (i, j))) {
         let first = [(i * s.dilations[0]) as isize - s.before[0], (j * s.dilations[1]) as isize - s.before[1]];

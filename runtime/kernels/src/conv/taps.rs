@@ -1,5 +1,7 @@
 //! The taps of a transposed convolution that one remainder of the output's position by the stride has, on one axis.
 
+use num_integer::gcd;
+
 use super::Shape;
 
 /// The taps of one remainder on one axis.
@@ -45,13 +47,5 @@ impl Taps {
         let row = (first + shape.before[axis] - remainder) / stride;
         let nearest = ((self.first * shape.dilations[axis]) as isize - remainder) / stride;
         nearest + (self.count as isize - 1) * self.dilation as isize - row
-    }
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
     }
 }

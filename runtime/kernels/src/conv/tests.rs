@@ -50,8 +50,8 @@ pub(crate) fn draw(draw: &mut Draw, transposed: bool) -> Option<Shape> {
     Some(shape)
 }
 
-/// Calls `add(out index, weight index of a plain convolution [O, C, kh, kw], x index)` for every product of the definition, where
-/// `large` is the side that the window slides over.
+/// Calls `add(out index, weight index of a plain convolution [O, C, kh, kw], x index)` for every product of the
+/// definition, where `large` is the side that the window slides over.
 fn products(s: &Shape, large: [usize; 2], small: [usize; 2], mut add: impl FnMut([usize; 2], [usize; 3], [usize; 2])) {
     for (y, x) in (0..small[0]).flat_map(|y| (0..small[1]).map(move |x| (y, x))) {
         for (i, j) in (0..s.kernel[0]).flat_map(|i| (0..s.kernel[1]).map(move |j| (i, j))) {

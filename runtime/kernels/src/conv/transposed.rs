@@ -1,9 +1,9 @@
 //! Transposed convolution: each remainder of the output's position by the stride is a plain convolution of its own.
 //!
-//! Output `y` takes tap `i` from input row `(y + before − i·d) / s` where that is whole. With `r = (y + before) mod s`, the taps are
-//! those with `(i·d) mod s = r`: every `s / gcd(s, d)`-th one, their input rows `d / gcd(s, d)` apart. So the outputs of one
-//! remainder are a convolution of stride 1 over the input, with its taps in reverse; the results are interleaved. Outputs of
-//! remainders that have no tap are the bias.
+//! Output `y` takes tap `i` from input row `(y + before − i·d) / s` where that is whole. With `r = (y + before) mod s`,
+//! the taps are those with `(i·d) mod s = r`: every `s / gcd(s, d)`-th one, their input rows `d / gcd(s, d)` apart. So
+//! the outputs of one remainder are a convolution of stride 1 over the input, with its taps in reverse; the results are
+//! interleaved. Outputs of remainders that have no tap are the bias.
 
 use super::taps::Taps;
 use super::{conv, Rows, Shape, Weights};
@@ -122,8 +122,8 @@ impl TransposedWeights {
     }
 }
 
-/// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over a bias, then `finish` over every
-/// plane. The strides, dilations and `before` of `shape` are those of the output.
+/// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]` over a bias, then `finish` over
+/// every plane. The strides, dilations and `before` of `shape` are those of the output.
 ///
 /// # Panics
 /// The slices do not fit the shape, or the shape does not [fit](Shape::fits_transposed).

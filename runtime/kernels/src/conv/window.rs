@@ -1,9 +1,9 @@
 //! How a convolution reads its input: the windows of a block of outputs as rows at fixed offsets.
 //!
-//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`, which is row `y + ⌊i·d / s⌋` among the rows that
-//! leave the same remainder `(i·d) mod s`. So the block's input is copied with its padding and split by remainders into
-//! planes; then every tap is one constant offset, for any stride, dilation and padding, and outputs that follow one another
-//! read elements that follow one another.
+//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`, which is row `y + ⌊i·d / s⌋` among the rows
+//! that leave the same remainder `(i·d) mod s`. So the block's input is copied with its padding and split by remainders
+//! into planes; then every tap is one constant offset, for any stride, dilation and padding, and outputs that follow
+//! one another read elements that follow one another.
 
 use super::Shape;
 use crate::buffer;

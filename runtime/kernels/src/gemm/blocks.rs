@@ -136,8 +136,8 @@ impl<'a> Product<'a> {
         let masked = b.offsets.as_ref().filter(|_| strip.tile.width < vectors * self.tiles.lanes);
         for i in 0..count {
             let rows = least + usize::from(i < longer);
-            // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone; the panel is no wider than
-            // a tile of the most rows; where rows end with the matrix, they are `f32`.
+            // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone; the panel is
+            // no wider than a tile of the most rows; where rows end with the matrix, they are `f32`.
             unsafe {
                 match masked {
                     Some(offsets) => self.tiles.run(rows, Tile { offsets: &offsets[..length], ..strip.tile }),
@@ -151,8 +151,9 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The rows of the right side that the tiles of a part read, and their type. Where several tiles read numbers of 16 bits, these
-    /// are widened once, before the first: a tile that widens what it reads takes a quarter longer, if memory does not hold it up.
+    /// The rows of the right side that the tiles of a part read, and their type. Where several tiles read numbers of 16
+    /// bits, these are widened once, before the first: a tile that widens what it reads takes a quarter longer, if
+    /// memory does not hold it up.
     fn near(&self, part: &Part, b: &Panels, tiles: usize, scratch: &mut Lines) -> (*const u8, Format) {
         let widened = if tiles > 1 { self.source.widened(part.panel, part.depth, self.width, scratch) } else { None };
         match widened {

@@ -161,8 +161,8 @@ impl Problem<'_> {
         Product::new(self, source).run(threads, out);
     }
 
-    /// The product of the transposed operands, for one column, which has the elements of a row in memory: the columns of the left
-    /// side become rows that follow one another, where they do.
+    /// The product of the transposed operands, for one column, which has the elements of a row in memory: the columns
+    /// of the left side become rows that follow one another, where they do.
     fn turned(&self) -> Option<Self> {
         let Sizes { m, n, k } = self.sizes;
         let (data, column) = match self.b {

@@ -11,8 +11,8 @@ use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
 use crate::vector::{dispatch_isa, Vector};
 
-/// A `[k, n]` matrix in panels of as many columns as the tallest tile has, or fewer, `[panel][k][column]`; the last panel is
-/// filled up with zeros.
+/// A `[k, n]` matrix in panels of as many columns as the tallest tile has, or fewer, `[panel][k][column]`; the last
+/// panel is filled up with zeros.
 #[derive(Debug, Clone)]
 pub struct PackedB {
     pub(super) isa: Isa,
@@ -42,8 +42,8 @@ impl PackedB {
         PackedB::of(Format::Float32, isa, threads, k, n, b)
     }
 
-    /// Packs `b` in the narrowest format that holds all its numbers, so that products have the same bits. One column, which may
-    /// be read as a row of `f32`, stays as it is.
+    /// Packs `b` in the narrowest format that holds all its numbers, so that products have the same bits. One column,
+    /// which may be read as a row of `f32`, stays as it is.
     ///
     /// # Panics
     /// As [`PackedB::new`].
@@ -111,8 +111,8 @@ fn narrowed<T: Half>(
 /// Elements that are worth several threads.
 const SPLIT: usize = 1 << 17;
 
-/// Rows `rows[0] .. rows[1]` and columns `columns[0] .. columns[1]` of `b` in panels of `width` columns, `[panel][row][column]`,
-/// and zeros where the last panel is wider; `b` holds them.
+/// Rows `rows[0] .. rows[1]` and columns `columns[0] .. columns[1]` of `b` in panels of `width` columns,
+/// `[panel][row][column]`, and zeros where the last panel is wider; `b` holds them.
 pub(super) fn pack(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
     let size = (rows[1] - rows[0]) * width;
     if size == 0 {

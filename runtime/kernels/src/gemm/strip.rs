@@ -21,8 +21,8 @@ pub(super) struct Strip<'a> {
     pub depth: usize,
     /// What will be read soon: anywhere.
     pub ahead: *const u8,
-    /// How many bytes of it are one step further after [`STEPS`] rows: as much as the tile's width is fetched in them, and by
-    /// tiles of at most [`FEW`] rows as much as they read.
+    /// How many bytes of it are one step further after [`STEPS`] rows: as much as the tile's width is fetched in them,
+    /// and by tiles of at most [`FEW`] rows as much as they read.
     pub ahead_step: usize,
 }
 

@@ -83,7 +83,8 @@ impl Tiles {
         vectors.div_ceil(panels.max(1)).max(1) * self.lanes
     }
 
-    /// The tiles that `width` columns of `rows` rows are cut into: how many vectors, the first column and the columns of each.
+    /// The tiles that `width` columns of `rows` rows are cut into: how many vectors, the first column and the columns
+    /// of each.
     pub(super) fn cut(self, rows: usize, width: usize) -> impl Iterator<Item = (usize, usize, usize)> {
         let vectors = width.div_ceil(self.lanes);
         let count = vectors.div_ceil(self.vectors(rows));

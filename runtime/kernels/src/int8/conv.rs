@@ -101,7 +101,8 @@ impl Filter {
         Filter(Kind::Dense(dense(row), row))
     }
 
-    /// The matrix of a group of `outputs`, with `row` rows for a row of the kernel, of which those beyond what it has are 0.
+    /// The matrix of a group of `outputs`, with `row` rows for a row of the kernel, of which those beyond what it has
+    /// are 0.
     fn packed(dots: Dots, outputs: usize, kernel: [usize; 2], row: usize, matrix: &Matrix) -> Weights {
         let channels = matrix.column.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
         // the channels of a tap follow one another, as they do in the image

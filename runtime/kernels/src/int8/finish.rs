@@ -130,7 +130,8 @@ impl Finish {
         !self.zeros.is_empty()
     }
 
-    /// Finishes `L` sums of columns `column ..`, which began with the columns' starts, and writes the first `count` from element `offset` on.
+    /// Finishes `L` sums of columns `column ..`, which began with the columns' starts, and writes the first `count`
+    /// from element `offset` on.
     ///
     /// # Safety
     /// `column + L` is at most the number of padded columns, `count` at most `L`; the elements lie inside the output, and

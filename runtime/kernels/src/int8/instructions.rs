@@ -85,9 +85,9 @@ impl Dots {
 
     /// What to sum `pieces` pieces of `len` bytes of a row with.
     ///
-    /// For a row and 16 columns VNNI needs half a cycle a quad. AMX needs 16 cycles for the 16 quads of 16 rows at most, and
-    /// 40 to load and store their sums: a cycle a row for each piece's quads, by sixteens, and 2.5. So it is worth while from
-    /// 32 bytes in one piece on.
+    /// For a row and 16 columns VNNI needs half a cycle a quad. AMX needs 16 cycles for the 16 quads of 16 rows at
+    /// most, and 40 to load and store their sums: a cycle a row for each piece's quads, by sixteens, and 2.5. So it is
+    /// worth while from 32 bytes in one piece on.
     pub fn for_depth(self, pieces: usize, len: usize) -> Dots {
         let quads = len.div_ceil(4);
         if 2 * pieces * quads.div_ceil(QUADS) + 5 < pieces * quads {
@@ -97,8 +97,8 @@ impl Dots {
         }
     }
 
-    /// What to multiply so many rows by a panel with: fewer than a tile has would leave its time unused, and are so few that
-    /// reading the panel takes as long.
+    /// What to multiply so many rows by a panel with: fewer than a tile has would leave its time unused, and are so few
+    /// that reading the panel takes as long.
     pub fn for_rows(self, rows: usize) -> Dots {
         if rows < ROWS {
             self.without_tiles()

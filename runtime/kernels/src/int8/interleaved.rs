@@ -1,10 +1,12 @@
 //! Convolutions of each channel with a window of its own, where one instruction adds four taps.
 //!
-//! Four rows of the image are interleaved once for a row of the output, `[column][channel][4]`: there the taps of a column of
-//! the window are the bytes of a lane.
+//! Four rows of the image are interleaved once for a row of the output, `[column][channel][4]`: there the taps of a
+//! column of the window are the bytes of a lane.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
+
+use num_integer::gcd;
 
 use super::conv::{position, within};
 use super::depthwise::Depthwise;
@@ -42,11 +44,12 @@ impl Interleaved {
         self.plain.bytes() + size_of_val(&self.data[..])
     }
 
-    /// Rearranges weights; `None` where the difference to a zero point is no `i8`, or the processor has no such instruction.
+    /// Rearranges weights; `None` where the difference to a zero point is no `i8`, or the processor has no such
+    /// instruction.
     pub fn new(dots: Dots, channels: usize, kernel: [usize; 2], plain: &Depthwise) -> Option<Interleaved> {
         let lanes = lanes(dots)?;
         let width = 4 * lanes;
-        let (quads, blocks) = (kernel[0].div_ceil(4), channels / greatest_divisor(channels, width));
+        let (quads, blocks) = (kernel[0].div_ceil(4), channels / gcd(channels, width));
         let mut data = Lines::for_overwrite(blocks * quads * kernel[1] * width);
         let bytes: &mut [i8] = bytemuck::cast_slice_mut(&mut data);
         bytes.fill(0);
@@ -67,14 +70,6 @@ fn lanes(dots: Dots) -> Option<usize> {
         Dots::Avx512Vnni | Dots::Amx => Some(<__m512i as Vector>::LANES),
         Dots::AvxVnni => Some(<__m256i as Vector>::LANES),
         Dots::Avx2 | Dots::Scalar => None,
-    }
-}
-
-pub(super) fn greatest_divisor(a: usize, b: usize) -> usize {
-    if b == 0 {
-        a
-    } else {
-        greatest_divisor(b, a % b)
     }
 }
 
@@ -212,7 +207,8 @@ impl Task<'_> {
         let len = (shape.output[1] - first).min(self.strips.columns) * shape.channels;
         let out = (line * shape.output[1] + first) * shape.channels;
         for (block, group) in self.strips.groups.iter().enumerate() {
-            // SAFETY: the caller's promise; `Strips` made room for what is read, and the weights are registers side by side.
+            // SAFETY: the caller's promise; `Strips` made room for what is read, and the weights are registers side by
+            // side.
             unsafe {
                 let packed = weights.add(block * taps.len() * 4 * V::BYTES).cast::<[V; 4]>();
                 let packed = std::slice::from_raw_parts(packed, taps.len());
@@ -246,8 +242,8 @@ unsafe fn sums<V: Vector>(start: [V; 4], from: [*const u8; 4], taps: &[usize], w
     sums
 }
 
-/// Writes the bytes of four rows `[len][4]`, and after them anything, up to whole blocks; a missing row is 0. `FLIP`: the bytes
-/// are `i8`, and taken as 128 more.
+/// Writes the bytes of four rows `[len][4]`, and after them anything, up to whole blocks; a missing row is 0. `FLIP`:
+/// the bytes are `i8`, and taken as 128 more.
 ///
 /// # Safety
 /// The processor has the features; the rows have so many bytes, and there is room.

@@ -1,6 +1,7 @@
 //! How a row of the output of a convolution channel by channel is cut up.
 
-use super::interleaved::greatest_divisor;
+use num_integer::gcd;
+
 use crate::conv::Shape;
 
 /// Pieces of a row of the output. Each is a number of periods, which are cut into groups of sums alike.
@@ -35,7 +36,7 @@ impl Strips {
         let (channels, width, stride) = (shape.channels, 4 * lanes, shape.strides[1]);
         // Where a register never has sums of pixels whose bytes are apart, groups go on from pixel to pixel.
         let runs_on = stride == 1 || channels.is_multiple_of(lanes);
-        let period = if runs_on { width / greatest_divisor(channels, width) } else { 1 };
+        let period = if runs_on { width / gcd(channels, width) } else { 1 };
         let most = CACHED / (4 * channels * stride).max(1) / period;
         let periods = shape.output[1].div_ceil(period).max(1);
         let columns = shape.output[1].min(periods.div_ceil(periods.div_ceil(most.max(1))) * period).max(1);

@@ -78,8 +78,8 @@ impl Tiles {
         (narrowest..=self.kernels.len()).rev().min_by_key(padded).unwrap_or(1)
     }
 
-    /// Computes any number of rows, tile after tile. The last is the least that has room for what is left; where that is not
-    /// full, it does some rows again.
+    /// Computes any number of rows, tile after tile. The last is the least that has room for what is left; where that
+    /// is not full, it does some rows again.
     ///
     /// # Safety
     /// As for [`Kernel`], of `rows` rows and a panel of `vectors` vectors.

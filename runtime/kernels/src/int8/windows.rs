@@ -35,8 +35,8 @@ impl<'a, T> Windows<'a, T> {
         Windows { shape, x, outside, inside: inside(shape), taps }
     }
 
-    /// The taps of the window of column `x` in row `line`, counted through all images: each has an element a channel. Columns
-    /// are asked for in order.
+    /// The taps of the window of column `x` in row `line`, counted through all images: each has an element a channel.
+    /// Columns are asked for in order.
     #[inline(always)]
     pub fn at(&mut self, line: usize, x: usize) -> &[Tap<T>] {
         if x > self.inside.start && x < self.inside.end {

@@ -53,7 +53,8 @@ impl Program {
     /// Resolves the operands for a result of shape `result`. Operands broadcast to it as NumPy does.
     ///
     /// # Errors
-    /// The program does not [check](Program::check), or an operand is absent, does not fill its shape, or does not broadcast.
+    /// The program does not [check](Program::check), or an operand is absent, does not fill its shape, or does not
+    /// broadcast.
     pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
         let mut binder = Binder { arguments, operands: SmallVec::new(), saved: [false; Program::SLOTS as usize] };
         let mut steps = SmallVec::with_capacity(self.code.len());
@@ -125,7 +126,8 @@ impl Bound<'_> {
                 Resolved::Result => Place::Advance(out.as_ptr()),
             };
             let places: SmallVec<[Place; 4]> = self.operands.iter().enumerate().map(place).collect();
-            // SAFETY: slices of `count` elements, or of a cycle, and references were made above; slots are saved before read.
+            // SAFETY: slices of `count` elements, or of a cycle, and references were made above; slots are saved before
+            // read.
             unsafe { machine::run(isa, &self.steps, &places, out.as_mut_ptr(), count) };
         });
     }

@@ -72,7 +72,8 @@ pub(super) enum Place {
 ///
 /// # Safety
 /// `len` elements can be read and written at `out`; each `Advance` has `len` elements, each `Repeat` one, each `Cycle`
-/// [`CYCLE`], and then `len` is a multiple of that; they may overlap `out` only by being `out`. Every index in `steps` has its place, slots are below [`Program::SLOTS`] and saved before read.
+/// [`CYCLE`], and then `len` is a multiple of that; they may overlap `out` only by being `out`. Every index in `steps`
+/// has its place, slots are below [`Program::SLOTS`] and saved before read.
 pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f32, len: usize) {
     dispatch_isa!(isa, (isa: Isa = isa, steps: &[Step] = steps, places: &[Place] = places, out: *mut f32 = out, len: usize = len),
     V => {

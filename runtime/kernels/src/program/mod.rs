@@ -1,4 +1,5 @@
-//! Programs of elementwise functions on `f32`: fused elementwise steps, and the epilogues of convolutions and matrix products.
+//! Programs of elementwise functions on `f32`: fused elementwise steps, and the epilogues of convolutions and matrix
+//! products.
 //!
 //! A program rewrites one value, the accumulator, instruction by instruction; the accumulator stays in registers from the
 //! first instruction to the last. Operands are the step's inputs, broadcast as NumPy does to the shape of the result.

@@ -11,16 +11,23 @@ use crate::vector::{arc, dispatch_isa, map, math, Vector};
 /// The slices differ in length.
 pub fn unary(isa: Isa, function: Unary, x: &[f32], out: &mut [f32]) {
     assert_eq!(x.len(), out.len());
-    dispatch_isa!(isa, (function: Unary = function, x: &[f32] = x, out: &mut [f32] = out), V =>
-        // SAFETY: the slices are of one length.
-        unsafe { apply::<V>(function, x.len(), x.as_ptr(), out.as_mut_ptr()) });
+    // SAFETY: the slices are of one length.
+    unsafe { elements(isa, function, x.len(), x.as_ptr(), out.as_mut_ptr()) }
 }
 
 /// `x[i] = function(x[i])`, as [`unary`].
 pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
-    dispatch_isa!(isa, (function: Unary = function, x: &mut [f32] = x), V =>
-        // SAFETY: read and written are the same elements.
-        unsafe { apply::<V>(function, x.len(), x.as_ptr(), x.as_mut_ptr()) });
+    let out = x.as_mut_ptr();
+    // SAFETY: read and written are the same elements.
+    unsafe { elements(isa, function, x.len(), out, out) }
+}
+
+/// # Safety
+/// As [`map`].
+unsafe fn elements(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
+    dispatch_isa!(isa, (function: Unary = function, len: usize = len, x: *const f32 = x, out: *mut f32 = out), V =>
+        // SAFETY: the caller's promise.
+        unsafe { apply::<V>(function, len, x, out) });
 }
 
 /// Makes `apply` from a table: functions of vectors, and methods of `f64` that are called lane by lane.

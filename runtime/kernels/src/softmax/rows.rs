@@ -157,8 +157,8 @@ unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
     a.greater(b).greater(c.greater(d)).largest()
 }
 
-/// The sum of the exponentials of `n` elements, shifted to be at most 0, and of the elements of `tail`. The exponentials are
-/// written to `y` where `KEEP`.
+/// The sum of the exponentials of `n` elements, shifted to be at most 0, and of the elements of `tail`. The
+/// exponentials are written to `y` where `KEEP`.
 ///
 /// # Safety
 /// `n` elements, whole vectors, can be read at `x` and written at `y`.

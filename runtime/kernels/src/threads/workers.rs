@@ -77,7 +77,8 @@ impl Workers {
     /// A task panicked.
     pub fn share(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) -> bool {
         let Some(caller) = self.caller.try_lock().ok().filter(|_| tasks < BACK as usize / 2) else { return false };
-        // SAFETY: workers call `task` only while they have joined, and `close` returns when all have left: before `task` ends.
+        // SAFETY: workers call `task` only while they have joined, and `close` returns when all have left: before
+        // `task` ends.
         let task = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(task) };
         let job = Job { task, tasks };
         self.board.open(job);
@@ -120,8 +121,8 @@ impl Board {
         wait(|| self.state.load(SeqCst) & JOINED == 0);
     }
 
-    /// Does tasks until all have been begun. Every second thread begins with the last ones: what a thread wrote in one job it
-    /// finds in its own cache in the next, where neighbouring tasks read what neighbouring tasks wrote.
+    /// Does tasks until all have been begun. Every second thread begins with the last ones: what a thread wrote in one
+    /// job it finds in its own cache in the next, where neighbouring tasks read what neighbouring tasks wrote.
     fn work(&self, job: Job, thread: usize) {
         let is_back = !thread.is_multiple_of(2);
         loop {

@@ -1,8 +1,8 @@
 //! The first elements along an axis, in order, and their places.
 //!
-//! An element becomes an unsigned integer in the same order, and that with the element's place one wider integer: no two are
-//! equal, and of equal elements the one at the smaller place comes first. One pass keeps those that can still be among the
-//! first: for few of many, most blocks of elements are dismissed by one comparison of vectors.
+//! An element becomes an unsigned integer in the same order, and that with the element's place one wider integer: no
+//! two are equal, and of equal elements the one at the smaller place comes first. One pass keeps those that can still
+//! be among the first: for few of many, most blocks of elements are dismissed by one comparison of vectors.
 
 mod best;
 mod keys;
@@ -49,8 +49,8 @@ impl Order {
 
 /// Elements that have an order.
 pub trait Ranked: Copy {
-    /// The first `k` elements along the axis of `x [outer, n, inner]`, in order, and their places, both `[outer, k, inner]`. Of
-    /// equal elements the one at the smaller place comes first; a NaN is greater than every number.
+    /// The first `k` elements along the axis of `x [outer, n, inner]`, in order, and their places, both
+    /// `[outer, k, inner]`. Of equal elements the one at the smaller place comes first; a NaN is greater than every number.
     ///
     /// # Panics
     /// The slices do not fit the sizes.

@@ -1,5 +1,5 @@
-//! Odd functions that level off, by polynomials of degree 7 on eight segments: the terms are picked lane by lane from tables
-//! that stay in registers.
+//! Odd functions that level off, by polynomials of degree 7 on eight segments: the terms are picked lane by lane from
+//! tables that stay in registers.
 //!
 //! The segments of |x| begin at 0, 0.25, 0.75, 1.25, 2.25, 3.25, 5.25 and 7.25: |x| + 0.75 cut twice an octave, so that a
 //! segment's number is in its bits.

@@ -43,11 +43,11 @@ pub enum AttentionGuard {
     Undefined,
 }
 
-/// `Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike with kv_heads heads,
-/// each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads, L, S]`, added, or chosen where bool; its last
-/// dimension may be shorter than S: later keys are not seen; past key and past value (optional) `[N, kv_heads, P, D]` come before K
-/// and V; nonpad (optional) int64 `[N]`, the number of keys that are seen. Y as Q; present key and value (optional)
-/// `[N, kv_heads, S, D]`; scores (optional) `[N, heads, L, S]`.
+/// `Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike with
+/// kv_heads heads, each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads, L, S]`, added,
+/// or chosen where bool; its last dimension may be shorter than S: later keys are not seen; past key and past value
+/// (optional) `[N, kv_heads, P, D]` come before K and V; nonpad (optional) int64 `[N]`, the number of keys that are
+/// seen. Y as Q; present key and value (optional) `[N, kv_heads, S, D]`; scores (optional) `[N, heads, L, S]`.
 ///
 /// Query i stands at position i + P, or, with nonpad, i + nonpad − L. All but the output is computed in `f32`, in `f64` for
 /// `f64`. Source: [ONNX Attention](https://onnx.ai/onnx/operators/onnx__Attention.html).

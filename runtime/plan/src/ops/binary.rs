@@ -25,8 +25,9 @@ use crate::{bail, dispatch};
 /// `Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does.
 ///
 /// `X` and `Y` are of one type, but for `Pow`, which gives the type of `X`. Comparisons give booleans.
-/// Integers wrap; their division truncates, and by zero is an error. 16-bit floating point is computed in `float32` and rounded
-/// once. `Equal` compares strings too. Source: the [ONNX operators](https://onnx.ai/onnx/operators/) of the functions' names.
+/// Integers wrap; their division truncates, and by zero is an error. 16-bit floating point is computed in `float32` and
+/// rounded once. `Equal` compares strings too. Source: the [ONNX operators](https://onnx.ai/onnx/operators/) of the
+/// functions' names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Binary {

@@ -15,11 +15,12 @@ use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
-/// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where it was taken.
+/// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where it was
+/// taken.
 ///
-/// Inputs: `X [N, C · Πkernel, windows]`, `image: int64 [axes]`, the result's spatial sizes, and `kernel: int64 [axes]`, for any
-/// number of axes; windows are in row-major order. The result is `[N, C, image…]`. `float16` and `bfloat16` are summed in
-/// `float32` and rounded once; integers wrap.
+/// Inputs: `X [N, C · Πkernel, windows]`, `image: int64 [axes]`, the result's spatial sizes, and
+/// `kernel: int64 [axes]`, for any number of axes; windows are in row-major order. The result is `[N, C, image…]`.
+/// `float16` and `bfloat16` are summed in `float32` and rounded once; integers wrap.
 ///
 /// Source: [ONNX Col2Im](https://onnx.ai/onnx/operators/onnx__Col2Im.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

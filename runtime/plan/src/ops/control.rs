@@ -16,8 +16,8 @@ use crate::stack;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 
-/// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. Both blocks
-/// take all other inputs.
+/// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. Both
+/// blocks take all other inputs.
 ///
 /// Source: [ONNX If](https://onnx.ai/onnx/operators/onnx__If.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

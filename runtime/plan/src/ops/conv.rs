@@ -123,8 +123,8 @@ impl Conv {
         Ok(shape)
     }
 
-    /// The sizes of a convolution of an input of a type; those that are not known are as in the middle of a network, and wide
-    /// enough.
+    /// The sizes of a convolution of an input of a type; those that are not known are as in the middle of a network,
+    /// and wide enough.
     pub(super) fn usual_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
         let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
         let reach = |axis: usize| {

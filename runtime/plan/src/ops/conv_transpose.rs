@@ -18,12 +18,13 @@ use crate::types::{Dim, TensorType, Type};
 use crate::value::{scratch, Array, Value};
 use crate::work::{self, Work};
 
-/// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the epilogue.
+/// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the
+/// epilogue.
 ///
 /// Inputs: `X [N, C, H, W]` or `[N, C, W]`, `W [C, O / groups, kernel…]`, `B [O]` or absent, then the epilogue's operands.
 /// An axis of the output has `(input − 1) · stride + output_padding + (kernel − 1) · dilation + 1 − pads` elements, or
-/// `output_shape`'s; then, and for `SameUpper` and `SameLower` (`input · stride` elements), the pads follow from the size: half
-/// of them at each end, an odd one at the end (`SameUpper`) or at the beginning.
+/// `output_shape`'s; then, and for `SameUpper` and `SameLower` (`input · stride` elements), the pads follow from the
+/// size: half of them at each end, an odd one at the end (`SameUpper`) or at the beginning.
 ///
 /// Source: [ONNX ConvTranspose](https://onnx.ai/onnx/operators/onnx__ConvTranspose.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -21,9 +21,9 @@ use crate::{bail, dispatch};
 /// with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2 of them, those outside are
 /// zeros.
 ///
-/// Inputs: `X [N, C, H, W]`, `W [O, C / groups, kH, kW]`, the offsets `D [N, offset_groups · kH · kW · 2, Hout, Wout]`, and, each
-/// optional, `B [O]` and the mask `M [N, offset_groups · kH · kW, Hout, Wout]`. Offset group `g` is for group `g` of the
-/// channels. `float16` and `bfloat16` are computed in `float32` and rounded once.
+/// Inputs: `X [N, C, H, W]`, `W [O, C / groups, kH, kW]`, the offsets `D [N, offset_groups · kH · kW · 2, Hout, Wout]`,
+/// and, each optional, `B [O]` and the mask `M [N, offset_groups · kH · kW, Hout, Wout]`. Offset group `g` is for group
+/// `g` of the channels. `float16` and `bfloat16` are computed in `float32` and rounded once.
 ///
 /// Source: [ONNX DeformConv](https://onnx.ai/onnx/operators/onnx__DeformConv.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -174,7 +174,8 @@ impl DeformConv {
         Array::new(columns, &dims)
     }
 
-    /// The pixels around each point of one image that the window sees, weighted by the mask: `[offset groups, taps, positions]`.
+    /// The pixels around each point of one image that the window sees, weighted by the mask:
+    /// `[offset groups, taps, positions]`.
     fn points<R: Real + Element>(
         &self,
         inputs: &Inputs,

@@ -118,8 +118,8 @@ fn intersection_over_union(a: &[f32; 4], b: &[f32; 4]) -> f32 {
 
 /// Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`.
 ///
-/// Inputs: `X: [N, C, H, W]`, `rois: [rois, 4]` of `x1, y1, x2, y2`, and for each the image it lies in, `int64 [rois]`. A bin of
-/// the result is the mean (or the greatest) of bilinear samples on a regular grid.
+/// Inputs: `X: [N, C, H, W]`, `rois: [rois, 4]` of `x1, y1, x2, y2`, and for each the image it lies in, `int64 [rois]`.
+/// A bin of the result is the mean (or the greatest) of bilinear samples on a regular grid.
 ///
 /// Source: [ONNX RoiAlign](https://onnx.ai/onnx/operators/onnx__RoiAlign.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -251,8 +251,8 @@ fn corners(y: f64, x: f64, high: usize, wide: usize) -> Sample {
     ]
 }
 
-/// The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height, width]`; 0 for a bin
-/// without pixels.
+/// The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height, width]`; 0 for
+/// a bin without pixels.
 ///
 /// Inputs: `X: [N, C, H, W]` and `rois: [rois, 5]` of an image's number and `x1, y1, x2, y2`. Corners are rounded to whole
 /// pixels, halves away from zero, and belong to the region; bins that share a pixel both have it. Computed in float32.

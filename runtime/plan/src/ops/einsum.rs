@@ -18,10 +18,10 @@ use crate::value::{list, Array, Value};
 
 /// The product of the inputs' elements, summed over the axes that the equation's result does not name.
 ///
-/// An equation gives every input a term of one letter an axis, `...` for leading axes that broadcast, and the result another:
-/// `ij,jk->ik`. Without `->` the result has the broadcast axes, then the letters that occur once, in alphabetical order. A
-/// letter that occurs twice in a term stands for the diagonal. Axes of one element broadcast. `float16` and `bfloat16` are
-/// computed in `float32` and rounded once; integers wrap.
+/// An equation gives every input a term of one letter an axis, `...` for leading axes that broadcast, and the result
+/// another: `ij,jk->ik`. Without `->` the result has the broadcast axes, then the letters that occur once, in
+/// alphabetical order. A letter that occurs twice in a term stands for the diagonal. Axes of one element broadcast.
+/// `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap.
 ///
 /// Source: [ONNX Einsum](https://onnx.ai/onnx/operators/onnx__Einsum.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -59,8 +59,8 @@ impl Kernel for Elementwise {
     }
 }
 
-/// Runs a program that begins with `Load` on all inputs of a step, in the storage of one that dies where there is one of the
-/// result's shape.
+/// Runs a program that begins with `Load` on all inputs of a step, in the storage of one that dies where there is one
+/// of the result's shape.
 ///
 /// # Errors
 /// An input is not a `float32` tensor, or they do not broadcast.

@@ -22,9 +22,9 @@ use crate::work::Work;
 
 /// `Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked.
 ///
-/// Inputs: `A [M, K]` (`[K, M]` transposed), `B [K, N]` (`[N, K]` transposed), `C` broadcast to `[M, N]` or absent, then the
-/// epilogue's operands. `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap, and take whole
-/// `alpha` and `beta` only.
+/// Inputs: `A [M, K]` (`[K, M]` transposed), `B [K, N]` (`[N, K]` transposed), `C` broadcast to `[M, N]` or absent,
+/// then the epilogue's operands. `float16` and `bfloat16` are computed in `float32` and rounded once; integers wrap,
+/// and take whole `alpha` and `beta` only.
 ///
 /// Source: [ONNX Gemm](https://onnx.ai/onnx/operators/onnx__Gemm.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -206,7 +206,8 @@ impl Gemm {
     }
 }
 
-/// Combines elements from `offset` on of an `[m, n]` result with those of an addend (zero where there is none) of these steps.
+/// Combines elements from `offset` on of an `[m, n]` result with those of an addend (zero where there is none) of these
+/// steps.
 fn add_scaled<T: Term>(
     run: &mut [T],
     offset: usize,

@@ -48,8 +48,8 @@ impl Kernel for Fill {
     }
 }
 
-/// `Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`, `delta`, one element
-/// each; float16 and bfloat16 are computed in float32.
+/// `Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`, `delta`, one
+/// element each; float16 and bfloat16 are computed in float32.
 ///
 /// Source: [ONNX Range](https://onnx.ai/onnx/operators/onnx__Range.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

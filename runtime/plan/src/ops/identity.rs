@@ -9,7 +9,8 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::Value;
 
-/// `Y = X`, for a value of any kind, sharing storage. Source: [ONNX Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
+/// `Y = X`, for a value of any kind, sharing storage. Source: [ONNX
+/// Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {}

@@ -59,8 +59,9 @@ pub struct ConvInteger {
 ///
 /// Inputs: `X: int32`, `a_scale` and `b_scale: float32`, which broadcast to `X`, `y_scale: float32` and `y_zero: int8` or
 /// `uint8` of one element. The result has `y_zero`'s type. With
-/// [`MatMulInteger`] and [`ConvInteger`] this makes [QLinearMatMul](https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html)
-/// and [QLinearConv](https://onnx.ai/onnx/operators/onnx__QLinearConv.html).
+/// [`MatMulInteger`] and [`ConvInteger`] this makes
+/// [QLinearMatMul](https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html) and
+/// [QLinearConv](https://onnx.ai/onnx/operators/onnx__QLinearConv.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Requantize {}

@@ -74,8 +74,8 @@ impl Kernel for Concat {
     }
 }
 
-/// `X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64 [outputs]`, or, when
-/// it is absent, of equal sizes, the last one maybe smaller.
+/// `X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64 [outputs]`, or,
+/// when it is absent, of equal sizes, the last one maybe smaller.
 ///
 /// Source: [ONNX Split](https://onnx.ai/onnx/operators/onnx__Split.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

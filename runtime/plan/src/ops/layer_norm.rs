@@ -17,8 +17,9 @@ use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{axes, bail, dispatch};
 
-/// `Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis` on. X `[D0, …]`; Scale,
-/// B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1 in the normalised axes.
+/// `Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis` on. X
+/// `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1 in the
+/// normalised axes.
 ///
 /// Source: [ONNX LayerNormalization](https://onnx.ai/onnx/operators/onnx__LayerNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +31,8 @@ pub struct LayerNorm {
     pub epsilon: f64,
 }
 
-/// `Y = X / √(mean of X² + ε) · scale` over the axes from `axis` on. X `[D0, …]`; scale broadcasts to X; Y has scale's dtype.
+/// `Y = X / √(mean of X² + ε) · scale` over the axes from `axis` on. X `[D0, …]`; scale broadcasts to X; Y has scale's
+/// dtype.
 ///
 /// Source: [ONNX RMSNormalization](https://onnx.ai/onnx/operators/onnx__RMSNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

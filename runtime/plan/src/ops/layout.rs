@@ -160,8 +160,8 @@ impl Kernel for SpaceToDepth {
     }
 }
 
-/// `X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two axes, of which
-/// one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
+/// `X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two axes, of
+/// which one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
 ///
 /// Source: [ONNX ReverseSequence](https://onnx.ai/onnx/operators/onnx__ReverseSequence.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -20,12 +20,12 @@ use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{element_count, Array, Value};
 use crate::work::{self, Work};
 
-/// `Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast; a vector is a
-/// row on the left and a column on the right, and its dimension is dropped from the result.
+/// `Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast; a vector
+/// is a row on the left and a column on the right, and its dimension is dropped from the result.
 ///
-/// Inputs: `A [batch…, M, K]`, `B [batch…, K, N]`, then the epilogue's operands; with `trans_a`, `A [batch…, K, M]`, and with
-/// `trans_b`, `B [batch…, N, K]`, where a vector is refused. `float16` and `bfloat16` are computed in `float32` and rounded
-/// once; integers wrap.
+/// Inputs: `A [batch…, M, K]`, `B [batch…, K, N]`, then the epilogue's operands; with `trans_a`, `A [batch…, K, M]`,
+/// and with `trans_b`, `B [batch…, N, K]`, where a vector is refused. `float16` and `bfloat16` are computed in
+/// `float32` and rounded once; integers wrap.
 ///
 /// Source: [ONNX MatMul](https://onnx.ai/onnx/operators/onnx__MatMul.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -16,8 +16,8 @@ use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{bail, by_width, words};
 
-/// Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the last such `k`, or
-/// the default where there is none. Numbers that are not a number are equal.
+/// Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the last such
+/// `k`, or the default where there is none. Numbers that are not a number are equal.
 ///
 /// Inputs: `X`, `keys [K]` of the same dtype, `values [K]`, and the default, one element of the values' dtype.
 ///

@@ -55,7 +55,8 @@ macro_rules! ops {
             /// The outputs' types from the inputs': [`Kernel::infer`] for types that a value can have, to such types.
             ///
             /// # Errors
-            /// As [`Kernel::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest deeper than
+            /// As [`Kernel::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest
+            /// deeper than
             /// [`MAX_DEPTH`].
             pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
                 if self.kernel().blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {

@@ -15,8 +15,8 @@ use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{axes, bail, dispatch};
 
-/// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var `[C]`, or the
-/// dimensions of X after the batch for a normalisation of single activations; Y as X.
+/// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var
+/// `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
 ///
 /// Source: [ONNX BatchNormalization](https://onnx.ai/onnx/operators/onnx__BatchNormalization.html), inference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,8 +26,8 @@ pub struct BatchNorm {
     pub epsilon: f64,
 }
 
-/// `Y = (X − mean) / √(variance + ε) · scale + B`, mean and variance taken over the spatial dimensions. X `[N, C, …]` with at
-/// most two spatial dimensions; scale, B `[C]`; Y as X.
+/// `Y = (X − mean) / √(variance + ε) · scale + B`, mean and variance taken over the spatial dimensions. X `[N, C, …]`
+/// with at most two spatial dimensions; scale, B `[C]`; Y as X.
 ///
 /// Source: [ONNX InstanceNormalization](https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +37,8 @@ pub struct InstanceNorm {
     pub epsilon: f64,
 }
 
-/// `Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring channels. X `[N, C, …]`;
-/// scale, bias `[C]` or one a group; Y as X.
+/// `Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring channels. X
+/// `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
 ///
 /// Source: [ONNX GroupNormalization](https://onnx.ai/onnx/operators/onnx__GroupNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,8 +50,8 @@ pub struct GroupNorm {
     pub epsilon: f64,
 }
 
-/// `Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋ before and ⌈(size−1)/2⌉
-/// after it. X `[N, C, …]`; Y as X.
+/// `Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋ before and
+/// ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
 ///
 /// Source: [ONNX LRN](https://onnx.ai/onnx/operators/onnx__LRN.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

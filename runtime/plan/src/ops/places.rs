@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use num_integer::gcd;
+
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
@@ -77,14 +79,6 @@ impl Places {
                 Places { starts: self.starts.iter().step_by(together).copied().collect(), run: self.run * together }
             }
         }
-    }
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
     }
 }
 

@@ -49,9 +49,9 @@ pub struct QLinearConv {
 /// `Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, ties to even; without `y_zero`,
 /// `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
 ///
-/// Inputs: `A [batch…, M, K]` and `B [K, N]` of `int8` or `uint8`; `scale: float32`, one or `[N]`; `a_zero`, one, and `b_zero`,
-/// one or `[N]`, of their types; `y_zero`, one of `int8` or `uint8`, which is the result's type, or absent; `C: int32 [N]`, or
-/// absent.
+/// Inputs: `A [batch…, M, K]` and `B [K, N]` of `int8` or `uint8`; `scale: float32`, one or `[N]`; `a_zero`, one, and
+/// `b_zero`, one or `[N]`, of their types; `y_zero`, one of `int8` or `uint8`, which is the result's type, or absent;
+/// `C: int32 [N]`, or absent.
 ///
 /// Source: [ONNX QLinearMatMul](https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

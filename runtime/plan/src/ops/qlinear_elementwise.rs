@@ -17,13 +17,15 @@ use crate::size::room;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 
-/// The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low, high)`, ties to
-/// even.
+/// The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low, high)`,
+/// ties to even.
 ///
-/// Inputs: `A` and `B` of `int8` or `uint8`, which broadcast as NumPy's do; `a_scale`, `a_zero`, `b_scale`, `b_zero`, `y_scale`
-/// and `y_zero`, of one element each: the scales `float32`, the zero points of the codes' types; `y_zero`'s is the result's.
+/// Inputs: `A` and `B` of `int8` or `uint8`, which broadcast as NumPy's do; `a_scale`, `a_zero`, `b_scale`, `b_zero`,
+/// `y_scale` and `y_zero`, of one element each: the scales `float32`, the zero points of the codes' types; `y_zero`'s
+/// is the result's.
 ///
-/// Source: [`QLinearAdd` and `QLinearMul` of onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
+/// Source: [`QLinearAdd` and `QLinearMul` of
+/// onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QLinearBinary {
@@ -50,12 +52,15 @@ pub enum QLinearFunction {
 #[serde(deny_unknown_fields)]
 pub struct LookUp {}
 
-/// The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`, ties to even.
+/// The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`, ties to
+/// even.
 ///
-/// Inputs: `X [N, …, C]`, channels last, of `int8` or `uint8`; `scale: float32`, the result's over that of `X`; `x_zero`, of
-/// the type of `X`, and `y_zero`, of `int8` or `uint8`, which is the result's type; of one element each. `Y [N, 1…, C]`.
+/// Inputs: `X [N, …, C]`, channels last, of `int8` or `uint8`; `scale: float32`, the result's over that of `X`;
+/// `x_zero`, of the type of `X`, and `y_zero`, of `int8` or `uint8`, which is the result's type; of one element each.
+/// `Y [N, 1…, C]`.
 ///
-/// Source: [`QLinearGlobalAveragePool` of onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
+/// Source: [`QLinearGlobalAveragePool` of
+/// onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QLinearGlobalAveragePool {}

@@ -19,7 +19,8 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{self, Array, Value};
 
-/// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0, `shape: int64 [rank]`.
+/// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0,
+/// `shape: int64 [rank]`.
 ///
 /// Source: [ONNX RandomNormal](https://onnx.ai/onnx/operators/onnx__RandomNormal.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -78,8 +78,8 @@ pub struct Gru {
 
 /// `H = f(X·Wᵀ + H·Rᵀ + b)`, step by step, in D directions.
 ///
-/// Inputs: `X [S, B, I]`, `W [D, H, I]`, `R [D, H, H]`, then, each of which may be absent: `bias [D, 2H]` (of W, then of R),
-/// `lengths [B]` in int32, `H [D, B, H]`. Outputs, `batch_first` and dtypes as those of `Lstm`, without C.
+/// Inputs: `X [S, B, I]`, `W [D, H, I]`, `R [D, H, H]`, then, each of which may be absent: `bias [D, 2H]` (of W, then
+/// of R), `lengths [B]` in int32, `H [D, B, H]`. Outputs, `batch_first` and dtypes as those of `Lstm`, without C.
 ///
 /// Source: [ONNX RNN](https://onnx.ai/onnx/operators/onnx__RNN.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

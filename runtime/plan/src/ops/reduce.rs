@@ -46,7 +46,8 @@ pub enum Reduction {
     SumSquare,
 }
 
-/// `Y = function of X along axes`. X `[D0, …]`, axes (optional) `[A]`; Y has size 1 in the reduced dimensions, or lacks them.
+/// `Y = function of X along axes`. X `[D0, …]`, axes (optional) `[A]`; Y has size 1 in the reduced dimensions, or lacks
+/// them.
 ///
 /// The input `axes` stands in for the attribute where it is computed at run time. The function is applied to each element
 /// where no axis is reduced. Sums of floating-point numbers are kept in `f64`, of integers in 64 wrapping bits; what is

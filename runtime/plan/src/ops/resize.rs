@@ -26,8 +26,8 @@ use crate::value::{list, room, with_room, Array, Value};
 use crate::{bail, by_width, dispatch, words};
 
 /// X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and, each
-/// optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for `TfCropAndResize`), `scales`
-/// (float32) and `sizes` (int64).
+/// optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for `TfCropAndResize`),
+/// `scales` (float32) and `sizes` (int64).
 ///
 /// Y's sizes are `sizes`, or else `⌊size · scale⌋`; the coordinates' scale is `scales`, or else new size ÷ old size. An
 /// axis of scale 1 and unchanged size keeps its places; at most two others are allowed. Coordinates are computed in `f32`

@@ -13,10 +13,11 @@ use crate::types::Type;
 use crate::value::{Array, Value};
 use crate::{bail, dispatch};
 
-/// Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`, `y₂ = sin · x₁ + cos · x₂`.
+/// Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,
+/// `y₂ = sin · x₁ + cos · x₂`.
 ///
-/// X `[N, heads, L, D]` or `[N, L, heads · D]`; cos, sin `[P, R / 2]` with position_ids int64 `[N, L]`, or `[N, L, R / 2]` or
-/// `[1, L, R / 2]` without; Y as X. The first R elements of a vector are turned. Source:
+/// X `[N, heads, L, D]` or `[N, L, heads · D]`; cos, sin `[P, R / 2]` with position_ids int64 `[N, L]`, or
+/// `[N, L, R / 2]` or `[1, L, R / 2]` without; Y as X. The first R elements of a vector are turned. Source:
 /// [ONNX RotaryEmbedding](https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -85,8 +85,8 @@ impl Kernel for ScatterElements {
 }
 
 /// `X` with parts written that the vectors of `indices [.., k]` lead to:
-/// `Y[indices[i, 0], …, indices[i, k - 1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts from the
-/// end; where places repeat, updates follow their order.
+/// `Y[indices[i, 0], …, indices[i, k - 1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts
+/// from the end; where places repeat, updates follow their order.
 ///
 /// Source: [ONNX ScatterND](https://onnx.ai/onnx/operators/onnx__ScatterND.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -107,8 +107,8 @@ impl Kernel for Compress {
     }
 }
 
-/// Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A scalar counts
-/// as a list of one element.
+/// Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A scalar
+/// counts as a list of one element.
 ///
 /// Source: [ONNX NonZero](https://onnx.ai/onnx/operators/onnx__NonZero.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -149,7 +149,8 @@ impl Kernel for NonZero {
 }
 
 /// The different rows of `axis` of `X` (without `axis`: the different elements), and three `int64` lists: where each stands
-/// first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal, and larger than numbers.
+/// first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal, and larger than
+/// numbers.
 ///
 /// Source: [ONNX Unique](https://onnx.ai/onnx/operators/onnx__Unique.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

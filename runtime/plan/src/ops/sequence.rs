@@ -125,8 +125,8 @@ impl Kernel for SequenceInsert {
     }
 }
 
-/// A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n` to `n - 1` for
-/// `n` items.
+/// A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n` to
+/// `n - 1` for `n` items.
 ///
 /// Source: [ONNX SequenceErase](https://onnx.ai/onnx/operators/onnx__SequenceErase.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -300,8 +300,8 @@ fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
     }
 }
 
-/// The place that input `i` names among `count`, or `default` where it is absent; `count` is the items, or one more. Negative
-/// places count from the end of the items.
+/// The place that input `i` names among `count`, or `default` where it is absent; `count` is the items, or one more.
+/// Negative places count from the end of the items.
 fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
     let items = items(call, 0)?.len();
     let place = match call.optional_tensor(i)?.map(Array::to_i64).transpose()?.as_deref() {

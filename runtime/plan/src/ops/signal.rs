@@ -19,8 +19,8 @@ use crate::value::{element_count, room, with_room, Array, Value};
 /// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
 /// `N` in input 1 (absent: its own). Computed in float64.
 ///
-/// `Y [.., 2]` has length `N`; where `one_sided`, the first `⌊N/2⌋ + 1` elements only, and the inverse takes these and gives
-/// the real signal `[.., 1]` (`N` absent: twice the length of `X`, less 2).
+/// `Y [.., 2]` has length `N`; where `one_sided`, the first `⌊N/2⌋ + 1` elements only, and the inverse takes these and
+/// gives the real signal `[.., 1]` (`N` absent: twice the length of `X`, less 2).
 ///
 /// Source: [ONNX DFT](https://onnx.ai/onnx/operators/onnx__DFT.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -136,9 +136,9 @@ impl Dft {
 }
 
 /// The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is
-/// `X[f·step ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1` elements of
-/// each spectrum where `one_sided`. Computed in float64. Inputs: `X`, `step: []`, `window: [length]` (absent: ones), `length: []` (absent: the
-/// window's, or `L`).
+/// `X[f·step ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1`
+/// elements of each spectrum where `one_sided`. Computed in float64. Inputs: `X`, `step: []`, `window: [length]`
+/// (absent: ones), `length: []` (absent: the window's, or `L`).
 ///
 /// Source: [ONNX STFT](https://onnx.ai/onnx/operators/onnx__STFT.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -228,8 +228,8 @@ impl Stft {
 }
 
 /// The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles whose corners are equally spaced on the mel
-/// scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, one element each: `bins`, `dft_length`, `sample_rate`, and the `lower` and
-/// `upper` edge in hertz.
+/// scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, one element each: `bins`, `dft_length`, `sample_rate`, and the
+/// `lower` and `upper` edge in hertz.
 ///
 /// Source: [ONNX MelWeightMatrix](https://onnx.ai/onnx/operators/onnx__MelWeightMatrix.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -29,8 +29,10 @@ pub enum SoftmaxFunction {
 
 /// `Y = function of X along axis`. X `[D0, …]` of floating point; Y as X.
 ///
-/// A row of nothing but −∞, or with +∞ or NaN, gives NaN. Source: [ONNX Softmax](https://onnx.ai/onnx/operators/onnx__Softmax.html),
-/// [ONNX LogSoftmax](https://onnx.ai/onnx/operators/onnx__LogSoftmax.html), [ONNX Hardmax](https://onnx.ai/onnx/operators/onnx__Hardmax.html).
+/// A row of nothing but −∞, or with +∞ or NaN, gives NaN. Source: [ONNX
+/// Softmax](https://onnx.ai/onnx/operators/onnx__Softmax.html),
+/// [ONNX LogSoftmax](https://onnx.ai/onnx/operators/onnx__LogSoftmax.html), [ONNX
+/// Hardmax](https://onnx.ai/onnx/operators/onnx__Hardmax.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Softmax {

@@ -30,7 +30,8 @@ pub enum ArgReduction {
 /// `Y = index along axis of the extremum of X`. X `[D0, …]`; Y int64, of size 1 in the axis, or without it.
 ///
 /// A NaN is never an extremum, unless it is the first element. Source:
-/// [ONNX ArgMax](https://onnx.ai/onnx/operators/onnx__ArgMax.html), [ONNX ArgMin](https://onnx.ai/onnx/operators/onnx__ArgMin.html).
+/// [ONNX ArgMax](https://onnx.ai/onnx/operators/onnx__ArgMax.html), [ONNX
+/// ArgMin](https://onnx.ai/onnx/operators/onnx__ArgMin.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgReduce {
@@ -118,8 +119,8 @@ fn places<T: Element>(
     out
 }
 
-/// `Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and where they stand`. X `[…, D, …]`,
-/// k int64 `[1]`; Values of X's dtype and Indices int64 `[…, k, …]`.
+/// `Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and where they stand`. X
+/// `[…, D, …]`, k int64 `[1]`; Values of X's dtype and Indices int64 `[…, k, …]`.
 ///
 /// Of equal elements the one of the smaller index comes first. NaN counts as greater than every number. Source:
 /// [ONNX TopK](https://onnx.ai/onnx/operators/onnx__TopK.html).

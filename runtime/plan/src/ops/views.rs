@@ -13,8 +13,8 @@ use crate::movable::reshape;
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Value, MAX_RANK};
 
-/// `Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions leave; a `0`
-/// is `X`'s own dimension at that place, or zero where `allow_zero`.
+/// `Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions leave;
+/// a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
 ///
 /// Source: [ONNX Reshape](https://onnx.ai/onnx/operators/onnx__Reshape.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

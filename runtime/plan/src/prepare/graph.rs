@@ -99,8 +99,8 @@ impl Node {
         }
     }
 
-    /// The step with the work of `first` before its own, whose result was its input 0: by `kernel`, which takes the inputs of
-    /// the first, then the others of this one.
+    /// The step with the work of `first` before its own, whose result was its input 0: by `kernel`, which takes the
+    /// inputs of the first, then the others of this one.
     pub fn follow(&mut self, first: (Vec<Option<u32>>, Vec<Option<usize>>), kernel: Box<dyn Kernel>) {
         let (inputs, mut channels) = first;
         channels.resize(inputs.len(), None);

@@ -205,8 +205,8 @@ impl Preparing<'_> {
         Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
     }
 
-    /// The steps with their places, those of many bytes of constants before others: what is packed of the largest constant and
-    /// the constant itself, which are in memory at once, are so before the rest is packed.
+    /// The steps with their places, those of many bytes of constants before others: what is packed of the largest
+    /// constant and the constant itself, which are in memory at once, are so before the rest is packed.
     fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(usize, &'a Node)> {
         let constant =
             |id: u32| graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));

@@ -159,7 +159,8 @@ mod tests {
     use crate::testing::tensor;
     use crate::value::Value;
 
-    /// A plan of values by rank (of `float32`, or of `int64` where that is below 2), of which 0 is the input and 1 a constant.
+    /// A plan of values by rank (of `float32`, or of `int64` where that is below 2), of which 0 is the input and 1 a
+    /// constant.
     fn prepare(ranks: &[usize], steps: &[Json], outputs: &[u32], constant: Value, device: &Device) -> Executable {
         let dtype = |rank| if rank < 2 { "int64" } else { "float32" };
         let kind = |&rank: &usize| json!({"Tensor": {"dtype": dtype(rank), "shape": vec![Json::Null; rank]}});
@@ -200,7 +201,8 @@ mod tests {
         let reshape = json!({"Reshape": {"allow_zero": false}});
         // The ranks of the values, the steps as [op, inputs, outputs], and where they run.
         let cases = [
-            // One upload of an input that two steps read, one download of what is given back; the constant is there already.
+            // One upload of an input that two steps read, one download of what is given back; the constant is there
+            // already.
             (
                 vec![2, 2, 2, 2],
                 vec![json!([add, [0, 1], [2]]), json!([add, [0, 2], [3]])],

@@ -1,7 +1,8 @@
 //! Depthwise convolutions over blocks of channels: every channel has a window of its own.
 //!
-//! Windows of usual sizes are computed in whole [rows]. Of others, pixels whose window lies inside the image are computed along
-//! rows; those of the left and right edge along columns, where they read the same taps. So no tile asks where the image ends.
+//! Windows of usual sizes are computed in whole [rows]. Of others, pixels whose window lies inside the image are
+//! computed along rows; those of the left and right edge along columns, where they read the same taps. So no tile asks
+//! where the image ends.
 
 mod axis;
 mod rows;

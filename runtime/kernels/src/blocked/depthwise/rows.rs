@@ -1,6 +1,6 @@
-//! Rows of depthwise convolutions: each pixel of the input is read once for all of the outputs of a tile that it is part of.
-//! Tiles at an edge read zeros for what lies outside of the image. Where the window's columns are some pixels apart, so are
-//! the pixels of a tile.
+//! Rows of depthwise convolutions: each pixel of the input is read once for all of the outputs of a tile that it is
+//! part of. Tiles at an edge read zeros for what lies outside of the image. Where the window's columns are some pixels
+//! apart, so are the pixels of a tile.
 
 use crate::blocked::BLOCK;
 use crate::isa::Isa;
@@ -33,8 +33,8 @@ pub(super) struct Rows {
 ///
 /// # Safety
 /// The image, the weights, the bias and the rows of the output are those that the fields describe, the output is written by
-/// nobody else and has a tile's pixels for each pixel of `apart`, the processor has the instruction set, and the window is the one that the kernel is
-/// for.
+/// nobody else and has a tile's pixels for each pixel of `apart`, the processor has the instruction set, and the window
+/// is the one that the kernel is for.
 pub(super) type Kernel = unsafe fn(&Rows);
 
 /// By number of rows less one and number of pixels less one.

@@ -4,8 +4,8 @@ use crate::blocked::BLOCK;
 use crate::isa::Isa;
 use crate::vector::Vector;
 
-/// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · 16]`, where all are
-/// blocks of channels.
+/// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · 16]`, where
+/// all are blocks of channels.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub x: *const f32,

@@ -1,11 +1,11 @@
-//! Convolutions of 3 × 3 with fewer products, after Winograd: `F(m, 3)` makes `m × m` outputs of `(m + 2)²` products, where the
-//! definition takes `9 m²`.
+//! Convolutions of 3 × 3 with fewer products, after Winograd: `F(m, 3)` makes `m × m` outputs of `(m + 2)²` products,
+//! where the definition takes `9 m²`.
 //!
 //! Tiles of the input and the weights are transformed, multiplied position by position (matrix products over the channels),
 //! and the products transformed back.
 //!
-//! Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error Analysis
-//! and Improving the Accuracy of Winograd Convolution for Deep Neural Networks.
+//! Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error
+//! Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks.
 
 mod line;
 mod patches;

@@ -1,7 +1,7 @@
 //! Products of rows with a block of weights, `[length][gates][lanes]`: a vector of sums a gate.
 //!
-//! A multiplication takes as long as eight of them take to begin: about so many sums are under way, of two blocks, two pieces
-//! of one, or several rows.
+//! A multiplication takes as long as eight of them take to begin: about so many sums are under way, of two blocks, two
+//! pieces of one, or several rows.
 
 use crate::gemm::tile::PIECE;
 use crate::vector::Vector;
