@@ -74,13 +74,14 @@ pub fn resample<R: Real>(
     threads.for_each_chunk(y, group * result, |i, y| {
         let mut scratch = [Vec::new(), Vec::new()];
         for (x, y) in x[i * group * image..].chunks_exact(image).zip(y.chunks_exact_mut(result)) {
-            resample_image(isa, x, &dims[first..], &filters[first..], &mut scratch, y);
+            resample_image(isa, threads, x, &dims[first..], &filters[first..], &mut scratch, y);
         }
     });
 }
 
 fn resample_image<R: Real>(
     isa: Isa,
+    threads: &Threads,
     x: &[R],
     dims: &[usize],
     filters: &[Option<Filter<R>>],
@@ -96,7 +97,13 @@ fn resample_image<R: Real>(
         };
         let outer: usize = dims[..axis].iter().product();
         if axis == 0 {
-            return resample_axis(isa, filter, source, inner, y);
+            // The rows of an image that is a task of its own are parts of that task.
+            let rows = (TASK / inner).max(1);
+            return match inner {
+                1 => resample_line(isa, filter, source, y),
+                _ => threads
+                    .for_each_chunk(y, rows * inner, |i, y| resample_rows(isa, filter, i * rows, source, inner, y)),
+            };
         }
         to.resize(outer * filter.output * inner, R::ZERO);
         resample_axis(isa, filter, source, inner, to);
@@ -112,7 +119,7 @@ fn resample_axis<R: Real>(isa: Isa, filter: &Filter<R>, x: &[R], inner: usize, y
         if inner == 1 {
             resample_line(isa, filter, x, y);
         } else {
-            resample_rows(isa, filter, x, inner, y);
+            resample_rows(isa, filter, 0, x, inner, y);
         }
     }
 }
@@ -141,15 +148,27 @@ per_isa! {
 }
 
 per_isa! {
-    /// Row `i` of `y [output, inner]` is `Σₖ weights[k, i]` · row `indices[k, i]` of `x [input, inner]`.
-    fn resample_rows<R: Real>(filter: &Filter<R>, x: &[R], inner: usize, y: &mut [R]) where FMA {
-        for (row, y) in y.chunks_exact_mut(inner).enumerate() {
+    /// Row `i` of `y` is `Σₖ weights[k, first + i]` · row `indices[k, first + i]` of `x [input, inner]`.
+    fn resample_rows<R: Real>(filter: &Filter<R>, first: usize, x: &[R], inner: usize, y: &mut [R]) where FMA {
+        for (i, y) in y.chunks_exact_mut(inner).enumerate() {
             match inner {
-                0..4 => sum_rows::<R, 1, FMA>(filter, row, x, y),
-                4..BLOCK => sum_rows::<R, 4, FMA>(filter, row, x, y),
-                _ => sum_rows::<R, BLOCK, FMA>(filter, row, x, y),
+                0..4 => sum_rows::<R, 1, FMA>(filter, first + i, x, y),
+                4..BLOCK => sum_rows::<R, 4, FMA>(filter, first + i, x, y),
+                _ if filter.taps == 2 => sum_two_rows::<R, FMA>(filter, first + i, x, y),
+                _ => sum_rows::<R, BLOCK, FMA>(filter, first + i, x, y),
             }
         }
+    }
+}
+
+/// [`sum_rows`] of two rows.
+#[inline(always)]
+fn sum_two_rows<R: Real, const FMA: bool>(filter: &Filter<R>, row: usize, x: &[R], y: &mut [R]) {
+    let inner = y.len();
+    let ((above, a), (below, b)) = (filter.tap(0), filter.tap(1));
+    let (above, below) = (&x[above[row] as usize * inner..][..inner], &x[below[row] as usize * inner..][..inner]);
+    for i in 0..inner {
+        y[i] = below[i].mul_add::<FMA>(b[row], above[i] * a[row]);
     }
 }
 
@@ -270,12 +289,13 @@ mod tests {
 
     #[test]
     fn every_instruction_set_sums_every_axis() {
-        let cases: [(&[usize], Vec<Option<Filter<f32>>>); 7] = [
+        let cases: [(&[usize], Vec<Option<Filter<f32>>>); 8] = [
             (&[2, 9], vec![None, Some(filter(9, 21, 2))]),
             (&[3, 7, 5], vec![None, Some(filter(7, 3, 4)), None]),
             (&[2, 6, 37], vec![None, Some(filter(6, 11, 2)), Some(filter(37, 50, 2))]),
             (&[5, 6, 7], vec![Some(filter(5, 4, 3)), None, Some(filter(7, 9, 4))]),
             (&[2, 5, 6, 3], vec![None, Some(filter(5, 10, 2)), Some(filter(6, 12, 2)), None]),
+            (&[2, 30, 9, 21], vec![None, Some(filter(30, 70, 2)), Some(filter(9, 40, 2)), None]),
             (&[2, 3], vec![None, Some(filter(3, 0, 2))]),
             (&[2, 3], vec![None, None]),
         ];

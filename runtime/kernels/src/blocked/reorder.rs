@@ -25,6 +25,10 @@ pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &m
         if channels == BLOCK && plane >= BLOCK {
             return tiles(plane).for_each(|i| transpose(isa, &x[i..], plane, &mut out[i * BLOCK..], BLOCK));
         }
+        if plane < BLOCK {
+            out.fill(0.0);
+            return pixels(plane, channels).for_each(|(row, block)| out[block] = x[row]);
+        }
         let mut rows = [0.0; BLOCK * STRIP];
         for (i, count) in strips(plane) {
             copy_rows(&x[i..], plane, &mut rows, STRIP, count);
@@ -51,6 +55,8 @@ pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: 
         let out = unsafe { std::slice::from_raw_parts_mut(shared.at(start), channels * plane) };
         if channels == BLOCK && plane >= BLOCK {
             tiles(plane).for_each(|i| transpose(isa, &x[i * BLOCK..], BLOCK, &mut out[i..], plane));
+        } else if plane < BLOCK {
+            pixels(plane, channels).for_each(|(row, block)| out[row] = x[block]);
         } else {
             rows_by_strips(isa, plane, x, out);
         }
@@ -73,12 +79,17 @@ fn rows_by_strips(isa: Isa, plane: usize, x: &[f32], out: &mut [f32]) {
     }
 }
 
-/// The first pixels of the tiles of some pixels. The last one overlaps its neighbour, if there is one.
-fn tiles(pixels: usize) -> impl Iterator<Item = usize> {
-    (0..pixels).step_by(BLOCK).map(move |i| i.min(pixels.saturating_sub(BLOCK)))
+/// Where each element of a small plane lies in rows of channels, and in a block of them.
+fn pixels(plane: usize, channels: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..channels).flat_map(move |c| (0..plane).map(move |p| (c * plane + p, p * BLOCK + c)))
 }
 
-/// The first pixel of each strip of a plane, and how many it has: as many as a tile, unless the plane has fewer.
+/// The first pixels of the tiles of at least 16 pixels. The last one overlaps its neighbour, if there is one.
+fn tiles(pixels: usize) -> impl Iterator<Item = usize> {
+    (0..pixels).step_by(BLOCK).map(move |i| i.min(pixels - BLOCK))
+}
+
+/// The first pixel of each strip of a plane of at least 16 pixels, and how many it has: at least as many.
 fn strips(plane: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = plane.div_ceil(STRIP);
     (0..count).map(move |i| (plane * i / count, plane * (i + 1) / count - plane * i / count))

@@ -12,7 +12,9 @@ fn images(batch: usize, channels: usize, plane: usize) -> Images {
 
 #[test]
 fn blocks_hold_the_channels_of_each_pixel() {
-    for (batch, channels, plane) in [(1, 16, 1), (2, 3, 5), (1, 40, 17), (3, 33, 64), (0, 4, 4), (2, 0, 4), (2, 5, 0)] {
+    for (batch, channels, plane) in
+        [(1, 16, 1), (2, 3, 5), (1, 40, 9), (1, 40, 17), (3, 33, 64), (0, 4, 4), (2, 0, 4), (2, 5, 0)]
+    {
         let images = images(batch, channels, plane);
         let x = noise(images.len(), 1);
         for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {

@@ -4,7 +4,11 @@
 //! pieces of one, or several rows.
 
 use crate::gemm::tile::PIECE;
+use crate::prefetch::prefetch;
 use crate::vector::Vector;
+
+/// Elements from the weights that are read to those that are fetched.
+const AHEAD: usize = 1 << 10;
 
 /// What `start` and the products of `N` blocks with one row of `length` elements make.
 ///
@@ -141,6 +145,7 @@ unsafe fn chains<V: Vector, const G: usize, const N: usize>(
             unsafe {
                 let x = V::splat(*x[n].wrapping_add(k));
                 for (g, sum) in sums.iter_mut().enumerate() {
+                    prefetch(weights.wrapping_add(g * V::LANES + AHEAD));
                     *sum = x.mul_add(V::load(weights.wrapping_add(g * V::LANES)), *sum);
                 }
             }
