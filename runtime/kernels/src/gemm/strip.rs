@@ -120,7 +120,9 @@ unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
         let b: [V; VECTORS] = std::array::from_fn(|v| T::load(b.add(v * V::LANES)));
         for (m, sums) in sums.iter_mut().enumerate() {
             let a = V::splat(*a.add(m * a_row));
-            sums.iter_mut().zip(&b).for_each(|(sum, &b)| *sum = a.mul_add(b, *sum));
+            for (sum, &b) in sums.iter_mut().zip(&b) {
+                *sum = a.mul_add(b, *sum);
+            }
         }
     }
 }

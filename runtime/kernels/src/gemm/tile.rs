@@ -233,23 +233,19 @@ unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
     start: Start,
     sums: &mut [[V; VECTORS]; R],
 ) {
-    let add = |sums: &mut [V; VECTORS], values: [V; VECTORS]| {
-        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum = value + *sum);
-    };
-    // SAFETY: the caller's promise.
-    unsafe {
-        match start {
-            Start::Zero => {}
-            Start::Rows(values) => {
-                (0..R).for_each(|m| add(&mut sums[m], [V::splat(*values.add(m)); VECTORS]));
+    // Loops and no closures: one that is not inlined keeps every sum in memory.
+    for (m, sums) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        let values = unsafe {
+            match start {
+                Start::Zero => return,
+                Start::Rows(values) => [V::splat(*values.add(m)); VECTORS],
+                Start::Columns(values) => row::<V, VECTORS>(values, last),
+                Start::Output => row::<V, VECTORS>(t.out.add(m * t.out_row), last),
             }
-            Start::Columns(values) => {
-                let values = row::<V, VECTORS>(values, last);
-                sums.iter_mut().for_each(|sums| add(sums, values));
-            }
-            Start::Output => {
-                (0..R).for_each(|m| add(&mut sums[m], row::<V, VECTORS>(t.out.add(m * t.out_row), last)));
-            }
+        };
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = value + *sum;
         }
     }
 }
