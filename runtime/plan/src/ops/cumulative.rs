@@ -102,6 +102,17 @@ impl Cumulative {
 
     /// Along the rows of one block, from the totals on.
     fn accumulate_block<T: Scan>(&self, x: &[T], y: &mut [T], totals: &mut [T], combine: impl Fn(T, T) -> T) {
+        // A single total stays in a register.
+        if let [total] = totals {
+            let mut sum = *total;
+            let pass = |(&x, y): (&T, &mut T)| {
+                let next = combine(sum, x);
+                *y = if self.exclusive { sum } else { next };
+                sum = next;
+            };
+            let places = x.iter().zip(y);
+            return if self.reverse { places.rev().for_each(pass) } else { places.for_each(pass) };
+        }
         let inner = totals.len();
         let n = x.len() / inner;
         for k in 0..n {
