@@ -97,7 +97,7 @@ fn resample_image<R: Real>(
         };
         let outer: usize = dims[..axis].iter().product();
         if axis == 0 {
-            // The rows of an image that is a task of its own are parts of that task.
+            // Where there is a single image, threads share its rows; inside a task, the caller does them all.
             let rows = (TASK / inner).max(1);
             return match inner {
                 1 => resample_line(isa, filter, source, y),

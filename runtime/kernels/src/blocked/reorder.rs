@@ -89,7 +89,7 @@ fn tiles(pixels: usize) -> impl Iterator<Item = usize> {
     (0..pixels).step_by(BLOCK).map(move |i| i.min(pixels - BLOCK))
 }
 
-/// The first pixel of each strip of a plane of at least 16 pixels, and how many it has: at least as many.
+/// The first pixel of each strip of a plane of at least 16 pixels, and how many it has: at least 16, too.
 fn strips(plane: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = plane.div_ceil(STRIP);
     (0..count).map(move |i| (plane * i / count, plane * (i + 1) / count - plane * i / count))

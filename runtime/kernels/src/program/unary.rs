@@ -12,19 +12,21 @@ use crate::vector::{arc, dispatch_isa, map, math, Vector};
 pub fn unary(isa: Isa, function: Unary, x: &[f32], out: &mut [f32]) {
     assert_eq!(x.len(), out.len());
     // SAFETY: the slices are of one length.
-    unsafe { elements(isa, function, x.len(), x.as_ptr(), out.as_mut_ptr()) }
+    unsafe { apply_to(isa, function, x.len(), x.as_ptr(), out.as_mut_ptr()) }
 }
 
 /// `x[i] = function(x[i])`, as [`unary`].
 pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
     let out = x.as_mut_ptr();
-    // SAFETY: read and written are the same elements.
-    unsafe { elements(isa, function, x.len(), out, out) }
+    // SAFETY: read and written are the elements of one slice.
+    unsafe { apply_to(isa, function, x.len(), out, out) }
 }
 
+/// `out[i] = function(x[i])` of `len` elements.
+///
 /// # Safety
 /// As [`map`].
-unsafe fn elements(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
+unsafe fn apply_to(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
     dispatch_isa!(isa, (function: Unary = function, len: usize = len, x: *const f32 = x, out: *mut f32 = out), V =>
         // SAFETY: the caller's promise.
         unsafe { apply::<V>(function, len, x, out) });

@@ -61,7 +61,7 @@ trait Rule {
     type Lane: Copy;
     type Total: Copy + Send + Sync;
     /// Whether it is compiled for every instruction set; what is rare is not, so that it stays small.
-    const WIDE: bool;
+    const EVERY_ISA: bool;
     const START: Self::Lane;
     fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
     fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
@@ -105,15 +105,15 @@ fn task_of<T>(row: &[T], i: usize) -> &[T] {
 }
 
 fn fold_rows<R: Rule>(isa: Isa, x: &[R::In], n: usize, out: &mut [R::Total]) {
-    if const { R::WIDE } {
-        wide_rows::<R>(isa, x, n, out);
+    if const { R::EVERY_ISA } {
+        rows_per_isa::<R>(isa, x, n, out);
     } else {
         rows::<R>(x, n, out);
     }
 }
 
 per_isa! {
-    fn wide_rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA {
+    fn rows_per_isa<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA {
         rows::<R>(x, n, out);
     }
 }
@@ -152,30 +152,31 @@ fn reduce_columns<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], n: usize, i
     }
 }
 
-/// Folds columns `first .. first + out.len()` of the rows `x [n, inner]`, of which `side_by_side` are read as one.
+/// Folds columns `first .. first + out.len()` of the rows `x [n, inner]`, of which `side_by_side` are read as one:
+/// then `first` is 0, and `out` a row.
 fn fold_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, side_by_side: usize, out: &mut [R::Total]) {
     if side_by_side <= 1 {
-        return fold_wide_columns::<R>(isa, x, inner, first, out);
+        return fold_whole_columns::<R>(isa, x, inner, first, out);
     }
     let width = side_by_side * inner;
     let mut totals = [R::total(R::START); LANES];
-    fold_wide_columns::<R>(isa, x, width, 0, &mut totals[..width]);
+    fold_whole_columns::<R>(isa, x, width, 0, &mut totals[..width]);
     for (column, total) in out.iter_mut().enumerate() {
         let parts = totals[column..width].iter().step_by(inner).copied();
         *total = parts.reduce(R::add).unwrap_or(R::total(R::START));
     }
 }
 
-fn fold_wide_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
-    if const { R::WIDE } {
-        wide_columns::<R>(isa, x, inner, first, out);
+fn fold_whole_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
+    if const { R::EVERY_ISA } {
+        columns_per_isa::<R>(isa, x, inner, first, out);
     } else {
         columns::<R>(x, inner, first, out);
     }
 }
 
 per_isa! {
-    fn wide_columns<R: Rule>(x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) where FMA {
+    fn columns_per_isa<R: Rule>(x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) where FMA {
         columns::<R>(x, inner, first, out);
     }
 }
@@ -214,7 +215,7 @@ fn fold_part<R: Rule>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::
     let mut lanes = [R::START; LANES];
     for row in rows.chunks(inner) {
         let end = row.len().min(first + out.len());
-        for (lane, &value) in lanes.iter_mut().zip(row.get(first..end).unwrap_or_default()) {
+        for (lane, &value) in lanes.iter_mut().zip(&row[first..end]) {
             *lane = R::step(*lane, value);
         }
     }
@@ -224,13 +225,13 @@ fn fold_part<R: Rule>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::
 }
 
 macro_rules! sum_rule {
-    ($rule:ident<$number:ident, $lane:ident, $total:ident>, wide: $wide:expr, $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
+    ($rule:ident<$number:ident, $lane:ident, $total:ident>, every_isa: $every_isa:expr, $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
         struct $rule;
         impl Rule for $rule {
             type In = $number;
             type Lane = $lane;
             type Total = $total;
-            const WIDE: bool = $wide;
+            const EVERY_ISA: bool = $every_isa;
             const START: $lane = $start;
             #[inline(always)]
             fn step(lane: $lane, $v: $number) -> $lane {
@@ -259,7 +260,7 @@ macro_rules! extremum_rule {
             type In = $number;
             type Lane = $number;
             type Total = $number;
-            const WIDE: bool = true;
+            const EVERY_ISA: bool = true;
             const START: $number = $start;
             #[inline(always)]
             #[allow(clippy::eq_op)] // only a NaN differs from itself
@@ -284,16 +285,16 @@ macro_rules! extremum_rule {
 
 /// `$lane` holds sums within a block, `$total` everything else.
 macro_rules! number {
-    (float: $float:expr, $number:ident, $lane:ident, $total:ident, $least:expr, $greatest:expr, $abs:expr, $plus:expr, $times:expr, $one:expr,
+    (every_isa: $every_isa:expr, $number:ident, $lane:ident, $total:ident, $least:expr, $greatest:expr, $abs:expr, $plus:expr, $times:expr, $one:expr,
      mean: $mean:expr) => {
         impl Number for $number {
             type Total = $total;
 
             fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$total]) {
-                sum_rule!(Sum<$number, $lane, $total>, wide: true, 0 as $lane, |v| v as $lane, $plus);
-                sum_rule!(SumAbs<$number, $lane, $total>, wide: $float, 0 as $lane, |v| $abs(v as $lane), $plus);
-                sum_rule!(SumSquare<$number, $lane, $total>, wide: $float, 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
-                sum_rule!(Product<$number, $total, $total>, wide: $float, $one, |v| v as $total, $times);
+                sum_rule!(Sum<$number, $lane, $total>, every_isa: true, 0 as $lane, |v| v as $lane, $plus);
+                sum_rule!(SumAbs<$number, $lane, $total>, every_isa: $every_isa, 0 as $lane, |v| $abs(v as $lane), $plus);
+                sum_rule!(SumSquare<$number, $lane, $total>, every_isa: $every_isa, 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
+                sum_rule!(Product<$number, $total, $total>, every_isa: $every_isa, $one, |v| v as $total, $times);
                 match fold {
                     Fold::Sum => reduce::<Sum>(isa, threads, x, dims, out),
                     Fold::SumAbs => reduce::<SumAbs>(isa, threads, x, dims, out),
@@ -339,14 +340,14 @@ macro_rules! number {
 
 macro_rules! float {
     ($($number:ident)*) => {
-        $(number!(float: true, $number, $number, f64, $number::NEG_INFINITY, $number::INFINITY, $number::abs,
+        $(number!(every_isa: true, $number, $number, f64, $number::NEG_INFINITY, $number::INFINITY, $number::abs,
             |a, b| a + b, |a, b| a * b, 1.0, mean: |total, count| total / count);)*
     };
 }
 
 macro_rules! integer {
     ($($number:ident in $total:ident, $abs:expr;)*) => {
-        $(number!(float: false, $number, $total, $total, $number::MIN, $number::MAX, $abs, $total::wrapping_add, $total::wrapping_mul,
+        $(number!(every_isa: false, $number, $total, $total, $number::MIN, $number::MAX, $abs, $total::wrapping_add, $total::wrapping_mul,
             1, mean: |total, count| total.wrapping_div(count));)*
     };
 }
@@ -364,126 +365,4 @@ integer! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer;
-
-    const SHAPES: [[usize; 3]; 18] = [
-        [1, 1, 1],
-        [2, 0, 3],
-        [0, 4, 2],
-        [3, 5, 1],
-        [2, 31, 1],
-        [2, 64, 1],
-        [3, 1000, 1],
-        [1, 70_001, 1],
-        [2, 3, 2],
-        [1, 5000, 3],
-        [4, 129, 5],
-        [2, 7, 16],
-        [3, 65, 31],
-        [2, 2, 64],
-        [2, 130, 65],
-        [1, 200, 1000],
-        [5, 3, 200],
-        [1, 2, 70_000],
-    ];
-
-    fn noise(len: usize) -> Vec<f32> {
-        let mut state = 12_345u32;
-        let next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 23) as f32 - 0.9
-        };
-        std::iter::repeat_with(next).take(len).collect()
-    }
-
-    fn plain<T: Copy>(x: &[T], [outer, n, inner]: [usize; 3], start: f64, step: impl Fn(f64, T) -> f64) -> Vec<f64> {
-        let column = |o: usize, i: usize| (0..n).fold(start, |a, k| step(a, x[(o * n + k) * inner + i]));
-        (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))).map(|(o, i)| column(o, i)).collect()
-    }
-
-    #[test]
-    fn f32_sums_are_exact_to_1e_6_of_the_sum_of_magnitudes() {
-        for dims in SHAPES {
-            let x = noise(dims.iter().product());
-            let scale = plain(&x, dims, 0.0, |a, v: f32| a + f64::from(v).abs());
-            let cases: [(Fold, Vec<f64>); 3] = [
-                (Fold::Sum, plain(&x, dims, 0.0, |a, v: f32| a + f64::from(v))),
-                (Fold::SumAbs, scale.clone()),
-                (Fold::SumSquare, plain(&x, dims, 0.0, |a, v: f32| a + f64::from(v) * f64::from(v))),
-            ];
-            for (fold, expected) in cases {
-                for isa in Isa::available() {
-                    let mut out = buffer::for_overwrite(expected.len());
-                    f32::fold(fold, isa, &Threads::serial(), &x, dims, &mut out);
-                    for ((found, expected), scale) in out.iter().zip(&expected).zip(&scale) {
-                        assert!(
-                            (found - expected).abs() <= 1e-6 * scale,
-                            "{fold:?} {dims:?} {isa:?}: {found} {expected}"
-                        );
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn threads_and_instruction_sets_do_not_change_a_bit() {
-        let two = Threads::new(2).expect("a pool of two threads");
-        for dims in SHAPES {
-            let x = noise(dims.iter().product());
-            let run = |isa, threads: &Threads| {
-                let mut out: Vec<f64> = buffer::for_overwrite(dims[0] * dims[2]);
-                f32::fold(Fold::Sum, isa, threads, &x, dims, &mut out);
-                out
-            };
-            let scalar = run(Isa::Scalar, &Threads::serial());
-            for isa in Isa::available() {
-                assert_eq!(run(isa, &two), scalar, "{dims:?} {isa:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn extrema_agree_with_a_plain_loop() {
-        for dims in SHAPES {
-            let x = noise(dims.iter().product());
-            let integers: Vec<i32> = x.iter().map(|v| (v * 1e6) as i32).collect();
-            let expected = plain(&x, dims, f64::INFINITY, |a, v: f32| a.min(f64::from(v)));
-            let expected_max = plain(&integers, dims, f64::from(i32::MIN), |a, v: i32| a.max(f64::from(v)));
-            for isa in Isa::available() {
-                let mut out = buffer::for_overwrite(expected.len());
-                f32::extremum(Extremum::Min, isa, &Threads::serial(), &x, dims, &mut out);
-                assert_eq!(out.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), expected, "min {dims:?} {isa:?}");
-                let mut out = buffer::for_overwrite(expected.len());
-                i32::extremum(Extremum::Max, isa, &Threads::serial(), &integers, dims, &mut out);
-                assert_eq!(out.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), expected_max, "max {dims:?} {isa:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_nan_is_the_extremum_wherever_it_stands() {
-        for position in 0..200 {
-            let mut x = noise(200);
-            x[position] = f32::NAN;
-            for isa in Isa::available() {
-                let mut out = [0.0];
-                f32::extremum(Extremum::Max, isa, &Threads::serial(), &x, [1, 200, 1], &mut out);
-                assert!(out[0].is_nan(), "position {position} {isa:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn integers_wrap_and_means_truncate() {
-        let mut out = [0];
-        i32::fold(Fold::Sum, Isa::get(), &Threads::serial(), &[i32::MAX, 1], [1, 2, 1], &mut out);
-        assert_eq!(i32::from_total(out[0]), i32::MIN);
-        i32::fold(Fold::Product, Isa::get(), &Threads::serial(), &[3, -5, 7], [1, 3, 1], &mut out);
-        assert_eq!(i32::from_total(out[0]), -105);
-        assert_eq!(i32::mean(-7, 2), -3);
-        assert_eq!(i32::mean(0, 0), 0);
-    }
-}
+mod tests;

@@ -100,9 +100,9 @@ impl Cumulative {
         Ok(y)
     }
 
-    /// Along the rows of one block, from the totals on.
+    /// Along the rows of one block, from the totals on, which are scratch.
     fn accumulate_block<T: Scan>(&self, x: &[T], y: &mut [T], totals: &mut [T], combine: impl Fn(T, T) -> T) {
-        // A single total stays in a register.
+        // In memory, each total would wait for the one before to be stored.
         if let [total] = totals {
             let mut sum = *total;
             let pass = |(&x, y): (&T, &mut T)| {

@@ -7,7 +7,7 @@ use crate::gemm::tile::PIECE;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
-/// Elements from the weights that are read to those that are fetched.
+/// Elements from the weights that are read to those that are fetched: of one row, a product waits for nothing else.
 const AHEAD: usize = 1 << 10;
 
 /// What `start` and the products of `N` blocks with one row of `length` elements make.
