@@ -167,8 +167,11 @@ def _fusing() -> list[Pass]:
 def compile(source: Source, options: Options | None = None) -> Plan:
     """Compiles a model.
 
+    `options` say what is known of its sizes, as `Options(dims={"batch": 4})`, and what is done with it.
+
     Raises:
         CompileError: the model is refused.
+        DeviceError: the processor lacks the instruction set that the environment variable `CANDLE_PLAN_ISA` names.
     """
     options = Options() if options is None else options
     if not isinstance(options, Options):

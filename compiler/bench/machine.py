@@ -24,7 +24,7 @@ def described(engines: Iterable[str]) -> dict[str, Any]:
         "extensions": processor.extensions(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-        "isa": os.environ.get("CANDLE_PLAN_ISA", ""),
+        "isa": os.environ.get("CANDLE_PLAN_ISA") or None,
         "engines": {name: installed_version(name) for name in engines if name != PLAN},
         "commit": _commit(),
         "date": date.today().isoformat(),

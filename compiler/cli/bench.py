@@ -38,7 +38,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     "--against",
     callback=_against,
     metavar="LIST",
-    help="What to take turns with: onnxruntime, openvino, or both with a comma between, or nothing.  "
+    help="What to take turns with: onnxruntime, openvino, both with a comma between, or the word nothing.  "
     "[default: onnxruntime, where the model is known]",
 )
 @click.option(

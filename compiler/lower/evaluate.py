@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler import _runtime
-from compiler.errors import CompileError, Diagnostic, RunError
+from compiler.errors import CompileError, DeviceError, Diagnostic, RunError
 from compiler.lower.lower import lower_nodes
 from compiler.plan.write import write
 
@@ -20,6 +20,7 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
 
     Raises:
         CompileError: a node cannot be lowered, or its run fails.
+        DeviceError: the processor lacks the instruction set that the environment variable `CANDLE_PLAN_ISA` names.
     """
     block, pool = lower_nodes(nodes, results, opsets)
     try:
@@ -28,4 +29,6 @@ def evaluate(nodes: Sequence[ir.Node], results: Sequence[ir.Value], opsets: Mapp
         raise CompileError([Diagnostic("CC0401", message) for message in error.args[0]]) from None
     except _runtime.RunError as error:
         raise CompileError([Diagnostic("CC0401", RunError(*error.args).message)]) from None
+    except _runtime.DeviceError as error:
+        raise DeviceError(*error.args) from None
     return list(outputs.values())

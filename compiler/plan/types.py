@@ -33,8 +33,13 @@ def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
         return Type.Optional(_from_ir(kind.elem_type, shape))
     if not isinstance(kind, ir.TensorType):
         raise TypeError(f"{kind} is not supported")
-    dims = None if shape is None else [dim if isinstance(dim, int) else dim.value for dim in shape]
+    dims = None if shape is None else [_dim(dim if isinstance(dim, int) else dim.value) for dim in shape]
     return tensor(dtypes.from_ir(kind.dtype), dims)
+
+
+def _dim(dim: Dim | None) -> Dim | None:
+    """A size, or nothing of a negative one: ONNX's shape inference makes such of a window that does not fit."""
+    return None if isinstance(dim, int) and dim < 0 else dim
 
 
 def tensor(dtype: str, shape: Sequence[Dim | None] | None = None) -> Type.Tensor:

@@ -1,6 +1,7 @@
 """Conv and ConvTranspose against onnxruntime."""
 
 import numpy as np
+import onnx.parser
 import pytest
 
 import compiler
@@ -134,3 +135,15 @@ def test_refused(node_model, operator, shapes, attributes, expected):
     model = node_model(operator, [noise(*shape) for shape in shapes], opset=11, attributes=attributes)
     with pytest.raises(compiler.CompileError, match=expected):
         compiler.compile(model)
+
+
+def test_a_window_that_does_not_fit_is_the_only_finding():
+    text = """g (float[1, 3, 9, 10] x, float[32, 3, 7, 7] w) => (float[n, c, h, v] y) {
+        z = Conv<dilations = [2, 2]>(x, w)
+        y = Relu(z)
+    }"""
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 17]> {text}')
+    with pytest.raises(compiler.CompileError) as error:
+        compiler.compile(model)
+    [only] = error.value.diagnostics
+    assert "is wider than the input" in only.message
