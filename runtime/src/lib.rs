@@ -5,9 +5,7 @@ mod errors;
 mod session;
 
 use candle_plan::error::Error;
-use candle_plan::kernel::Types;
 use candle_plan::ops::Op;
-use candle_plan::types::Type;
 use candle_plan_kernels::allocator::Allocator;
 use mimalloc::MiMalloc;
 use pyo3::prelude::*;
@@ -30,17 +28,7 @@ mod _runtime {
 /// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls).
 #[pyfunction]
 fn infer(op: &str, inputs: &str, outputs: usize) -> PyResult<String> {
-    let op: Op = parse(op)?;
-    let inputs: Vec<Option<Type>> = parse(inputs)?;
-    let inputs: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
-    let kernel = op.kernel();
-    let arity = kernel.arity();
-    if !arity.inputs.contains(&inputs.len()) || !arity.outputs.contains(&outputs) {
-        let message = format!("{} does not take {} inputs to {outputs} outputs", op.name(), inputs.len());
-        return Err(errors::to_python(Error::op(message)));
-    }
-    let types = op.infer(&Types { inputs: &inputs, outputs }).map_err(errors::to_python)?;
-    serde_json::to_string(&types).map_err(|error| errors::to_python(Error::op(error.to_string())))
+    candle_plan::infer::infer(op, inputs, outputs).map_err(errors::to_python)
 }
 
 /// Every rule of the format that a plan file breaks; empty when it is sound.
@@ -69,14 +57,4 @@ fn schema() -> String {
 #[pyfunction]
 fn ops() -> Vec<(&'static str, &'static str)> {
     Op::all().to_vec()
-}
-
-/// How many characters of a JSON text an error shows.
-const SHOWN: usize = 200;
-
-fn parse<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| {
-        let shown: String = json.chars().take(SHOWN).collect();
-        errors::to_python(Error::op(format!("{error} in {shown}")))
-    })
 }

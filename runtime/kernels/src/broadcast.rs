@@ -75,6 +75,15 @@ impl Broadcast {
         self.strides.chunks_exact_mut(self.width).for_each(|strides| strides[place] = strides[axis]);
     }
 
+    /// The same with operand 0 in the place of operand 1, and the other way round.
+    #[must_use]
+    pub fn swapped(&self) -> Broadcast {
+        let mut swapped = self.clone();
+        let (first, second) = swapped.strides.split_at_mut(self.width);
+        first.swap_with_slice(&mut second[..self.width]);
+        swapped
+    }
+
     /// The strides of operand `i`.
     pub fn strides(&self, i: usize) -> &[usize] {
         &self.strides[i * self.width..][..self.dims.len()]
@@ -96,6 +105,7 @@ impl Broadcast {
     }
 
     /// The element of operand `i` that meets element `position` of the result.
+    #[inline(never)] // in every function of elements, it would be half of the code
     pub fn offset(&self, i: usize, position: usize) -> usize {
         let mut rest = position;
         let mut offset = 0;
@@ -171,6 +181,9 @@ mod tests {
             let found: Vec<&[usize]> = (0..operands.len()).map(|i| broadcast.strides(i)).collect();
             assert_eq!((&broadcast.dims[..], &found[..]), (*dims, *strides), "{result:?}");
         }
+        let mixed = |operands: [&[usize]; 3]| Broadcast::new(&[2, 3, 4], &operands).unwrap();
+        let (x, y, z) = (&[2, 3, 4][..], &[3, 1][..], &[][..]);
+        assert_eq!(mixed([x, y, z]).swapped(), mixed([y, x, z]));
         assert_eq!(Broadcast::new(&[2, 3], &[&[2, 3], &[2]]), Err(1));
         assert_eq!(Broadcast::new(&[3], &[&[1, 3]]), Err(0));
     }

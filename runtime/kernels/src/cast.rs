@@ -12,7 +12,7 @@ use crate::threads::Threads;
 const TASK: usize = 1 << 16;
 
 /// A number that can be converted.
-pub trait Source: Copy + Send + Sync {
+pub trait Source: bytemuck::Pod {
     /// Whether `f32` cannot hold every value: then [`Source::to_f64`] is the way to narrower floats.
     const IS_WIDE: bool;
     /// The nearest `f32`.
@@ -30,23 +30,36 @@ pub trait Source: Copy + Send + Sync {
 }
 
 /// What a number can be converted to.
-pub trait Target: Copy + Send + Sync {
+pub trait Target: bytemuck::Pod + Send + Sync {
     /// The value that stands for `source`.
     fn from_source<S: Source>(source: S) -> Self;
 }
 
+/// Writes the elements of `x`, which are given as bytes, converted.
+pub type Convert<D> = fn(x: &[u8], out: &mut [D]);
+
 /// `out[i] = x[i]`, converted.
 ///
 /// # Panics
-/// The lengths differ.
-pub fn cast<S: Source, D: Target>(x: &[S], out: &mut [D], threads: &Threads) {
+/// The bytes are not as many elements as `out` has.
+pub fn convert<S: Source, D: Target>(x: &[u8], out: &mut [D]) {
+    let x = bytemuck::cast_slice::<u8, S>(x);
     assert_eq!(x.len(), out.len(), "as many out as in");
-    threads.for_each_chunk(out, if threads.count() == 1 { x.len() } else { TASK }, |chunk, out| {
-        let x = &x[chunk * TASK * usize::from(threads.count() > 1)..];
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = D::from_source(x);
-        }
-    });
+    for (out, &x) in out.iter_mut().zip(x) {
+        *out = D::from_source(x);
+    }
+}
+
+/// `out = convert(x)`. The elements of `x` are bytes here so that this is compiled once for each result.
+///
+/// # Panics
+/// `x` does not have as many elements as `out`.
+pub fn cast<D: Target>(convert: Convert<D>, x: &[u8], out: &mut [D], threads: &Threads) {
+    if out.is_empty() || threads.count() == 1 {
+        return convert(x, out);
+    }
+    let width = x.len() / out.len();
+    threads.for_each_chunk(out, TASK, |chunk, out| convert(&x[chunk * TASK * width..][..out.len() * width], out));
 }
 
 macro_rules! integers {
@@ -147,7 +160,7 @@ mod tests {
 
     fn one<S: Source, D: Target + Default>(x: S) -> D {
         let mut out = [D::default()];
-        cast(&[x], &mut out, &Threads::serial());
+        convert::<S, D>(bytemuck::bytes_of(&x), &mut out);
         out[0]
     }
 
@@ -177,8 +190,9 @@ mod tests {
     fn threads_do_not_change_the_result() {
         let x: Vec<i64> = (0..200_000).collect();
         let mut out = [vec![0f32; x.len()], vec![0f32; x.len()]];
-        cast(&x, &mut out[0], &Threads::serial());
-        cast(&x, &mut out[1], &Threads::new(2).expect("two threads"));
+        for (count, out) in (1..).zip(&mut out) {
+            cast(convert::<i64, f32>, bytemuck::cast_slice(&x), out, &Threads::new(count).expect("threads"));
+        }
         assert!(out[0] == out[1] && out[0][199_999] == 199_999.0);
     }
 }

@@ -4,6 +4,7 @@
 //! A sum runs in [`LANES`] interleaved partial sums that are joined pairwise: the same order for every instruction set
 //! and every number of threads.
 
+use crate::isa::Isa;
 use crate::reduce::Number;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -12,10 +13,18 @@ pub(crate) const LANES: usize = 64;
 
 /// Compiles a function once for each level of [`Isa`](crate::isa::Isa), and adds a first parameter that chooses.
 ///
-/// The body may use the constant `FMA`: whether a multiplication and an addition fuse into one instruction.
+/// The body may use the constant `FMA`: whether a multiplication and an addition fuse into one instruction. With
+/// `up to LEVEL` after it, the levels above a constant one share that one's code: for types that few models use.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
      ($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)? where FMA $body:block) => {
+        per_isa! {
+            $(#[$meta])* $vis fn $name $(<$($generic: $bound),+>)?
+            ($($arg: $kind),*) $(-> $result)? where FMA up to ($crate::isa::Isa::Avx512) $body
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
+     ($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)? where FMA up to ($widest:expr) $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
         $vis fn $name $(<$($generic: $bound),+>)? (isa: $crate::isa::Isa, $($arg: $kind),*) $(-> $result)? {
@@ -37,15 +46,24 @@ macro_rules! per_isa {
                 body::<$($($generic,)+)? true>($($arg),*)
             }
 
-            match isa.min($crate::isa::Isa::widest()) {
-                // SAFETY: the level is not above the widest that the processor was found to have.
-                #[cfg(target_arch = "x86_64")]
-                $crate::isa::Isa::Avx2 => unsafe { avx2 $(::<$($generic),+>)? ($($arg),*) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                $crate::isa::Isa::Avx512 => unsafe { avx512 $(::<$($generic),+>)? ($($arg),*) },
-                _ => body::<$($($generic,)+)? false>($($arg),*),
+            // What is behind a constant condition that does not hold is not compiled.
+            #[cfg(target_arch = "x86_64")]
+            match isa.min($crate::isa::Isa::widest()).min($widest) {
+                $crate::isa::Isa::Scalar => {}
+                $crate::isa::Isa::Avx2 => {
+                    if const { $widest as u8 >= $crate::isa::Isa::Avx2 as u8 } {
+                        // SAFETY: the level is not above the widest that the processor was found to have.
+                        return unsafe { avx2 $(::<$($generic),+>)? ($($arg),*) };
+                    }
+                }
+                $crate::isa::Isa::Avx512 => {
+                    if const { $widest as u8 >= $crate::isa::Isa::Avx512 as u8 } {
+                        // SAFETY: as above.
+                        return unsafe { avx512 $(::<$($generic),+>)? ($($arg),*) };
+                    }
+                }
             }
+            body::<$($($generic,)+)? false>($($arg),*)
         }
     };
 }
@@ -103,6 +121,8 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
 {
+    /// The widest level that kernels of the type are compiled for.
+    const WIDEST: Isa;
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -135,8 +155,9 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($real:ident, |$x:ident| $exp:expr) => {
+    ($real:ident up to $widest:expr, |$x:ident| $exp:expr) => {
         impl Real for $real {
+            const WIDEST: Isa = $widest;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const NEG_INFINITY: Self = $real::NEG_INFINITY;
@@ -178,8 +199,8 @@ macro_rules! real {
     };
 }
 
-real!(f64, |x| x.exp());
-real!(f32, |x| exp_of_nonpositive::<FMA>(x));
+real!(f64 up to Isa::Avx2, |x| x.exp());
+real!(f32 up to Isa::Avx512, |x| exp_of_nonpositive::<FMA>(x));
 
 /// eˣ within 2 ULP for `x ≤ 0`: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial in r, and n added to the exponent.
 ///

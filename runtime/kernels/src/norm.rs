@@ -105,7 +105,7 @@ pub fn normalize_channels<R: Real>(
 per_isa! {
     fn normalize<R: Real>(
         chunk: Rewrite<'_, R>, n: usize, first: usize, centre: Centre, epsilon: f64, affine: Affine<'_, R>,
-    ) where FMA {
+    ) where FMA up to (R::WIDEST) {
         let mut chunk = chunk;
         for i in 0..chunk.len() / n {
             let mut row = chunk.part(i * n, n);
@@ -131,7 +131,7 @@ per_isa! {
 }
 
 per_isa! {
-    fn statistics_of<R: Real>(row: &[R], centre: Centre, epsilon: f64) -> (R, R) where FMA {
+    fn statistics_of<R: Real>(row: &[R], centre: Centre, epsilon: f64) -> (R, R) where FMA up to (R::WIDEST) {
         statistics::<R, FMA>(row, centre, epsilon)
     }
 }
@@ -156,7 +156,7 @@ fn statistics<R: Real, const FMA: bool>(row: &[R], centre: Centre, epsilon: f64)
 per_isa! {
     fn channel_rows<R: Real>(
         chunk: Rewrite<'_, R>, length: usize, first: usize, across: bool, values: [&[R]; 3],
-    ) where FMA {
+    ) where FMA up to (R::WIDEST) {
         let mut chunk = chunk;
         let [mean, factor, bias] = values;
         for i in 0..chunk.len() / length {

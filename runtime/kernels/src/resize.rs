@@ -126,7 +126,7 @@ fn resample_axis<R: Real>(isa: Isa, filter: &Filter<R>, x: &[R], inner: usize, y
 
 per_isa! {
     /// `y[i] = Σₖ weights[k, i] · x[indices[k, i]]`
-    fn resample_line<R: Real>(filter: &Filter<R>, x: &[R], y: &mut [R]) where FMA {
+    fn resample_line<R: Real>(filter: &Filter<R>, x: &[R], y: &mut [R]) where FMA up to (R::WIDEST) {
         assert_eq!((x.len(), y.len()), (filter.input, filter.output));
         // SAFETY: `Filter::new` let no index in that is not below `input`, which is the length of `x`.
         let at = |index: u32| unsafe { *x.get_unchecked(index as usize) };
@@ -149,7 +149,7 @@ per_isa! {
 
 per_isa! {
     /// Row `i` of `y` is `Σₖ weights[k, first + i]` · row `indices[k, first + i]` of `x [input, inner]`.
-    fn resample_rows<R: Real>(filter: &Filter<R>, first: usize, x: &[R], inner: usize, y: &mut [R]) where FMA {
+    fn resample_rows<R: Real>(filter: &Filter<R>, first: usize, x: &[R], inner: usize, y: &mut [R]) where FMA up to (R::WIDEST) {
         for (i, y) in y.chunks_exact_mut(inner).enumerate() {
             match inner {
                 0..4 => sum_rows::<R, 1, FMA>(filter, first + i, x, y),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use candle_plan_kernels::buffer;
+use candle_plan_kernels::cast::Source;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
@@ -17,6 +18,18 @@ use crate::value::Array;
 
 /// The dtypes of [`Float`].
 pub const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
+
+/// The dtypes that ONNX adds up and multiplies along axes.
+pub const SUMMED: [DType; 8] = [
+    DType::Float16,
+    DType::Bfloat16,
+    DType::Float32,
+    DType::Float64,
+    DType::Int32,
+    DType::Int64,
+    DType::Uint32,
+    DType::Uint64,
+];
 
 /// The dtypes that have a Rust type of their own, booleans aside.
 pub const NUMBERS: [DType; 12] = [
@@ -88,7 +101,7 @@ half! { f16 bf16 }
 #[allow(clippy::cast_possible_truncation)]
 pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(T::widen(array.read::<T>()?).iter().map(|v| W::from_f64(v.to_f64())).collect())
+        Ok(T::widen(array.read::<T>()?).iter().map(|&v| W::from_f64(Source::to_f64(v))).collect())
     })
 }
 
@@ -101,7 +114,7 @@ pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
         return read_wide(array);
     }
     crate::dispatch!("a numeric input", array.dtype(), [i8, i16, i32, i64, u8, u16, u32, u64], T => {
-        Ok(array.read::<T>()?.iter().map(|v| W::from_f64(v.to_f64())).collect())
+        Ok(array.read::<T>()?.iter().map(|&v| W::from_f64(Source::to_f64(v))).collect())
     })
 }
 

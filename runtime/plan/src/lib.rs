@@ -13,6 +13,7 @@ pub mod error;
 pub mod execute;
 pub mod float;
 pub mod form;
+pub mod infer;
 pub mod inputs;
 pub mod inspect;
 pub mod interrupt;

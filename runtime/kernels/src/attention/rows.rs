@@ -4,7 +4,7 @@ use crate::lanes::{per_isa, Real};
 
 per_isa! {
     /// `scores *= factor`
-    pub(super) fn scale<R: Real>(scores: &mut [R], factor: R) where FMA {
+    pub(super) fn scale<R: Real>(scores: &mut [R], factor: R) where FMA up to (R::WIDEST) {
         for score in scores {
             *score = *score * factor;
         }
@@ -13,7 +13,7 @@ per_isa! {
 
 per_isa! {
     /// Multiplies each row by its factor.
-    pub(super) fn multiply_rows<R: Real>(rows: &mut [R], factors: &[R]) where FMA {
+    pub(super) fn multiply_rows<R: Real>(rows: &mut [R], factors: &[R]) where FMA up to (R::WIDEST) {
         let length = (rows.len() / factors.len().max(1)).max(1);
         for (row, &factor) in rows.chunks_exact_mut(length).zip(factors) {
             for x in row {
@@ -25,7 +25,7 @@ per_isa! {
 
 per_isa! {
     /// `scores += bias`
-    pub(super) fn add_bias<R: Real>(scores: &mut [R], bias: &[R]) where FMA {
+    pub(super) fn add_bias<R: Real>(scores: &mut [R], bias: &[R]) where FMA up to (R::WIDEST) {
         for (score, &bias) in scores.iter_mut().zip(bias) {
             *score += bias;
         }
@@ -34,7 +34,7 @@ per_isa! {
 
 per_isa! {
     /// Adds −∞ where `chosen` is 0.
-    pub(super) fn choose<R: Real>(scores: &mut [R], chosen: &[u8]) where FMA {
+    pub(super) fn choose<R: Real>(scores: &mut [R], chosen: &[u8]) where FMA up to (R::WIDEST) {
         for (score, &chosen) in scores.iter_mut().zip(chosen) {
             *score += if chosen == 0 { R::NEG_INFINITY } else { R::ZERO };
         }
@@ -46,7 +46,7 @@ const LANES: usize = 16;
 
 per_isa! {
     /// `out[j] = query · keys[j]`
-    pub(super) fn dots<R: Real>(query: &[R], keys: &[R], stride: usize, out: &mut [R]) where FMA {
+    pub(super) fn dots<R: Real>(query: &[R], keys: &[R], stride: usize, out: &mut [R]) where FMA up to (R::WIDEST) {
         let mut start = 0;
         for out in out {
             let mut lanes = [R::ZERO; LANES];
@@ -76,7 +76,7 @@ per_isa! {
 
 per_isa! {
     /// `out = Σ weights[j] · values[j]`
-    pub(super) fn mix<R: Real>(weights: &[R], values: &[R], stride: usize, out: &mut [R]) where FMA {
+    pub(super) fn mix<R: Real>(weights: &[R], values: &[R], stride: usize, out: &mut [R]) where FMA up to (R::WIDEST) {
         let mut column = 0;
         for out in out.chunks_mut(4 * LANES) {
             if out.len() == 4 * LANES {

@@ -6,7 +6,7 @@ use super::winograd::Form;
 use super::{cost, BLOCK};
 use crate::conv::Shape;
 use crate::isa::Isa;
-use crate::last::Last;
+use crate::recent::Recent;
 
 /// Weights in the order in which tiles read them.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct Filter {
     /// [`Form::pack`].
     data: Vec<f32>,
     /// How the last input was read, in so many parts.
-    pub(super) windows: Last<(Shape, usize), Windows>,
+    pub(super) windows: Recent<(Shape, usize), Windows>,
 }
 
 impl Filter {
@@ -69,7 +69,7 @@ impl Filter {
         let (channels, outputs, window) = (shape.channels / groups, shape.outputs / groups, kernel[0] * kernel[1]);
         assert!(Filter::fits(groups, shape.channels, shape.outputs), "{shape:?}");
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
-        let (data, windows) = (Vec::new(), Last::default());
+        let (data, windows) = (Vec::new(), Recent::default());
         let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
         filter.data.reserve_exact(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {

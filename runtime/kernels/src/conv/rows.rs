@@ -4,7 +4,7 @@ use super::window::{Block, Windows};
 use super::Shape;
 use crate::gemm::tile::Tiles;
 use crate::isa::Isa;
-use crate::last::Last;
+use crate::recent::Recent;
 
 /// Weights in panels of as many outputs as a tile has rows: for each group and panel `[taps][outputs of the panel]`.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Rows {
     pub(super) outputs: usize,
     pub(super) groups: usize,
     data: Vec<f32>,
-    pub(super) windows: Last<(Shape, usize), (Windows, Vec<Block>)>,
+    pub(super) windows: Recent<(Shape, usize), (Windows, Vec<Block>)>,
 }
 
 /// Some outputs of one group, and their weights.
@@ -34,7 +34,7 @@ impl Rows {
     pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[f32]) -> Rows {
         assert_eq!(Some(w.len()), groups.checked_mul(outputs).and_then(|n| n.checked_mul(taps)));
         let mut packed =
-            Rows { isa, taps, outputs, groups, data: Vec::with_capacity(w.len()), windows: Last::default() };
+            Rows { isa, taps, outputs, groups, data: Vec::with_capacity(w.len()), windows: Recent::default() };
         for w in w.chunks_exact((outputs * taps).max(1)) {
             for panel in 0..packed.panels() {
                 let [first, end] = packed.rows(panel);

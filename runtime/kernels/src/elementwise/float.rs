@@ -127,15 +127,22 @@ pub fn binary(
         Binary::Sub => zip(threads, broadcast, operands, out, |x, y| x - y),
         Binary::Mul => zip(threads, broadcast, operands, out, |x, y| x * y),
         Binary::Div => zip(threads, broadcast, operands, out, |x, y| x / y),
-        Binary::Pow => zip(threads, broadcast, operands, out, f64::powf),
-        Binary::Mod => zip(threads, broadcast, operands, out, modulo),
-        Binary::Fmod => zip(threads, broadcast, operands, out, |x, y| x % y),
         Binary::Min => zip(threads, broadcast, operands, out, |x, y| if x.is_nan() || x < y { x } else { y }),
         Binary::Max => zip(threads, broadcast, operands, out, |x, y| if x.is_nan() || x > y { x } else { y }),
         Binary::PRelu => zip(threads, broadcast, operands, out, |x, y| if x < 0.0 { x * y } else { x }),
-        _ => return Err(Undefined::Function),
+        _ => zip(threads, broadcast, operands, out, slow(function).ok_or(Undefined::Function)?),
     }
     Ok(())
+}
+
+/// The functions that call a library: behind pointers, so that the loop is compiled once.
+fn slow(function: Binary) -> Option<fn(f64, f64) -> f64> {
+    match function {
+        Binary::Pow => Some(f64::powf),
+        Binary::Mod => Some(modulo),
+        Binary::Fmod => Some(|x, y| x % y),
+        _ => None,
+    }
 }
 
 fn modulo(x: f64, y: f64) -> f64 {

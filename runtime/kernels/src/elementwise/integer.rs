@@ -1,5 +1,7 @@
 //! Functions of integers. Results wrap; division truncates toward zero, and by zero is an error.
 
+use bytemuck::{cast_slice, cast_slice_mut, Pod};
+
 use super::{map, zip, Undefined};
 use crate::broadcast::Broadcast;
 use crate::program::{Binary, Unary};
@@ -7,7 +9,10 @@ use crate::threads::Threads;
 
 /// An integer type. The functions of slices are methods so that they are compiled once, in this crate.
 #[allow(missing_docs)]
-pub trait Integer: Copy + Ord + Send + Sync + Default {
+pub trait Integer: Pod + Ord + Send + Sync + Default {
+    /// The unsigned type of the width, whose sums, products and bits are the same.
+    type Bits: Integer;
+
     /// `out[i] = function(x[i])`
     ///
     /// # Errors
@@ -54,8 +59,10 @@ pub trait Integer: Copy + Ord + Send + Sync + Default {
 }
 
 macro_rules! integers {
-    ($($type:ty, $is_signed:literal, $abs:expr, $sign:expr;)*) => {
+    ($($type:ty as $bits:ty, $is_signed:literal, $abs:expr, $sign:expr;)*) => {
         $(impl Integer for $type {
+            type Bits = $bits;
+
             fn unary(threads: &Threads, function: Unary, x: &[Self], out: &mut [Self]) -> Result<(), Undefined> {
                 unary(threads, function, x, out)
             }
@@ -71,7 +78,7 @@ macro_rules! integers {
             }
 
             fn powers(threads: &Threads, broadcast: &Broadcast, operands: (&[Self], &[i64]), out: &mut [Self]) {
-                zip(threads, broadcast, operands, out, <Self as Integer>::pow);
+                zip(threads, broadcast, operands, out, <Self as Integer>::pow as fn(Self, i64) -> Self);
             }
 
             fn add(self, y: Self) -> Self {
@@ -157,14 +164,14 @@ macro_rules! integers {
 }
 
 integers! {
-    i8, true, i8::wrapping_abs, i8::signum;
-    i16, true, i16::wrapping_abs, i16::signum;
-    i32, true, i32::wrapping_abs, i32::signum;
-    i64, true, i64::wrapping_abs, i64::signum;
-    u8, false, std::convert::identity, |x: u8| x.min(1);
-    u16, false, std::convert::identity, |x: u16| x.min(1);
-    u32, false, std::convert::identity, |x: u32| x.min(1);
-    u64, false, std::convert::identity, |x: u64| x.min(1);
+    i8 as u8, true, i8::wrapping_abs, i8::signum;
+    i16 as u16, true, i16::wrapping_abs, i16::signum;
+    i32 as u32, true, i32::wrapping_abs, i32::signum;
+    i64 as u64, true, i64::wrapping_abs, i64::signum;
+    u8 as u8, false, std::convert::identity, |x: u8| x.min(1);
+    u16 as u16, false, std::convert::identity, |x: u16| x.min(1);
+    u32 as u32, false, std::convert::identity, |x: u32| x.min(1);
+    u64 as u64, false, std::convert::identity, |x: u64| x.min(1);
 }
 
 fn unary<T: Integer>(threads: &Threads, function: Unary, x: &[T], out: &mut [T]) -> Result<(), Undefined> {
@@ -192,23 +199,55 @@ fn binary<T: Integer>(
         return Err(Undefined::DivisionByZero);
     }
     match function {
-        Binary::Add => zip(threads, broadcast, (x, y), out, T::add),
-        Binary::Sub => zip(threads, broadcast, (x, y), out, T::sub),
-        Binary::Mul => zip(threads, broadcast, (x, y), out, T::mul),
-        Binary::Div => zip(threads, broadcast, (x, y), out, T::div),
-        Binary::Mod => zip(threads, broadcast, (x, y), out, T::modulo),
-        Binary::Fmod => zip(threads, broadcast, (x, y), out, T::rem),
         Binary::Min => zip(threads, broadcast, (x, y), out, T::min),
         Binary::Max => zip(threads, broadcast, (x, y), out, T::max),
-        Binary::PRelu => zip(threads, broadcast, (x, y), out, |x, y| if x < T::default() { x.mul(y) } else { x }),
-        Binary::BitwiseAnd => zip(threads, broadcast, (x, y), out, T::and),
-        Binary::BitwiseOr => zip(threads, broadcast, (x, y), out, T::or),
-        Binary::BitwiseXor => zip(threads, broadcast, (x, y), out, T::xor),
-        Binary::ShiftLeft => zip(threads, broadcast, (x, y), out, T::shift_left),
-        Binary::ShiftRight => zip(threads, broadcast, (x, y), out, T::shift_right),
+        _ => match rare(function) {
+            Some(function) => zip(threads, broadcast, (x, y), out, function),
+            None => {
+                return of_bits::<T::Bits>(
+                    threads,
+                    function,
+                    broadcast,
+                    (cast_slice(x), cast_slice(y)),
+                    cast_slice_mut(out),
+                )
+            }
+        },
+    }
+    Ok(())
+}
+
+/// The functions that do not ask for a sign.
+fn of_bits<T: Integer>(
+    threads: &Threads,
+    function: Binary,
+    broadcast: &Broadcast,
+    operands: (&[T], &[T]),
+    out: &mut [T],
+) -> Result<(), Undefined> {
+    match function {
+        Binary::Add => zip(threads, broadcast, operands, out, T::add),
+        Binary::Sub => zip(threads, broadcast, operands, out, T::sub),
+        Binary::Mul => zip(threads, broadcast, operands, out, T::mul),
+        Binary::BitwiseAnd => zip(threads, broadcast, operands, out, T::and),
+        Binary::BitwiseOr => zip(threads, broadcast, operands, out, T::or),
+        Binary::BitwiseXor => zip(threads, broadcast, operands, out, T::xor),
         _ => return Err(Undefined::Function),
     }
     Ok(())
+}
+
+/// The functions that no vector instruction computes, or few models use: behind pointers, so that the loop is compiled once.
+fn rare<T: Integer>(function: Binary) -> Option<fn(T, T) -> T> {
+    match function {
+        Binary::Div => Some(T::div),
+        Binary::Mod => Some(T::modulo),
+        Binary::Fmod => Some(T::rem),
+        Binary::PRelu => Some(|x, y| if x < T::default() { x.mul(y) } else { x }),
+        Binary::ShiftLeft => Some(T::shift_left),
+        Binary::ShiftRight => Some(T::shift_right),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
                 }
                 (true, false) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = function(x, y[0])),
                 (false, true) => out.iter_mut().zip(y).for_each(|(out, &y)| *out = function(x[0], y)),
-                (false, false) => out.iter_mut().for_each(|out| *out = function(x[0], y[0])),
+                (false, false) => out.fill_with(|| function(x[0], y[0])),
             }
         });
     });
@@ -106,12 +106,19 @@ macro_rules! comparable {
                 operands: (&[Self], &[Self]),
                 out: &mut [u8],
             ) -> Result<(), Undefined> {
+                let reversed = || (broadcast.swapped(), (operands.1, operands.0));
                 match function {
                     Binary::Equal => zip(threads, broadcast, operands, out, |x, y| u8::from(x == y)),
-                    Binary::Less => zip(threads, broadcast, operands, out, |x, y| u8::from(x < y)),
-                    Binary::LessOrEqual => zip(threads, broadcast, operands, out, |x, y| u8::from(x <= y)),
-                    Binary::Greater => zip(threads, broadcast, operands, out, |x, y| u8::from(x > y)),
-                    Binary::GreaterOrEqual => zip(threads, broadcast, operands, out, |x, y| u8::from(x >= y)),
+                    Binary::Less => zip(threads, broadcast, operands, out, less),
+                    Binary::LessOrEqual => zip(threads, broadcast, operands, out, less_or_equal),
+                    Binary::Greater => {
+                        let (broadcast, operands) = reversed();
+                        zip(threads, &broadcast, operands, out, less);
+                    }
+                    Binary::GreaterOrEqual => {
+                        let (broadcast, operands) = reversed();
+                        zip(threads, &broadcast, operands, out, less_or_equal);
+                    }
                     _ => return Err(Undefined::Function),
                 }
                 Ok(())
@@ -121,6 +128,14 @@ macro_rules! comparable {
 }
 
 comparable! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 half::f16 half::bf16 }
+
+fn less<T: PartialOrd>(x: T, y: T) -> u8 {
+    u8::from(x < y)
+}
+
+fn less_or_equal<T: PartialOrd>(x: T, y: T) -> u8 {
+    u8::from(x <= y)
+}
 
 /// The boolean operation `function` of bytes that are 0 or 1.
 ///

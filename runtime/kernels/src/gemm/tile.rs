@@ -233,20 +233,35 @@ unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
     start: Start,
     sums: &mut [[V; VECTORS]; R],
 ) {
-    // Loops and no closures: one that is not inlined keeps every sum in memory.
-    for (m, sums) in sums.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
-        let values = unsafe {
-            match start {
-                Start::Zero => return,
-                Start::Rows(values) => [V::splat(*values.add(m)); VECTORS],
-                Start::Columns(values) => row::<V, VECTORS>(values, last),
-                Start::Output => row::<V, VECTORS>(t.out.add(m * t.out_row), last),
+    // One short loop for each start, and no closures: what is not unrolled and inlined keeps every sum in memory.
+    // SAFETY: the caller's promise.
+    unsafe {
+        match start {
+            Start::Zero => {}
+            Start::Rows(values) => {
+                for (m, sums) in sums.iter_mut().enumerate() {
+                    add_row(sums, &[V::splat(*values.add(m)); VECTORS]);
+                }
             }
-        };
-        for (sum, value) in sums.iter_mut().zip(values) {
-            *sum = value + *sum;
+            Start::Columns(values) => {
+                let values = row::<V, VECTORS>(values, last);
+                for sums in sums.iter_mut() {
+                    add_row(sums, &values);
+                }
+            }
+            Start::Output => {
+                for (m, sums) in sums.iter_mut().enumerate() {
+                    add_row(sums, &row::<V, VECTORS>(t.out.add(m * t.out_row), last));
+                }
+            }
         }
+    }
+}
+
+#[inline(always)]
+fn add_row<V: Vector, const VECTORS: usize>(sums: &mut [V; VECTORS], values: &[V; VECTORS]) {
+    for (sum, &value) in sums.iter_mut().zip(values) {
+        *sum = value + *sum;
     }
 }
 

@@ -7,11 +7,8 @@ mod indices;
 mod line;
 pub(crate) mod window;
 
-use half::{bf16, f16};
-
 use crate::isa::Isa;
 use crate::lanes::{per_isa, Real};
-use crate::reduce::Number;
 use crate::threads::Threads;
 
 pub use indices::max_with_indices;
@@ -23,62 +20,32 @@ pub use window::{Divisor, Window};
 pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
     /// −∞, or the least integer.
     const LEAST: Self;
+    /// The widest level that maxima are compiled for.
+    const WIDEST: Isa;
 }
 
-/// An element type with a type to sum in.
-pub trait Averaged: Ordered {
-    /// `f64` for `f64`, else `f32`.
-    type Sum: Real;
-    /// The value, exactly.
-    fn widen(self) -> Self::Sum;
-    /// The nearest value.
-    fn narrow(sum: Self::Sum) -> Self;
-    /// The mean of `count` values.
-    fn mean(sum: Self::Sum, count: f32) -> Self;
-}
-
-macro_rules! averaged {
-    ($($kind:ident: $sum:ident, $widen:expr, $narrow:expr;)*) => {
+macro_rules! ordered {
+    ($($kind:ident up to $widest:expr, $least:expr;)*) => {
         $(impl Ordered for $kind {
-            const LEAST: Self = $kind::NEG_INFINITY;
-        }
-        impl Averaged for $kind {
-            type Sum = $sum;
-            #[inline(always)]
-            fn widen(self) -> $sum {
-                $widen(self)
-            }
-            #[inline(always)]
-            fn narrow(sum: $sum) -> Self {
-                $narrow(sum)
-            }
-            #[inline(always)]
-            fn mean(sum: $sum, count: f32) -> Self {
-                $narrow(sum / $sum::from(count))
-            }
+            const LEAST: Self = $least;
+            const WIDEST: Isa = $widest;
         })*
     };
 }
 
-averaged! {
-    f32: f32, std::convert::identity, std::convert::identity;
-    f64: f64, std::convert::identity, std::convert::identity;
-    f16: f32, f16::to_f32, f16::from_f32;
-    bf16: f32, bf16::to_f32, bf16::from_f32;
-}
-
-impl Ordered for i8 {
-    const LEAST: i8 = i8::MIN;
-}
-
-impl Ordered for u8 {
-    const LEAST: u8 = 0;
+ordered! {
+    f32 up to Isa::Avx512, f32::NEG_INFINITY;
+    f64 up to Isa::Scalar, f64::NEG_INFINITY;
+    i8 up to Isa::Avx2, i8::MIN;
+    u8 up to Isa::Avx2, u8::MIN;
 }
 
 /// One kind of reduction.
 trait Rule: Copy + Sync {
     type Element: bytemuck::Pod + Send + Sync;
     type Partial: Copy + Send;
+    /// The widest level that it is compiled for.
+    const WIDEST: Isa;
     const START: Self::Partial;
     fn lift(self, x: Self::Element) -> Self::Partial;
     fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
@@ -110,6 +77,7 @@ copy! { Max Average Norm }
 impl<T: Ordered> Rule for Max<T> {
     type Element = T;
     type Partial = T;
+    const WIDEST: Isa = T::WIDEST;
     const START: T = T::LEAST;
     #[inline(always)]
     fn lift(self, x: T) -> T {
@@ -129,16 +97,17 @@ impl<T: Ordered> Rule for Max<T> {
     }
 }
 
-impl<T: Averaged> Rule for Average<T> {
-    type Element = T;
-    type Partial = T::Sum;
-    const START: T::Sum = T::Sum::ZERO;
+impl<R: Real> Rule for Average<R> {
+    type Element = R;
+    type Partial = R;
+    const WIDEST: Isa = R::WIDEST;
+    const START: R = R::ZERO;
     #[inline(always)]
-    fn lift(self, x: T) -> T::Sum {
-        x.widen()
+    fn lift(self, x: R) -> R {
+        x
     }
     #[inline(always)]
-    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+    fn join(a: R, b: R) -> R {
         a + b
     }
     /// The reciprocal where it is exact: a product takes less time than a quotient.
@@ -151,39 +120,41 @@ impl<T: Averaged> Rule for Average<T> {
         }
     }
     #[inline(always)]
-    fn finish(self, total: T::Sum, weight: f32) -> T {
+    fn finish(self, total: R, weight: f32) -> R {
+        let weight = R::from_f64(f64::from(weight));
         if self.0 {
-            T::narrow(total * T::Sum::from_f64(f64::from(weight)))
+            total * weight
         } else {
-            T::mean(total, weight)
+            total / weight
         }
     }
 }
 
-impl<T: Averaged> Rule for Norm<T> {
-    type Element = T;
-    type Partial = T::Sum;
-    const START: T::Sum = T::Sum::ZERO;
+impl<R: Real> Rule for Norm<R> {
+    type Element = R;
+    type Partial = R;
+    const WIDEST: Isa = Isa::Scalar;
+    const START: R = R::ZERO;
     #[inline(always)]
-    fn lift(self, x: T) -> T::Sum {
-        let x = x.widen().abs();
+    fn lift(self, x: R) -> R {
+        let x = x.abs();
         match self.0 {
             1.0 => x,
             2.0 => x * x,
-            p => x.powf(T::Sum::from_f64(p)),
+            p => x.powf(R::from_f64(p)),
         }
     }
     #[inline(always)]
-    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+    fn join(a: R, b: R) -> R {
         a + b
     }
     #[inline(always)]
-    fn finish(self, total: T::Sum, _: f32) -> T {
-        T::narrow(match self.0 {
+    fn finish(self, total: R, _: f32) -> R {
+        match self.0 {
             1.0 => total,
             2.0 => total.sqrt(),
-            p => total.powf(T::Sum::from_f64(1.0 / p)),
-        })
+            p => total.powf(R::from_f64(1.0 / p)),
+        }
     }
 }
 
@@ -200,7 +171,7 @@ pub fn max<T: Ordered>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2
 ///
 /// # Panics
 /// The lengths do not fit the windows.
-pub fn average<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], by: Divisor, y: &mut [T]) {
+pub fn average<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 2], by: Divisor, y: &mut [R]) {
     let is_power = windows.iter().all(|window| window.is_closed() && window.kernel.is_power_of_two());
     pool(Average(is_power, std::marker::PhantomData), isa, threads, x, windows, by, y);
 }
@@ -209,7 +180,7 @@ pub fn average<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Wind
 ///
 /// # Panics
 /// The lengths do not fit the windows.
-pub fn lp<T: Averaged>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], p: f64, y: &mut [T]) {
+pub fn lp<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 2], p: f64, y: &mut [R]) {
     pool(Norm(p, std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
 }
 
@@ -258,7 +229,7 @@ per_isa! {
         counts: &[f32],
         first: usize,
         y: &mut [R::Element],
-    ) where FMA {
+    ) where FMA up to (R::WIDEST) {
         let [rows, columns] = windows;
         let wide = columns.repeated(together);
         // Several lines, so that none is read while it is still on its way to memory.
@@ -412,15 +383,12 @@ mod tests {
     }
 
     #[test]
-    fn narrow_types_are_rounded_once() {
+    fn bytes_have_a_largest() {
         let windows = [Window::POINT, window(4, 4, 4, 1, [0, 0])];
-        let x = [2048.0, 1.0, 1.0, 1.0].map(f16::from_f32);
-        let mut y = [f16::ZERO];
-        average(Isa::get(), &Threads::serial(), &x, windows, Divisor::Inside, &mut y);
-        assert_eq!(y[0].to_f32(), 513.0); // 2051 / 4, between 512.5 and 513
-        let mut y = [0u8];
-        max(Isa::get(), &Threads::serial(), &[3u8, 200, 7, 9], windows, &mut y);
-        assert_eq!(y, [200]);
+        let (mut unsigned, mut signed) = ([0u8], [0i8]);
+        max(Isa::get(), &Threads::serial(), &[3u8, 200, 7, 9], windows, &mut unsigned);
+        max(Isa::get(), &Threads::serial(), &[-128i8, -100, -7, -9], windows, &mut signed);
+        assert_eq!((unsigned, signed), ([200], [-7]));
     }
 
     #[test]

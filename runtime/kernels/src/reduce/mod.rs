@@ -30,16 +30,19 @@ pub enum Extremum {
     Min,
 }
 
-/// The element types that are reduced.
-pub trait Number: bytemuck::Pod + Send + Sync + PartialOrd {
+/// The element types that have a largest and a smallest.
+pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
+    /// The extremum along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`. A NaN wins.
+    fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self]);
+}
+
+/// The element types that have sums.
+pub trait Number: Ordered {
     /// What sums and products are kept in.
     type Total: Number<Total = Self::Total>;
 
     /// Folds the middle axis of `x [outer, n, inner]` into `out [outer, inner]`.
     fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self::Total]);
-
-    /// The extremum along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`. A NaN wins.
-    fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self]);
 
     /// The mean of `count` elements whose sum is `total`; 0 for no elements. Integers truncate.
     fn mean(total: Self::Total, count: usize) -> Self;
@@ -60,8 +63,8 @@ trait Rule {
     /// Partial results within a block.
     type Lane: Copy;
     type Total: Copy + Send + Sync;
-    /// Whether it is compiled for every instruction set; what is rare is not, so that it stays small.
-    const EVERY_ISA: bool;
+    /// The widest level that it is compiled for; what is rare is compiled for few, so that it stays small.
+    const WIDEST: Isa;
     const START: Self::Lane;
     fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
     fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
@@ -104,31 +107,18 @@ fn task_of<T>(row: &[T], i: usize) -> &[T] {
     &row[i * TASK..row.len().min((i + 1) * TASK)]
 }
 
-fn fold_rows<R: Rule>(isa: Isa, x: &[R::In], n: usize, out: &mut [R::Total]) {
-    if const { R::EVERY_ISA } {
-        rows_per_isa::<R>(isa, x, n, out);
-    } else {
-        rows::<R>(x, n, out);
-    }
-}
-
 per_isa! {
-    fn rows_per_isa<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA {
-        rows::<R>(x, n, out);
-    }
-}
-
-#[inline(always)]
-fn rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) {
-    // Loops and not iterators' methods: a closure inside one is compiled for the plainest instruction set.
-    for (row, total) in x.chunks_exact(n).zip(out) {
-        *total = R::total(R::START);
-        for task in row.chunks(TASK) {
-            let mut part = R::total(R::START);
-            for block in task.chunks(BLOCK) {
-                part = R::add(part, R::total(fold(block, R::START, R::step, R::join)));
+    fn fold_rows<R: Rule>(x: &[R::In], n: usize, out: &mut [R::Total]) where FMA up to (R::WIDEST) {
+        // Loops and not iterators' methods: a closure inside one is compiled for the plainest instruction set.
+        for (row, total) in x.chunks_exact(n).zip(out) {
+            *total = R::total(R::START);
+            for task in row.chunks(TASK) {
+                let mut part = R::total(R::START);
+                for block in task.chunks(BLOCK) {
+                    part = R::add(part, R::total(fold(block, R::START, R::step, R::join)));
+                }
+                *total = R::add(*total, part);
             }
-            *total = R::add(*total, part);
         }
     }
 }
@@ -167,30 +157,19 @@ fn fold_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, side
     }
 }
 
-fn fold_whole_columns<R: Rule>(isa: Isa, x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
-    if const { R::EVERY_ISA } {
-        columns_per_isa::<R>(isa, x, inner, first, out);
-    } else {
-        columns::<R>(x, inner, first, out);
-    }
-}
-
 per_isa! {
-    fn columns_per_isa<R: Rule>(x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) where FMA {
-        columns::<R>(x, inner, first, out);
-    }
-}
-
-/// Folds columns `first .. first + out.len()` of the rows `x`, `inner` elements each; the last row may be cut short.
-#[inline(always)]
-fn columns<R: Rule>(x: &[R::In], inner: usize, first: usize, out: &mut [R::Total]) {
-    for (i, out) in out.chunks_mut(LANES).enumerate() {
-        let first = first + i * LANES;
-        out.fill(R::total(R::START));
-        for rows in x.chunks(ROWS * inner) {
-            match <&mut [R::Total; LANES]>::try_from(&mut *out) {
-                Ok(out) if rows.len() % inner == 0 => fold_tile::<R, LANES>(rows, inner, first, out),
-                _ => fold_part::<R>(rows, inner, first, out),
+    /// Folds columns `first .. first + out.len()` of the rows `x`, `inner` elements each; the last row may be cut short.
+    fn fold_whole_columns<R: Rule>(
+        x: &[R::In], inner: usize, first: usize, out: &mut [R::Total],
+    ) where FMA up to (R::WIDEST) {
+        for (i, out) in out.chunks_mut(LANES).enumerate() {
+            let first = first + i * LANES;
+            out.fill(R::total(R::START));
+            for rows in x.chunks(ROWS * inner) {
+                match <&mut [R::Total; LANES]>::try_from(&mut *out) {
+                    Ok(out) if rows.len() % inner == 0 => fold_tile::<R, LANES>(rows, inner, first, out),
+                    _ => fold_part::<R>(rows, inner, first, out),
+                }
             }
         }
     }
@@ -225,13 +204,13 @@ fn fold_part<R: Rule>(rows: &[R::In], inner: usize, first: usize, out: &mut [R::
 }
 
 macro_rules! sum_rule {
-    ($rule:ident<$number:ident, $lane:ident, $total:ident>, every_isa: $every_isa:expr, $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
+    ($rule:ident<$number:ident, $lane:ident, $total:ident>, up to $widest:expr, $start:expr, |$v:ident| $lift:expr, $combine:expr) => {
         struct $rule;
         impl Rule for $rule {
             type In = $number;
             type Lane = $lane;
             type Total = $total;
-            const EVERY_ISA: bool = $every_isa;
+            const WIDEST: Isa = $widest;
             const START: $lane = $start;
             #[inline(always)]
             fn step(lane: $lane, $v: $number) -> $lane {
@@ -254,13 +233,13 @@ macro_rules! sum_rule {
 }
 
 macro_rules! extremum_rule {
-    ($rule:ident<$number:ident>: $start:expr, $beats:tt) => {
+    ($rule:ident<$number:ident>, up to $widest:expr, $start:expr, $beats:tt) => {
         struct $rule;
         impl Rule for $rule {
             type In = $number;
             type Lane = $number;
             type Total = $number;
-            const EVERY_ISA: bool = true;
+            const WIDEST: Isa = $widest;
             const START: $number = $start;
             #[inline(always)]
             #[allow(clippy::eq_op)] // only a NaN differs from itself
@@ -283,32 +262,49 @@ macro_rules! extremum_rule {
     };
 }
 
-/// `$lane` holds sums within a block, `$total` everything else.
+macro_rules! ordered {
+    ($($number:ident up to $widest:expr, $least:expr, $greatest:expr;)*) => {
+        $(impl Ordered for $number {
+            fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$number]) {
+                extremum_rule!(Max<$number>, up to $widest, $least, >);
+                extremum_rule!(Min<$number>, up to $widest, $greatest, <);
+                match which {
+                    Extremum::Max => reduce::<Max>(isa, threads, x, dims, out),
+                    Extremum::Min => reduce::<Min>(isa, threads, x, dims, out),
+                }
+            }
+        })*
+    };
+}
+
+ordered! {
+    f32 up to Isa::Avx512, f32::NEG_INFINITY, f32::INFINITY;
+    f64 up to Isa::Avx2, f64::NEG_INFINITY, f64::INFINITY;
+    i8 up to Isa::Avx2, i8::MIN, i8::MAX;
+    i32 up to Isa::Avx2, i32::MIN, i32::MAX;
+    i64 up to Isa::Avx2, i64::MIN, i64::MAX;
+    u8 up to Isa::Avx2, u8::MIN, u8::MAX;
+    u32 up to Isa::Scalar, u32::MIN, u32::MAX;
+    u64 up to Isa::Scalar, u64::MIN, u64::MAX;
+}
+
+/// `$lane` holds sums within a block, `$total` everything else; `$rare` is the widest level of what few models use.
 macro_rules! number {
-    (every_isa: $every_isa:expr, $number:ident, $lane:ident, $total:ident, $least:expr, $greatest:expr, $abs:expr, $plus:expr, $times:expr, $one:expr,
+    (up to $widest:expr, $rare:expr, $number:ident, $lane:ident, $total:ident, $abs:expr, $plus:expr, $times:expr, $one:expr,
      mean: $mean:expr) => {
         impl Number for $number {
             type Total = $total;
 
             fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$total]) {
-                sum_rule!(Sum<$number, $lane, $total>, every_isa: true, 0 as $lane, |v| v as $lane, $plus);
-                sum_rule!(SumAbs<$number, $lane, $total>, every_isa: $every_isa, 0 as $lane, |v| $abs(v as $lane), $plus);
-                sum_rule!(SumSquare<$number, $lane, $total>, every_isa: $every_isa, 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
-                sum_rule!(Product<$number, $total, $total>, every_isa: $every_isa, $one, |v| v as $total, $times);
+                sum_rule!(Sum<$number, $lane, $total>, up to $widest, 0 as $lane, |v| v as $lane, $plus);
+                sum_rule!(SumAbs<$number, $lane, $total>, up to $rare, 0 as $lane, |v| $abs(v as $lane), $plus);
+                sum_rule!(SumSquare<$number, $lane, $total>, up to $rare, 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
+                sum_rule!(Product<$number, $total, $total>, up to $rare, $one, |v| v as $total, $times);
                 match fold {
                     Fold::Sum => reduce::<Sum>(isa, threads, x, dims, out),
                     Fold::SumAbs => reduce::<SumAbs>(isa, threads, x, dims, out),
                     Fold::SumSquare => reduce::<SumSquare>(isa, threads, x, dims, out),
                     Fold::Product => reduce::<Product>(isa, threads, x, dims, out),
-                }
-            }
-
-            fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$number]) {
-                extremum_rule!(Max<$number>: $least, >);
-                extremum_rule!(Min<$number>: $greatest, <);
-                match which {
-                    Extremum::Max => reduce::<Max>(isa, threads, x, dims, out),
-                    Extremum::Min => reduce::<Min>(isa, threads, x, dims, out),
                 }
             }
 
@@ -339,29 +335,28 @@ macro_rules! number {
 }
 
 macro_rules! float {
-    ($($number:ident)*) => {
-        $(number!(every_isa: true, $number, $number, f64, $number::NEG_INFINITY, $number::INFINITY, $number::abs,
+    ($($number:ident up to $widest:expr;)*) => {
+        $(number!(up to $widest, $widest, $number, $number, f64, $number::abs,
             |a, b| a + b, |a, b| a * b, 1.0, mean: |total, count| total / count);)*
     };
 }
 
 macro_rules! integer {
-    ($($number:ident in $total:ident, $abs:expr;)*) => {
-        $(number!(every_isa: false, $number, $total, $total, $number::MIN, $number::MAX, $abs, $total::wrapping_add, $total::wrapping_mul,
+    ($($number:ident up to $widest:expr, in $total:ident, $abs:expr;)*) => {
+        $(number!(up to $widest, Isa::Scalar, $number, $total, $total, $abs, $total::wrapping_add, $total::wrapping_mul,
             1, mean: |total, count| total.wrapping_div(count));)*
     };
 }
 
-float! { f32 f64 }
+float! {
+    f32 up to Isa::Avx512;
+    f64 up to Isa::Avx2;
+}
 integer! {
-    i8 in i64, i64::wrapping_abs;
-    i16 in i64, i64::wrapping_abs;
-    i32 in i64, i64::wrapping_abs;
-    i64 in i64, i64::wrapping_abs;
-    u8 in u64, |v| v;
-    u16 in u64, |v| v;
-    u32 in u64, |v| v;
-    u64 in u64, |v| v;
+    i32 up to Isa::Avx2, in i64, i64::wrapping_abs;
+    i64 up to Isa::Avx2, in i64, i64::wrapping_abs;
+    u32 up to Isa::Scalar, in u64, |v| v;
+    u64 up to Isa::Scalar, in u64, |v| v;
 }
 
 #[cfg(test)]

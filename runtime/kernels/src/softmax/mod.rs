@@ -59,7 +59,7 @@ pub fn softmax<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, 
 
 per_isa! {
     /// [`rows::exponentiate`] of any type.
-    pub(crate) fn exponentiate_any<R: Real>(factor: R, rows: &mut [R], sums: &mut [R]) where FMA {
+    pub(crate) fn exponentiate_any<R: Real>(factor: R, rows: &mut [R], sums: &mut [R]) where FMA up to (R::WIDEST) {
         let n = (rows.len() / sums.len().max(1)).max(1);
         for (row, sum) in rows.chunks_exact_mut(n).zip(sums) {
             for x in row.iter_mut() {
@@ -93,7 +93,7 @@ pub fn log_sum_exp<R: Real>(isa: Isa, threads: &Threads, x: &[R], [outer, n, inn
 }
 
 per_isa! {
-    fn softmax_rows<R: Real>(form: Form, n: usize, rows: Rewrite<'_, R>) where FMA {
+    fn softmax_rows<R: Real>(form: Form, n: usize, rows: Rewrite<'_, R>) where FMA up to (R::WIDEST) {
         let mut rows = rows;
         let mut start = 0;
         while start < rows.len() {
@@ -157,7 +157,7 @@ fn join<R: Real>(lanes: [R; W]) -> R {
 }
 
 per_isa! {
-    fn log_sum_exp_rows<R: Real>(x: &[R], n: usize, out: &mut [R]) where FMA {
+    fn log_sum_exp_rows<R: Real>(x: &[R], n: usize, out: &mut [R]) where FMA up to (R::WIDEST) {
         for (row, out) in x.chunks_exact(n).zip(out) {
             let max = fold(row, R::NEG_INFINITY, nan_or_larger, nan_or_larger);
             *out = if is_finite(max) { max + sum_exp::<R, FMA>(row, max).ln() } else { max };
@@ -196,7 +196,7 @@ fn column_stats<R: Real>(isa: Isa, threads: &Threads, x: &[R], inner: usize) -> 
 }
 
 per_isa! {
-    fn fill_stats<R: Real>(x: &[R], inner: usize, first: usize, stats: &mut [Stats<R>]) where FMA {
+    fn fill_stats<R: Real>(x: &[R], inner: usize, first: usize, stats: &mut [Stats<R>]) where FMA up to (R::WIDEST) {
         let mut first = first;
         for stats in stats {
             let last = inner.min(first + LANES);
@@ -233,7 +233,7 @@ fn softmax_columns<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<
 }
 
 per_isa! {
-    fn apply_stats<R: Real>(form: Form, rows: Rewrite<'_, R>, inner: usize, stats: &[Stats<R>]) where FMA {
+    fn apply_stats<R: Real>(form: Form, rows: Rewrite<'_, R>, inner: usize, stats: &[Stats<R>]) where FMA up to (R::WIDEST) {
         let mut rows = rows;
         let mut start = 0;
         while start < rows.len() {

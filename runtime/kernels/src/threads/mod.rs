@@ -42,8 +42,13 @@ impl Threads {
     /// # Panics
     /// A task panicked.
     pub fn for_each(&self, tasks: usize, task: impl Fn(usize) + Sync) {
+        self.for_each_of(tasks, &task);
+    }
+
+    /// The task is behind a pointer so that it is compiled once, for the caller and for the workers.
+    fn for_each_of(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         match self.workers.as_deref().filter(|_| tasks > 1) {
-            Some(workers) if workers.share(tasks, &task) => {}
+            Some(workers) if workers.share(tasks, task) => {}
             _ => (0..tasks).for_each(task),
         }
     }

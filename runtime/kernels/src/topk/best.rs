@@ -1,11 +1,10 @@
 //! The first keys of a sequence that comes in pieces.
 
-use std::marker::PhantomData;
-
 use super::keys::{Key, Packed};
+use crate::lanes::per_isa;
 
-/// Keys that are looked at together.
-const BLOCK: usize = 16;
+/// Keys that are looked at together: of a row, or of as many columns side by side.
+pub(super) const BLOCK: usize = 16;
 /// Entries that are kept beside the twofold of those wanted, so that throwing away pays for few as well.
 const SPARE: usize = 32;
 
@@ -15,9 +14,8 @@ pub(super) struct Best<K, P> {
     entries: Vec<P>,
     len: usize,
     k: usize,
-    /// The last key that can still be among the first; `None` where no key can.
-    limit: Option<K>,
-    keys: PhantomData<K>,
+    /// No later entry with a greater key can be among the first.
+    limit: K,
 }
 
 /// How many entries there are room for, to find the first `k > 0` of `n`: as many as there are, or so many that throwing
@@ -29,31 +27,16 @@ pub(super) fn room(n: usize, k: usize) -> usize {
 impl<K: Key, P: Packed<K>> Best<K, P> {
     /// Nothing yet, of `n` keys of which the first `k > 0` are wanted.
     pub fn new(n: usize, k: usize) -> Best<K, P> {
-        Best { entries: vec![P::default(); room(n, k)], len: 0, k, limit: Some(K::MAX), keys: PhantomData }
+        Best { entries: vec![P::default(); room(n, k)], len: 0, k, limit: K::MAX }
     }
 
-    /// Offers the keys at the places from `first` on; places never decrease.
-    #[inline(always)]
-    pub fn offer(&mut self, keys: &[K], first: usize) {
-        for (i, block) in keys.chunks(BLOCK).enumerate() {
-            let Some(limit) = self.limit else { return };
-            let is_any = match block.first_chunk::<BLOCK>() {
-                Some(block) => block.iter().fold(false, |any, &key| any | (key <= limit)),
-                None => true,
-            };
-            if is_any {
-                self.take(limit, block, first + i * BLOCK);
-            }
-        }
-    }
-
-    /// Takes the keys of a block that are within the limit.
-    fn take(&mut self, limit: K, block: &[K], first: usize) {
+    /// Takes the keys of a block at the places from `first` on that are within the limit; places never decrease.
+    fn take(&mut self, block: &[K], first: usize) {
         let free = &mut self.entries[self.len..];
         let mut taken = 0;
         for (place, &key) in (first..).zip(block) {
             free[taken] = P::pack(key, place);
-            taken += usize::from(key <= limit);
+            taken += usize::from(key <= self.limit);
         }
         self.len += taken;
         if self.len + BLOCK > self.entries.len() {
@@ -61,7 +44,7 @@ impl<K: Key, P: Packed<K>> Best<K, P> {
         }
     }
 
-    /// Keeps the `k` first. Whoever comes later comes after those that are kept with the same key.
+    /// Keeps the `k` first. What comes later comes after those that are kept with the same key.
     fn throw_away(&mut self) {
         if self.len > self.k {
             let (_, last, _) = self.entries[..self.len].select_nth_unstable(self.k - 1);
@@ -78,6 +61,55 @@ impl<K: Key, P: Packed<K>> Best<K, P> {
         for (place, entry) in places.iter_mut().zip(entries) {
             *place = entry.place();
         }
-        (self.len, self.limit) = (0, Some(K::MAX));
+        (self.len, self.limit) = (0, K::MAX);
     }
+}
+
+per_isa! {
+    /// Offers the keys of a row from place `first` on.
+    pub(super) fn offer_row<K: Key, P: Packed<K>>(keys: &[K], first: usize, best: &mut Best<K, P>) where FMA {
+        for (i, block) in keys.chunks(BLOCK).enumerate() {
+            let is_any = match block.first_chunk::<BLOCK>() {
+                Some(block) => is_within(block, &[best.limit; BLOCK]),
+                None => true,
+            };
+            if is_any {
+                best.take(block, first + i * BLOCK);
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// Offers the keys of up to [`BLOCK`] columns from place `first` on, those of a place side by side. Beside the last
+    /// column, they are [`Key::MAX`].
+    pub(super) fn offer_columns<K: Key, P: Packed<K>>(
+        keys: &[[K; BLOCK]], first: usize, best: &mut [Best<K, P>],
+    ) where FMA {
+        let mut limits = [K::MIN; BLOCK];
+        for (limit, best) in limits.iter_mut().zip(best.iter()) {
+            *limit = best.limit;
+        }
+        for (place, keys) in (first..).zip(keys) {
+            if is_within(keys, &limits) {
+                for ((best, limit), key) in best.iter_mut().zip(&mut limits).zip(keys) {
+                    if key <= limit {
+                        best.take(&[*key], place);
+                        *limit = best.limit;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether any key is within its limit.
+#[inline(always)]
+fn is_within<K: Key>(keys: &[K; BLOCK], limits: &[K; BLOCK]) -> bool {
+    // A loop and not iterators' methods: a closure inside one is compiled for the plainest instruction set.
+    let mut any = false;
+    for i in 0..BLOCK {
+        any |= keys[i] <= limits[i];
+    }
+    any
 }

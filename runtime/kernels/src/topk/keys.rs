@@ -7,8 +7,8 @@ pub(super) trait Key: Copy + Ord + std::ops::BitXor<Output = Self> {
     const MIN: Self;
     const MAX: Self;
 
-    /// The key just before; `None` for the first.
-    fn before(self) -> Option<Self>;
+    /// The key just before; the first for itself.
+    fn before(self) -> Self;
 }
 
 /// A key and a place in one integer: ordered by key, then by place.
@@ -32,8 +32,8 @@ macro_rules! key {
             const MIN: $key = $key::MIN;
             const MAX: $key = $key::MAX;
 
-            fn before(self) -> Option<$key> {
-                self.checked_sub(1)
+            fn before(self) -> $key {
+                self.saturating_sub(1)
             }
         })*
     };

@@ -14,16 +14,13 @@ use half::{bf16, f16};
 use crate::isa::Isa;
 use crate::lanes::per_isa;
 use crate::threads::Threads;
-use best::Best;
+use best::{offer_columns, offer_row, Best, BLOCK};
 use keys::{Key, Keyed, Packed};
 
 /// Elements that are worth a task of their own: about 20 µs.
 const TASK: usize = 1 << 15;
-/// Elements of a row that become keys at a time, and of a column.
-const PIECE: usize = 256;
-const COLUMN: usize = 64;
-/// Columns that are read together: those of a cache line of `f32`.
-const TILE: usize = 16;
+/// Places of [`BLOCK`] columns that become keys at a time, and blocks of a row.
+const PIECE: usize = 16;
 
 /// Which elements are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +38,7 @@ impl Order {
     pub fn scratch(&self, threads: &Threads) -> usize {
         let [outer, n, inner] = self.dims;
         let columns = if inner == 1 { 0 } else { outer.saturating_mul(inner).saturating_mul(self.k) };
-        let live = threads.count().saturating_mul(TILE.min(inner)).min(outer.saturating_mul(inner));
+        let live = threads.count().saturating_mul(BLOCK.min(inner)).min(outer.saturating_mul(inner));
         let entries = live.saturating_mul(best::room(n, self.k)).saturating_mul(size_of::<u128>());
         columns.saturating_mul(size_of::<i64>()).saturating_add(entries)
     }
@@ -111,9 +108,9 @@ fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order
 /// The places of the first elements of each column, `[outer, inner, k]`.
 fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, places: &mut [i64]) {
     let Order { dims: [_, n, inner], k, largest } = order;
-    let together = (TASK / n).max(1).next_multiple_of(TILE.min(inner));
+    let together = (TASK / n).max(1).next_multiple_of(BLOCK.min(inner));
     threads.for_each_chunk(places, together * k, |task, places| {
-        let width = TILE.min(inner).min(places.len() / k);
+        let width = BLOCK.min(inner).min(places.len() / k);
         let mut best: Vec<Best<T::Key, P>> = (0..width).map(|_| Best::new(n, k)).collect();
         let mut column = task * together;
         let mut places = places.chunks_exact_mut(k);
@@ -121,50 +118,47 @@ fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T
             let (block, first) = (column / inner, column % inner);
             let width = width.min(inner - first).min(places.len());
             let best = &mut best[..width];
-            scan(isa, &x[block * n * inner..][..n * inner], first, inner, largest, best);
+            scan(isa, &x[block * n * inner..][..n * inner], [first, inner], largest, best);
             best.iter_mut().zip(&mut places).for_each(|(best, places)| best.finish(places));
             column += width;
         }
     });
 }
 
-per_isa! {
-    /// Offers each of the columns of `x [n, inner]` from `first` on to one of `best`.
-    fn scan<T: Keyed, P: Packed<T::Key>>(
-        x: &[T], first: usize, inner: usize, largest: bool, best: &mut [Best<T::Key, P>],
-    ) where FMA {
-        let flip = if largest { T::Key::MAX } else { T::Key::MIN };
-        match best {
-            [best] if inner == 1 => scan_row(x, flip, best),
-            best => scan_columns(x, first, inner, flip, best),
-        }
-    }
-}
-
-#[inline(always)]
-fn scan_row<T: Keyed, P: Packed<T::Key>>(x: &[T], flip: T::Key, best: &mut Best<T::Key, P>) {
-    let mut keys = [flip; PIECE];
-    for (i, piece) in x.chunks(PIECE).enumerate() {
-        keys.iter_mut().zip(piece).for_each(|(key, x)| *key = x.key() ^ flip);
-        best.offer(&keys[..piece.len()], i * PIECE);
-    }
-}
-
-#[inline(always)]
-fn scan_columns<T: Keyed, P: Packed<T::Key>>(
+/// Offers each of the columns of `x [n, inner]` from `first` on to one of `best`.
+fn scan<T: Keyed, P: Packed<T::Key>>(
+    isa: Isa,
     x: &[T],
-    first: usize,
-    inner: usize,
-    flip: T::Key,
+    [first, inner]: [usize; 2],
+    largest: bool,
     best: &mut [Best<T::Key, P>],
 ) {
-    let mut keys = [[flip; COLUMN]; TILE];
-    for (i, rows) in x.chunks(COLUMN * inner).enumerate() {
-        for (r, row) in rows.chunks_exact(inner).enumerate() {
-            keys.iter_mut().zip(&row[first..][..best.len()]).for_each(|(keys, x)| keys[r] = x.key() ^ flip);
+    let flip = if largest { T::Key::MAX } else { T::Key::MIN };
+    let mut keys = [[T::Key::MAX; BLOCK]; PIECE];
+    for (i, piece) in x.chunks(PIECE * if inner == 1 { BLOCK } else { inner }).enumerate() {
+        match &mut *best {
+            [best] if inner == 1 => {
+                let keys = &mut keys.as_flattened_mut()[..piece.len()];
+                write_keys(isa, piece, [piece.len(); 3], flip, keys);
+                offer_row(isa, keys, i * PIECE * BLOCK, best);
+            }
+            best => {
+                let keys = &mut keys[..piece.len() / inner];
+                write_keys(isa, &piece[first..], [inner, BLOCK, best.len()], flip, keys.as_flattened_mut());
+                offer_columns(isa, keys, i * PIECE, best);
+            }
         }
-        for (best, keys) in best.iter_mut().zip(&keys) {
-            best.offer(&keys[..rows.len() / inner], i * COLUMN);
+    }
+}
+
+per_isa! {
+    /// Writes the keys of the first `width` of every `from` elements to the first of every `to` keys; these are `sizes`.
+    fn write_keys<T: Keyed>(x: &[T], sizes: [usize; 3], flip: T::Key, keys: &mut [T::Key]) where FMA {
+        let [from, to, width] = sizes;
+        for (x, keys) in x.chunks(from).zip(keys.chunks_mut(to)) {
+            for (key, x) in keys[..width].iter_mut().zip(&x[..width]) {
+                *key = x.key() ^ flip;
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Other element types: converted, or the same bits.
 
-use candle_plan_kernels::cast::{cast, Source, Target};
+use candle_plan_kernels::cast::{cast, convert, Convert, Source, Target};
 use candle_plan_kernels::minifloat::{self, Format};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dispatch;
-use crate::dtype::{Bool, DType, Element};
+use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::text;
@@ -146,17 +146,18 @@ pub fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
     if x.dtype() == to {
         return Ok(x.clone());
     }
-    dispatch!("Cast", x.dtype(), [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], S => {
-        dispatch!("Cast", to, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], D => {
-            convert_elements::<S, D>(x, threads)
-        })
+    let bytes = dispatch!("Cast", x.dtype(), [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], S => {
+        Ok(bytemuck::cast_slice::<S, u8>(x.read()?))
+    })?;
+    dispatch!("Cast", to, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], D => {
+        let mut out = room::<D>(x.dims())?;
+        cast(converter(x.dtype())?, bytes, &mut out, threads);
+        Array::new(out, x.dims())
     })
 }
 
-fn convert_elements<S: Element + Source, D: Element + Target>(x: &Array, threads: &Threads) -> Result<Array> {
-    let mut out = room::<D>(x.dims())?;
-    cast(x.read::<S>()?, &mut out, threads);
-    Array::new(out, x.dims())
+fn converter<D: Target>(from: DType) -> Result<Convert<D>> {
+    dispatch!("Cast", from, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], S => Ok(convert::<S, D>))
 }
 
 impl Source for Bool {
@@ -258,6 +259,7 @@ fn bits(dtype: DType) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::Element;
     use crate::testing::{run, tensor};
 
     fn read<T: Element>(value: &Value) -> Vec<T> {

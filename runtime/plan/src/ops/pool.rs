@@ -2,7 +2,8 @@
 
 use candle_plan_kernels::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::pool::{self, Divisor, Window};
+use candle_plan_kernels::pool::{self, Divisor, Ordered, Window};
+use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::float::{Float, FLOATS};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::layout::Blocked;
 use crate::types::{Dim, TensorType, Type};
@@ -166,8 +168,6 @@ fn require(op: &str, x: &TensorType, allowed: &[DType]) -> Result<()> {
     bail!("{op} is not defined for {}; allowed are {allowed:?}", x.dtype)
 }
 
-const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::Bfloat16];
-
 impl Kernel for MaxPool {
     fn arity(&self) -> Arity {
         Arity { inputs: 1..=1, outputs: 1..=2 }
@@ -188,16 +188,39 @@ impl Kernel for MaxPool {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
-        dispatch!("MaxPool", x.dtype(), [f32, f64, f16, bf16, i8, u8], T => {
-            let mut y = room::<T>(&dims)?;
-            if call.outputs < 2 {
-                pool::max(Isa::get(), call.threads, x.read::<T>()?, windows, &mut y);
-                return Ok(vec![Array::new(y, &dims)?.into()]);
+        let dtype = x.dtype();
+        let mut indices = (call.outputs > 1).then(|| room::<i64>(&dims)).transpose()?;
+        let mut max = Max { threads: call.threads, windows, column_major: self.column_major, indices: indices.as_deref_mut() };
+        let y = if dtype.is_float() {
+            dispatch!("MaxPool", dtype, [f32, f64, f16, bf16], T => {
+                Array::new(T::narrow(max.of(&T::widen(x.read()?), room(&dims)?)), &dims)
+            })
+        } else {
+            dispatch!("MaxPool", dtype, [i8, u8], T => Array::new(max.of::<T>(x.read()?, room(&dims)?), &dims))
+        }?;
+        let indices = indices.map(|indices| Array::new(indices, &dims)).transpose()?;
+        Ok([Some(y), indices].into_iter().flatten().map(Value::from).collect())
+    }
+}
+
+/// How [`MaxPool`] fills its outputs.
+struct Max<'a> {
+    threads: &'a Threads,
+    windows: [Window; 2],
+    column_major: bool,
+    /// The second output, where it is asked for.
+    indices: Option<&'a mut [i64]>,
+}
+
+impl Max<'_> {
+    fn of<T: Ordered>(&mut self, x: &[T], mut y: Vec<T>) -> Vec<T> {
+        match &mut self.indices {
+            None => pool::max(Isa::get(), self.threads, x, self.windows, &mut y),
+            Some(indices) => {
+                pool::max_with_indices(self.threads, x, self.windows, self.column_major, &mut y, indices);
             }
-            let mut indices = room::<i64>(&dims)?;
-            pool::max_with_indices(call.threads, x.read::<T>()?, windows, self.column_major, &mut y, &mut indices);
-            Ok(vec![Array::new(y, &dims)?.into(), Array::new(indices, &dims)?.into()])
-        })
+        }
+        y
     }
 }
 
@@ -220,9 +243,9 @@ impl Kernel for AveragePool {
         let (windows, dims) = self.window.windows(x.dims())?;
         let by = self.divisor();
         dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let mut y = room::<T>(&dims)?;
-            pool::average(Isa::get(), call.threads, x.read::<T>()?, windows, by, &mut y);
-            Ok(vec![Array::new(y, &dims)?.into()])
+            let (x, mut y) = (T::widen(x.read::<T>()?), room(&dims)?);
+            pool::average(Isa::get(), call.threads, &x, windows, by, &mut y);
+            Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })
     }
 }
@@ -254,9 +277,9 @@ impl Kernel for LpPool {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
         dispatch!("LpPool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let mut y = room::<T>(&dims)?;
-            pool::lp(Isa::get(), call.threads, x.read::<T>()?, windows, f64::from(self.p), &mut y);
-            Ok(vec![Array::new(y, &dims)?.into()])
+            let (x, mut y) = (T::widen(x.read::<T>()?), room(&dims)?);
+            pool::lp(Isa::get(), call.threads, &x, windows, f64::from(self.p), &mut y);
+            Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })
     }
 }
@@ -388,6 +411,14 @@ mod tests {
             assert_eq!(floats(&run(&max, &[Some(x.clone())]).unwrap()), (output.to_vec(), most.to_vec()), "{max:?}");
             assert_eq!(floats(&run(&average, &[Some(x)]).unwrap()), (output.to_vec(), mean.to_vec()), "{average:?}");
         }
+    }
+
+    #[test]
+    fn narrow_types_are_rounded_once() {
+        let x = tensor(&[2048.0, 1.0, 1.0, 1.0].map(f16::from_f32), &[1, 1, 4]);
+        let op = AveragePool { window: window(&[4], &[4], &[[0, 0]], false), count_padding: false };
+        let y = run(&op, &[Some(x)]).unwrap();
+        assert_eq!(*y.tensor().unwrap().read::<f16>().unwrap(), [f16::from_f32(513.0)]); // 2051 / 4, between 512.5 and 513
     }
 
     #[test]

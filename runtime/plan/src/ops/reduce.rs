@@ -3,7 +3,7 @@
 use bytemuck::cast_slice;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::reduce::{Extremum, Fold, Number};
+use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
 use candle_plan_kernels::softmax::log_sum_exp;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
 use crate::axes::{self, Mask};
-use crate::dispatch;
+use crate::{bail, dispatch};
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::float::{require_dtype, Float, NUMBERS};
+use crate::float::{require_dtype, Float, SUMMED};
 use crate::layout::{Blocked, Image, Layout};
 use crate::kernel::{Constants, Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
@@ -74,8 +74,8 @@ impl Kernel for Reduce {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let extremum = matches!(self.function, Reduction::Max | Reduction::Min);
-        if !(extremum && x.dtype == DType::Bool) {
-            require_dtype("X", x.dtype, &NUMBERS)?;
+        if !(extremum && matches!(x.dtype, DType::Bool | DType::Int8 | DType::Uint8)) {
+            require_dtype("X", x.dtype, &SUMMED)?;
         }
         let axes = inputs.optional_tensor(1)?;
         if let Some(axes) = axes {
@@ -127,7 +127,9 @@ impl Kernel for Reduce {
             DType::Bool => self.reduce_bools(call.threads, x.read()?, &groups, &dims),
             DType::Float16 => self.reduce_halves::<f16>(call.threads, x, &groups, &dims),
             DType::Bfloat16 => self.reduce_halves::<bf16>(call.threads, x, &groups, &dims),
-            dtype => dispatch!("Reduce", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
+            DType::Int8 => Array::new(self.extremum::<i8>(call.threads, x.read()?, &groups)?, &dims),
+            DType::Uint8 => Array::new(self.extremum::<u8>(call.threads, x.read()?, &groups)?, &dims),
+            dtype => dispatch!("Reduce", dtype, [f32, f64, i32, i64, u32, u64], T => {
                 Array::new(self.reduce::<T>(call.threads, x.read::<T>()?, &groups), &dims)
             }),
         }?;
@@ -151,8 +153,16 @@ impl Reduce {
     }
 
     fn reduce_bools(&self, threads: &Threads, x: &[Bool], groups: &Groups, dims: &[usize]) -> Result<Array> {
-        let y = self.reduce::<u8>(threads, cast_slice(x), groups);
+        let y = self.extremum::<u8>(threads, cast_slice(x), groups)?;
         Array::new(y.into_iter().map(|v| Bool::from(v != 0)).collect(), dims)
+    }
+
+    fn extremum<T: Ordered>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
+        match self.function {
+            Reduction::Max => Ok(groups.extremum(Extremum::Max, threads, x)),
+            Reduction::Min => Ok(groups.extremum(Extremum::Min, threads, x)),
+            _ => bail!("{:?} is not defined for this element type", self.function),
+        }
     }
 
     fn reduce<T: Reducible>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Vec<T> {
@@ -194,7 +204,7 @@ macro_rules! reducible {
     };
 }
 
-reducible! { real: f32 f64; integer: i8 i16 i32 i64 u8 u16 u32 u64 }
+reducible! { real: f32 f64; integer: i32 i64 u32 u64 }
 
 /// Dimensions with neighbours of one kind merged: `[(size, reduced), …]`. Each reduced group is one pass of a kernel, the
 /// innermost first.
@@ -243,7 +253,7 @@ impl Groups {
         totals
     }
 
-    fn extremum<T: Number>(&self, which: Extremum, threads: &Threads, x: &[T]) -> Vec<T> {
+    fn extremum<T: Ordered>(&self, which: Extremum, threads: &Threads, x: &[T]) -> Vec<T> {
         self.each_pass(x, |x, dims, out| T::extremum(which, Isa::get(), threads, x, dims, out))
     }
 

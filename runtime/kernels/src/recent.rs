@@ -1,0 +1,67 @@
+//! What was made for the last few calls, for the next one that is like one of them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The calls whose values are kept: sizes that take turns, as those of a prompt and of its continuation.
+const MOST: usize = 4;
+
+/// The last few values that were made, with their keys, the latest used first.
+pub(crate) struct Recent<K, V>(Mutex<Vec<(K, Arc<V>)>>);
+
+impl<K: PartialEq, V> Recent<K, V> {
+    /// The value for `key`: one that is kept, or one that is made now.
+    pub fn get(&self, key: K, make: impl FnOnce(&K) -> V) -> Arc<V> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.iter().position(|(made_for, _)| *made_for == key) {
+            Some(place) => kept[..=place].rotate_right(1),
+            None => {
+                kept.truncate(MOST - 1);
+                let value = Arc::new(make(&key));
+                kept.insert(0, (key, value));
+            }
+        }
+        Arc::clone(&kept[0].1)
+    }
+}
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Recent<K, V> {
+        Recent(Mutex::new(Vec::new()))
+    }
+}
+
+/// A copy begins with nothing.
+impl<K, V> Clone for Recent<K, V> {
+    fn clone(&self) -> Recent<K, V> {
+        Recent::default()
+    }
+}
+
+impl<K, V> fmt::Debug for Recent<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recent")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_made_once_for_calls_that_are_alike() {
+        let (recent, made) = (Recent::default(), std::cell::Cell::new(0));
+        let get = |key: usize| {
+            let make = |&key: &usize| {
+                made.set(made.get() + 1);
+                10 * key
+            };
+            *recent.get(key, make)
+        };
+        assert_eq!([1, 1, 2, 3, 4, 1, 2].map(get), [10, 10, 20, 30, 40, 10, 20]);
+        assert_eq!(made.get(), 4);
+        assert_eq!([5, 1, 2, 3].map(get), [50, 10, 20, 30]); // 3 was used the longest ago when 5 came
+        assert_eq!(made.get(), 6);
+        assert_eq!(*recent.clone().get(1, |_| 7), 7);
+    }
+}
