@@ -22,6 +22,7 @@ from compiler.passes.expand_batch_norm import expand_batch_norm
 from compiler.passes.expand_einsum import expand_einsum
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.fold_batch_norm import fold_batch_norm
+from compiler.passes.fold_biases import fold_biases
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.fold_pads import fold_pads
 from compiler.passes.fold_slices import fold_slices
@@ -106,6 +107,7 @@ def _simplifying() -> list[Pass]:
     """From these to fewer and plainer ones."""
     return [
         drop_identities,  # of constants, too, which weights may lie behind
+        fold_biases(lower.evaluate),
         fuse_quantization(lower.evaluate),  # before weights are made numbers of
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
         drop_identities,  # of casts that look at what is computed, but for its type

@@ -57,7 +57,7 @@ def _texts(error: Exception) -> list[str]:
             return ["error: out of memory"]
         case ReferenceFailed():
             advice = f"`{program()} run PLAN --output FILE` keeps a plan's outputs, to compare them with known ones"
-            return [f"error: {error}\n  help: without onnxruntime there is nothing to verify with; {advice}"]
+            return [f"error: {error}\n  help: what onnxruntime does not run cannot be verified; {advice}"]
         case Failed() | InputError() | RunError() | DeviceError() | ReferenceMissing():
             return [f"error: {error}"]
     return [

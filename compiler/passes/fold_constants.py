@@ -13,7 +13,7 @@ from compiler.errors import CompileError
 from compiler.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
 from compiler.passes.report import Fired, Missed, Pass, Report
 
-__all__ = ["Evaluate", "constant_nodes", "fold_constants"]
+__all__ = ["Evaluate", "constant_nodes", "fold_constants", "folding"]
 
 Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
 """Runs nodes: the nodes in order, the values that are wanted, the model's opsets."""
@@ -30,20 +30,27 @@ _INDEX_BYTES = 4096
 
 def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
     """The pass that folds with `evaluate`; `only_indices`: only small integers, which shapes and axes are made of."""
+    if only_indices:
+        return folding("fold_indices", evaluate, _is_index, needed=True)
+    return folding("fold_constants", evaluate, lambda node: True, ends=frozenset({"stored weights"}))
+
+
+def folding(
+    name: str,
+    evaluate: Evaluate,
+    is_meant: Callable[[ir.Node], bool],
+    *,
+    needed: bool = False,
+    ends: frozenset[str] = frozenset(),
+) -> Pass:
+    """A pass that folds the nodes for which `is_meant` is true, with `evaluate`."""
 
     def fold(model: ir.Model, report: Report) -> None:
         """Computes nodes whose inputs are constants."""
-        _Folding(evaluate, model.opset_imports, report, only_indices).graph(model.graph)
+        _Folding(evaluate, model.opset_imports, report, is_meant).graph(model.graph)
 
-    name = "fold_indices" if only_indices else "fold_constants"
-    return Pass(
-        name,
-        fold,
-        result="nodes computed",
-        requires=frozenset({"sorted", "shapes"}),
-        ends=frozenset() if only_indices else frozenset({"stored weights"}),
-        needed=only_indices,
-    )
+    requires = frozenset({"sorted", "shapes"})
+    return Pass(name, fold, result="nodes computed", requires=requires, ends=ends, needed=needed)
 
 
 def constant_nodes(
@@ -70,8 +77,10 @@ def _can_fold(node: ir.Node, folded: set[ir.Value], opsets: Mapping[str, int]) -
 
 
 class _Folding:
-    def __init__(self, evaluate: Evaluate, opsets: Mapping[str, int], report: Report, only_indices: bool) -> None:
-        self.evaluate, self.opsets, self.report, self.only_indices = evaluate, opsets, report, only_indices
+    def __init__(
+        self, evaluate: Evaluate, opsets: Mapping[str, int], report: Report, is_meant: Callable[[ir.Node], bool]
+    ) -> None:
+        self.evaluate, self.opsets, self.report, self.is_meant = evaluate, opsets, report, is_meant
         self.room = _ALL_ROOM
 
     def graph(self, graph: ir.Graph) -> None:
@@ -90,12 +99,11 @@ class _Folding:
             self.replace(graph, node, arrays)
 
     def fits(self, node: ir.Node) -> bool:
-        """Whether the results are not much larger than what they are made of."""
+        """Whether the results are meant, and not much larger than what they are made of."""
+        if not self.is_meant(node):
+            return False
         given = sum(_size(value) or 0 for value in node.inputs if value is not None)
-        sizes = [_size(value) for value in node.outputs if value.uses() or value.is_graph_output()]
-        if self.only_indices:
-            is_small = all(size is not None and size <= _INDEX_BYTES for size in sizes)
-            return is_small and all(value.dtype in _INDEX_TYPES for value in node.outputs)
+        sizes = [_size(value) for value in _read(node)]
         growth = max(0, sum(size or 0 for size in sizes) - given)
         if growth <= self.room and all(size is None or size <= _ROOM + _GROWTH * given for size in sizes):
             self.room -= growth
@@ -144,6 +152,17 @@ class _Folding:
                 graph.register_initializer(new)
                 old.replace_all_uses_with(new, replace_graph_outputs=True)
         graph.remove(node, safe=True)
+
+
+def _is_index(node: ir.Node) -> bool:
+    sizes = [_size(value) for value in _read(node)]
+    is_small = all(size is not None and size <= _INDEX_BYTES for size in sizes)
+    return is_small and all(value.dtype in _INDEX_TYPES for value in node.outputs)
+
+
+def _read(node: ir.Node) -> list[ir.Value]:
+    """The results that something reads."""
+    return [value for value in node.outputs if value.uses() or value.is_graph_output()]
 
 
 def _is_read_outside(value: ir.Value, nodes: set[ir.Node]) -> bool:

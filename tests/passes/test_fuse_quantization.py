@@ -146,6 +146,13 @@ def test_a_float_bias_is_rounded_to_the_products_unit():
     check(graph, {"x": [1, 16, 5, 5]}, graph.quantized(y, 0.3, 100), ["QLinearConv"])
 
 
+def test_a_bias_may_be_computed_of_constants():
+    graph = Graph()
+    bias = graph.op("Cast", graph.constant(RANDOM.standard_normal(8).astype(np.float16)), to=onnx.TensorProto.FLOAT)
+    y = graph.op("Conv", graph.dequantized("x", *ACTIVATION), graph.weights(8, 16, 1, 1)[0], bias)
+    check(graph, {"x": [1, 16, 5, 5]}, graph.quantized(y, 0.3, 100), ["QLinearConv"])
+
+
 def test_transposes_between_convolutions_cancel():
     graph = Graph()
     x = graph.quantized(graph.op("Conv", graph.dequantized("x", *ACTIVATION), graph.weights(8, 8, 3, 3)[0]), 0.5, 128)
