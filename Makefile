@@ -40,7 +40,7 @@ $(BIN)/maturin:
 	$(BIN)/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
 
 $(VENV)/.demo: $(BIN)/maturin $(SOURCES)
-	$(SAY) "Building the runtime and installing candle-compiler (the first time about ten minutes on two cores)"
+	$(SAY) "Building the runtime and installing candle-compiler (the first time about five minutes on two cores)"
 	@mkdir -p build
 	@$(INSTALL) --editable ".[check]" $(WATCHED)
 	@touch $@
