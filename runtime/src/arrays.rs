@@ -44,11 +44,11 @@ fn from_array(array: &Bound<'_, PyUntypedArray>) -> PyResult<Value> {
         return strings_from(array);
     }
     let dtype = dtype_of(array)?;
-    if array.is_aligned() && array.is_c_contiguous() && number.is_native_byteorder() != Some(false) {
+    if array.is_aligned() && number.is_native_byteorder() != Some(false) {
         return tensor_from(array, dtype);
     }
     let native = number.call_method1("newbyteorder", ("=",))?;
-    tensor_from(array.call_method1("astype", (native, "C"))?.cast()?, dtype)
+    tensor_from(array.call_method1("astype", (native,))?.cast()?, dtype)
 }
 
 /// The logical type of an array's elements.
@@ -117,7 +117,7 @@ fn tensor_from(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Valu
     }
 }
 
-/// A copy of an array in row-major order whose elements have the bits of `N` and, in a tensor, are carried as `T`s are.
+/// A copy of an array whose elements have the bits of `N` and, in a tensor, are carried as `T`s are.
 fn copy<N, T>(array: &Bound<'_, PyUntypedArray>, dtype: DType) -> PyResult<Value>
 where
     N: numpy::Element + bytemuck::Pod,
@@ -127,7 +127,13 @@ where
         Ok(array) => array.clone(),
         Err(_) => array.call_method1("view", (numpy::dtype::<N>(array.py()),))?.cast_into()?,
     };
-    let copied = Array::new::<T>(cast_vec(array.readonly().as_slice()?.to_vec()), array.shape());
+    let array = array.readonly();
+    let view = array.as_array();
+    let data = match view.as_slice() {
+        Some(data) => data.to_vec(),
+        None => view.as_standard_layout().into_owned().into_raw_vec_and_offset().0,
+    };
+    let copied = Array::new::<T>(cast_vec(data), view.shape());
     let carried = copied.and_then(|copied| if dtype == T::DTYPE { Ok(copied) } else { copied.reinterpret(dtype) });
     carried.map(Value::Tensor).map_err(to_python)
 }
