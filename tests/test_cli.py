@@ -871,6 +871,7 @@ def test_bench_writes_its_tables_as_markdown(folder: Path, capsys: pytest.Captur
     onnx.save(onnx.parser.parse_model(OLD), "old.onnx")
     assert run("bench", "old.onnx", "echo.onnx", *QUICK[:-1], "--markdown", "table.md") == 0
     page = Path("table.md").read_text()
+    assert page.startswith("# Times beside other runtimes\n\n`candlec")
     assert "| model | threads | plan | onnxruntime | ratio |\n|---|---:|---:|---:|---:|\n" in page
     assert "| – | – |\n" in page
     assert "- geometric mean of time ÷ onnxruntime, 1 thread, 1 model: " in page

@@ -93,6 +93,7 @@ def test_the_command_tells_and_judges(tmp_path: Path, capsys: pytest.CaptureFixt
     assert run("zoo", "precision", "--path", str(MODELS), "--markdown", str(page)) == 0
     assert "worst error ÷ onnxruntime's" in capsys.readouterr().out
     text = page.read_text()
+    assert text.startswith("# Rounding errors beside onnxruntime\n")
     assert "| model | cases | plan | onnxruntime | ratio |" in text
     assert "onnxruntime " in text
     assert run("zoo", "precision", "--path", str(MODELS), "--at-most", "0.001", "--json") == 1

@@ -38,6 +38,7 @@ def page(timings: Sequence[Timing], command: str, machine: str, refused: Mapping
     refusals = [f"✗ {name}: {str(error).splitlines()[0]}" for name, error in refused.items()]
     lines = [*_summary(timings), *_failures(timings), *refusals]
     parts = [
+        "# Times beside other runtimes",
         f"`{command}`",
         f"{machine}. {LEGEND}",
         *(markdown(*each) for each in _tables(timings)),

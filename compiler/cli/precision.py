@@ -115,5 +115,6 @@ def _page(entries: Sequence[Entry], found: dict[str, Errors | None]) -> str:
     command = " ".join(["candlec", *sys.argv[1:]])
     legend = "Largest errors against double precision, as a part of the output's largest magnitude."
     machine = f"{in_words(described(['onnxruntime']))}. {legend}"
-    parts = [f"`{command}`", machine, markdown(COLUMNS, _rows(entries, found)), f"- {_summary(found)}"]
+    title = "# Rounding errors beside onnxruntime"
+    parts = [title, f"`{command}`", machine, markdown(COLUMNS, _rows(entries, found)), f"- {_summary(found)}"]
     return "\n\n".join(parts) + "\n"
