@@ -4,7 +4,6 @@
 //! A sum runs in [`LANES`] interleaved partial sums that are joined pairwise: the same order for every instruction set
 //! and every number of threads.
 
-use crate::isa::Isa;
 use crate::reduce::Number;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -13,8 +12,9 @@ pub(crate) const LANES: usize = 64;
 
 /// Compiles a function once for each level of [`Isa`](crate::isa::Isa), and adds a first parameter that chooses.
 ///
-/// The body may use the constant `FMA`: whether a multiplication and an addition fuse into one instruction. With
-/// `up to LEVEL` after it, the levels above a constant one share that one's code: for types that few models use.
+/// The body may use the constant `FMA`: whether a multiplication and an addition fuse into one instruction. After
+/// `up to (LEVEL)`, a constant, there is no code for the levels above, which run that of `LEVEL`: for types that few
+/// models use.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
      ($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)? where FMA $body:block) => {
@@ -121,8 +121,6 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
 {
-    /// The widest level that kernels of the type are compiled for.
-    const WIDEST: Isa;
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -155,9 +153,8 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($real:ident up to $widest:expr, |$x:ident| $exp:expr) => {
+    ($real:ident, |$x:ident| $exp:expr) => {
         impl Real for $real {
-            const WIDEST: Isa = $widest;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const NEG_INFINITY: Self = $real::NEG_INFINITY;
@@ -199,8 +196,8 @@ macro_rules! real {
     };
 }
 
-real!(f64 up to Isa::Avx2, |x| x.exp());
-real!(f32 up to Isa::Avx512, |x| exp_of_nonpositive::<FMA>(x));
+real!(f64, |x| x.exp());
+real!(f32, |x| exp_of_nonpositive::<FMA>(x));
 
 /// eˣ within 2 ULP for `x ≤ 0`: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial in r, and n added to the exponent.
 ///

@@ -9,36 +9,13 @@ pub(crate) mod window;
 
 use crate::isa::Isa;
 use crate::lanes::{per_isa, Real};
+use crate::reduce::Ordered;
 use crate::threads::Threads;
 
 pub use indices::max_with_indices;
 use line::reduce_line;
 use window::{spans, Span};
 pub use window::{Divisor, Window};
-
-/// An element type with a least value.
-pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
-    /// −∞, or the least integer.
-    const LEAST: Self;
-    /// The widest level that maxima are compiled for.
-    const WIDEST: Isa;
-}
-
-macro_rules! ordered {
-    ($($kind:ident up to $widest:expr, $least:expr;)*) => {
-        $(impl Ordered for $kind {
-            const LEAST: Self = $least;
-            const WIDEST: Isa = $widest;
-        })*
-    };
-}
-
-ordered! {
-    f32 up to Isa::Avx512, f32::NEG_INFINITY;
-    f64 up to Isa::Scalar, f64::NEG_INFINITY;
-    i8 up to Isa::Avx2, i8::MIN;
-    u8 up to Isa::Avx2, u8::MIN;
-}
 
 /// One kind of reduction.
 trait Rule: Copy + Sync {

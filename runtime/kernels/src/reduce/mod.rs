@@ -3,6 +3,8 @@
 //! A partial result is kept in lanes (see [`crate::lanes`]) for a block of elements, and blocks are joined in a wider
 //! total: a sum of a million `f32` is within 1e-6 of the exact one.
 
+use std::marker::PhantomData;
+
 use crate::isa::Isa;
 use crate::lanes::{fold, per_isa, LANES};
 use crate::threads::Threads;
@@ -32,6 +34,13 @@ pub enum Extremum {
 
 /// The element types that have a largest and a smallest.
 pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
+    /// −∞, or the least integer.
+    const LEAST: Self;
+    /// ∞, or the greatest integer.
+    const GREATEST: Self;
+    /// The widest level that kernels of the type are compiled for; less where few models use it, so that it stays small.
+    const WIDEST: Isa;
+
     /// The extremum along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`. A NaN wins.
     fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self]);
 }
@@ -63,7 +72,7 @@ trait Rule {
     /// Partial results within a block.
     type Lane: Copy;
     type Total: Copy + Send + Sync;
-    /// The widest level that it is compiled for; what is rare is compiled for few, so that it stays small.
+    /// The widest level that it is compiled for.
     const WIDEST: Isa;
     const START: Self::Lane;
     fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
@@ -232,45 +241,50 @@ macro_rules! sum_rule {
     };
 }
 
-macro_rules! extremum_rule {
-    ($rule:ident<$number:ident>, up to $widest:expr, $start:expr, $beats:tt) => {
-        struct $rule;
-        impl Rule for $rule {
-            type In = $number;
-            type Lane = $number;
-            type Total = $number;
-            const WIDEST: Isa = $widest;
-            const START: $number = $start;
-            #[inline(always)]
-            #[allow(clippy::eq_op)] // only a NaN differs from itself
-            fn step(lane: $number, v: $number) -> $number {
-                if v $beats lane || v != v { v } else { lane }
-            }
-            #[inline(always)]
-            fn join(a: $number, b: $number) -> $number {
-                Self::step(a, b)
-            }
-            #[inline(always)]
-            fn total(lane: $number) -> $number {
-                lane
-            }
-            #[inline(always)]
-            fn add(a: $number, b: $number) -> $number {
-                Self::step(a, b)
-            }
+/// The extremum of a type: the largest where `MAX`.
+struct Extreme<T, const MAX: bool>(PhantomData<T>);
+
+impl<T: Ordered, const MAX: bool> Rule for Extreme<T, MAX> {
+    type In = T;
+    type Lane = T;
+    type Total = T;
+    const WIDEST: Isa = T::WIDEST;
+    const START: T = if MAX { T::LEAST } else { T::GREATEST };
+    #[inline(always)]
+    #[allow(clippy::eq_op)] // only a NaN differs from itself
+    fn step(lane: T, v: T) -> T {
+        let beats = if MAX { v > lane } else { v < lane };
+        if beats || v != v {
+            v
+        } else {
+            lane
         }
-    };
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        Self::step(a, b)
+    }
+    #[inline(always)]
+    fn total(lane: T) -> T {
+        lane
+    }
+    #[inline(always)]
+    fn add(a: T, b: T) -> T {
+        Self::step(a, b)
+    }
 }
 
 macro_rules! ordered {
     ($($number:ident up to $widest:expr, $least:expr, $greatest:expr;)*) => {
         $(impl Ordered for $number {
+            const LEAST: $number = $least;
+            const GREATEST: $number = $greatest;
+            const WIDEST: Isa = $widest;
+
             fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$number]) {
-                extremum_rule!(Max<$number>, up to $widest, $least, >);
-                extremum_rule!(Min<$number>, up to $widest, $greatest, <);
                 match which {
-                    Extremum::Max => reduce::<Max>(isa, threads, x, dims, out),
-                    Extremum::Min => reduce::<Min>(isa, threads, x, dims, out),
+                    Extremum::Max => reduce::<Extreme<$number, true>>(isa, threads, x, dims, out),
+                    Extremum::Min => reduce::<Extreme<$number, false>>(isa, threads, x, dims, out),
                 }
             }
         })*
@@ -288,15 +302,15 @@ ordered! {
     u64 up to Isa::Scalar, u64::MIN, u64::MAX;
 }
 
-/// `$lane` holds sums within a block, `$total` everything else; `$rare` is the widest level of what few models use.
+/// `$lane` holds sums within a block, `$total` everything else; `$rare` is the widest level of all but plain sums.
 macro_rules! number {
-    (up to $widest:expr, $rare:expr, $number:ident, $lane:ident, $total:ident, $abs:expr, $plus:expr, $times:expr, $one:expr,
+    (rare up to $rare:expr, $number:ident, $lane:ident, $total:ident, $abs:expr, $plus:expr, $times:expr, $one:expr,
      mean: $mean:expr) => {
         impl Number for $number {
             type Total = $total;
 
             fn fold(fold: Fold, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$total]) {
-                sum_rule!(Sum<$number, $lane, $total>, up to $widest, 0 as $lane, |v| v as $lane, $plus);
+                sum_rule!(Sum<$number, $lane, $total>, up to $number::WIDEST, 0 as $lane, |v| v as $lane, $plus);
                 sum_rule!(SumAbs<$number, $lane, $total>, up to $rare, 0 as $lane, |v| $abs(v as $lane), $plus);
                 sum_rule!(SumSquare<$number, $lane, $total>, up to $rare, 0 as $lane, |v| $times(v as $lane, v as $lane), $plus);
                 sum_rule!(Product<$number, $total, $total>, up to $rare, $one, |v| v as $total, $times);
@@ -335,28 +349,25 @@ macro_rules! number {
 }
 
 macro_rules! float {
-    ($($number:ident up to $widest:expr;)*) => {
-        $(number!(up to $widest, $widest, $number, $number, f64, $number::abs,
+    ($($number:ident)*) => {
+        $(number!(rare up to $number::WIDEST, $number, $number, f64, $number::abs,
             |a, b| a + b, |a, b| a * b, 1.0, mean: |total, count| total / count);)*
     };
 }
 
 macro_rules! integer {
-    ($($number:ident up to $widest:expr, in $total:ident, $abs:expr;)*) => {
-        $(number!(up to $widest, Isa::Scalar, $number, $total, $total, $abs, $total::wrapping_add, $total::wrapping_mul,
+    ($($number:ident in $total:ident, $abs:expr;)*) => {
+        $(number!(rare up to Isa::Scalar, $number, $total, $total, $abs, $total::wrapping_add, $total::wrapping_mul,
             1, mean: |total, count| total.wrapping_div(count));)*
     };
 }
 
-float! {
-    f32 up to Isa::Avx512;
-    f64 up to Isa::Avx2;
-}
+float! { f32 f64 }
 integer! {
-    i32 up to Isa::Avx2, in i64, i64::wrapping_abs;
-    i64 up to Isa::Avx2, in i64, i64::wrapping_abs;
-    u32 up to Isa::Scalar, in u64, |v| v;
-    u64 up to Isa::Scalar, in u64, |v| v;
+    i32 in i64, i64::wrapping_abs;
+    i64 in i64, i64::wrapping_abs;
+    u32 in u64, |v| v;
+    u64 in u64, |v| v;
 }
 
 #[cfg(test)]

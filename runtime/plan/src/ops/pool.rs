@@ -2,7 +2,8 @@
 
 use candle_plan_kernels::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::pool::{self, Divisor, Ordered, Window};
+use candle_plan_kernels::pool::{self, Divisor, Window};
+use candle_plan_kernels::reduce::Ordered;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;

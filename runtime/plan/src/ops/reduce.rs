@@ -73,8 +73,8 @@ impl Kernel for Reduce {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        let extremum = matches!(self.function, Reduction::Max | Reduction::Min);
-        if !(extremum && matches!(x.dtype, DType::Bool | DType::Int8 | DType::Uint8)) {
+        let has_order = self.function.extremum().is_some();
+        if !(has_order && matches!(x.dtype, DType::Bool | DType::Int8 | DType::Uint8)) {
             require_dtype("X", x.dtype, &SUMMED)?;
         }
         let axes = inputs.optional_tensor(1)?;
@@ -130,10 +130,20 @@ impl Kernel for Reduce {
             DType::Int8 => Array::new(self.extremum::<i8>(call.threads, x.read()?, &groups)?, &dims),
             DType::Uint8 => Array::new(self.extremum::<u8>(call.threads, x.read()?, &groups)?, &dims),
             dtype => dispatch!("Reduce", dtype, [f32, f64, i32, i64, u32, u64], T => {
-                Array::new(self.reduce::<T>(call.threads, x.read::<T>()?, &groups), &dims)
+                Array::new(self.reduce::<T>(call.threads, x.read::<T>()?, &groups)?, &dims)
             }),
         }?;
         Ok(vec![y.into()])
+    }
+}
+
+impl Reduction {
+    fn extremum(self) -> Option<Extremum> {
+        match self {
+            Reduction::Max => Some(Extremum::Max),
+            Reduction::Min => Some(Extremum::Min),
+            _ => None,
+        }
     }
 }
 
@@ -148,7 +158,7 @@ impl Reduce {
     }
 
     fn reduce_halves<T: Float<Wide = f32>>(&self, threads: &Threads, x: &Array, groups: &Groups, dims: &[usize]) -> Result<Array> {
-        let y = self.reduce::<f32>(threads, &T::widen(x.read::<T>()?), groups);
+        let y = self.reduce::<f32>(threads, &T::widen(x.read::<T>()?), groups)?;
         Array::new(T::narrow(y), dims)
     }
 
@@ -157,29 +167,28 @@ impl Reduce {
         Array::new(y.into_iter().map(|v| Bool::from(v != 0)).collect(), dims)
     }
 
+    /// Of elements that have an order, but no sums.
     fn extremum<T: Ordered>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
-        match self.function {
-            Reduction::Max => Ok(groups.extremum(Extremum::Max, threads, x)),
-            Reduction::Min => Ok(groups.extremum(Extremum::Min, threads, x)),
-            _ => bail!("{:?} is not defined for this element type", self.function),
+        match self.function.extremum() {
+            Some(which) => Ok(groups.extremum(which, threads, x)),
+            None => bail!("{:?} is not defined for this element type", self.function),
         }
     }
 
-    fn reduce<T: Reducible>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Vec<T> {
+    fn reduce<T: Reducible>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
         let totals = |fold| groups.fold(fold, threads, x);
         let real = |total: T::Total| total.to_f64();
-        match self.function {
+        Ok(match self.function {
             Reduction::Sum => totals(Fold::Sum).into_iter().map(T::from_total).collect(),
             Reduction::Mean => totals(Fold::Sum).into_iter().map(|total| T::mean(total, groups.reduced())).collect(),
-            Reduction::Max => groups.extremum(Extremum::Max, threads, x),
-            Reduction::Min => groups.extremum(Extremum::Min, threads, x),
+            Reduction::Max | Reduction::Min => return self.extremum(threads, x, groups),
             Reduction::Prod => totals(Fold::Product).into_iter().map(T::from_total).collect(),
             Reduction::L1 => totals(Fold::SumAbs).into_iter().map(T::from_total).collect(),
             Reduction::L2 => totals(Fold::SumSquare).into_iter().map(|t| T::from_f64(real(t).sqrt())).collect(),
             Reduction::LogSum => totals(Fold::Sum).into_iter().map(|t| T::from_f64(real(t).ln())).collect(),
             Reduction::LogSumExp => T::log_sum_exp(threads, x, groups),
             Reduction::SumSquare => totals(Fold::SumSquare).into_iter().map(T::from_total).collect(),
-        }
+        })
     }
 }
 
