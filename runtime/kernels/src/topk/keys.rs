@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 /// An unsigned integer that orders elements.
-pub(super) trait Key: Copy + Ord + std::ops::BitXor<Output = Self> {
+pub(super) trait Key: Copy + Ord + Send + Sync + std::ops::BitXor<Output = Self> {
     const MIN: Self;
     const MAX: Self;
 

@@ -108,6 +108,7 @@ fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order
 /// The places of the first elements of each column, `[outer, inner, k]`.
 fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, places: &mut [i64]) {
     let Order { dims: [_, n, inner], k, largest } = order;
+    let flip = if largest { T::Key::MAX } else { T::Key::MIN };
     let together = (TASK / n).max(1).next_multiple_of(BLOCK.min(inner));
     threads.for_each_chunk(places, together * k, |task, places| {
         let width = BLOCK.min(inner).min(places.len() / k);
@@ -118,47 +119,49 @@ fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T
             let (block, first) = (column / inner, column % inner);
             let width = width.min(inner - first).min(places.len());
             let best = &mut best[..width];
-            scan(isa, &x[block * n * inner..][..n * inner], [first, inner], largest, best);
+            let x = &x[block * n * inner..][..n * inner];
+            match &mut *best {
+                [best] if inner == 1 => scan_row(isa, x, flip, best),
+                best => scan_columns(isa, x, [first, inner], flip, best),
+            }
             best.iter_mut().zip(&mut places).for_each(|(best, places)| best.finish(places));
             column += width;
         }
     });
 }
 
+/// Offers the row `x` to `best`.
+fn scan_row<T: Keyed, P: Packed<T::Key>>(isa: Isa, x: &[T], flip: T::Key, best: &mut Best<T::Key, P>) {
+    let mut keys = [flip; PIECE * BLOCK];
+    for (i, piece) in x.chunks(PIECE * BLOCK).enumerate() {
+        let keys = &mut keys[..piece.len()];
+        write_keys(isa, piece, flip, keys);
+        offer_row(isa, keys, i * PIECE * BLOCK, best);
+    }
+}
+
 /// Offers each of the columns of `x [n, inner]` from `first` on to one of `best`.
-fn scan<T: Keyed, P: Packed<T::Key>>(
+fn scan_columns<T: Keyed, P: Packed<T::Key>>(
     isa: Isa,
     x: &[T],
     [first, inner]: [usize; 2],
-    largest: bool,
+    flip: T::Key,
     best: &mut [Best<T::Key, P>],
 ) {
-    let flip = if largest { T::Key::MAX } else { T::Key::MIN };
     let mut keys = [[T::Key::MAX; BLOCK]; PIECE];
-    for (i, piece) in x.chunks(PIECE * if inner == 1 { BLOCK } else { inner }).enumerate() {
-        match &mut *best {
-            [best] if inner == 1 => {
-                let keys = &mut keys.as_flattened_mut()[..piece.len()];
-                write_keys(isa, piece, [piece.len(); 3], flip, keys);
-                offer_row(isa, keys, i * PIECE * BLOCK, best);
-            }
-            best => {
-                let keys = &mut keys[..piece.len() / inner];
-                write_keys(isa, &piece[first..], [inner, BLOCK, best.len()], flip, keys.as_flattened_mut());
-                offer_columns(isa, keys, i * PIECE, best);
-            }
+    for (i, rows) in x.chunks(PIECE * inner).enumerate() {
+        let keys = &mut keys[..rows.len() / inner];
+        for (keys, row) in keys.iter_mut().zip(rows.chunks_exact(inner)) {
+            write_keys(isa, &row[first..][..best.len()], flip, &mut keys[..best.len()]);
         }
+        offer_columns(isa, keys, i * PIECE, best);
     }
 }
 
 per_isa! {
-    /// Writes the keys of the first `width` of every `from` elements to the first of every `to` keys; these are `sizes`.
-    fn write_keys<T: Keyed>(x: &[T], sizes: [usize; 3], flip: T::Key, keys: &mut [T::Key]) where FMA {
-        let [from, to, width] = sizes;
-        for (x, keys) in x.chunks(from).zip(keys.chunks_mut(to)) {
-            for (key, x) in keys[..width].iter_mut().zip(&x[..width]) {
-                *key = x.key() ^ flip;
-            }
+    fn write_keys<T: Keyed>(x: &[T], flip: T::Key, keys: &mut [T::Key]) where FMA {
+        for (key, x) in keys.iter_mut().zip(x) {
+            *key = x.key() ^ flip;
         }
     }
 }
