@@ -105,7 +105,7 @@ impl Broadcast {
     }
 
     /// The element of operand `i` that meets element `position` of the result.
-    #[inline(never)] // in every function of elements, it would be half of the code
+    #[inline(never)] // one copy for all functions of elements
     pub fn offset(&self, i: usize, position: usize) -> usize {
         let mut rest = position;
         let mut offset = 0;

@@ -30,7 +30,7 @@ pub trait Source: bytemuck::Pod {
 }
 
 /// What a number can be converted to.
-pub trait Target: bytemuck::Pod + Send + Sync {
+pub trait Target: Copy + Send + Sync {
     /// The value that stands for `source`.
     fn from_source<S: Source>(source: S) -> Self;
 }

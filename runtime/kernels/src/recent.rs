@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The calls whose values are kept: sizes that take turns, as those of a prompt and of its continuation.
+/// The calls whose values are kept: enough for a few sizes that take turns.
 const MOST: usize = 4;
 
 /// The last few values that were made, with their keys, the latest used first.

@@ -106,19 +106,13 @@ macro_rules! comparable {
                 operands: (&[Self], &[Self]),
                 out: &mut [u8],
             ) -> Result<(), Undefined> {
-                let reversed = || (broadcast.swapped(), (operands.1, operands.0));
+                let (x, y) = operands;
                 match function {
-                    Binary::Equal => zip(threads, broadcast, operands, out, |x, y| u8::from(x == y)),
-                    Binary::Less => zip(threads, broadcast, operands, out, less),
-                    Binary::LessOrEqual => zip(threads, broadcast, operands, out, less_or_equal),
-                    Binary::Greater => {
-                        let (broadcast, operands) = reversed();
-                        zip(threads, &broadcast, operands, out, less);
-                    }
-                    Binary::GreaterOrEqual => {
-                        let (broadcast, operands) = reversed();
-                        zip(threads, &broadcast, operands, out, less_or_equal);
-                    }
+                    Binary::Equal => zip(threads, broadcast, (x, y), out, |x, y| u8::from(x == y)),
+                    Binary::Less => zip(threads, broadcast, (x, y), out, less),
+                    Binary::LessOrEqual => zip(threads, broadcast, (x, y), out, less_or_equal),
+                    Binary::Greater => zip(threads, &broadcast.swapped(), (y, x), out, less),
+                    Binary::GreaterOrEqual => zip(threads, &broadcast.swapped(), (y, x), out, less_or_equal),
                     _ => return Err(Undefined::Function),
                 }
                 Ok(())
