@@ -53,8 +53,8 @@ fn schema() -> String {
     candle_plan::plan::schema()
 }
 
-/// Every op as (family, name).
+/// Every op as a JSON list of family, name and placement on a GPU.
 #[pyfunction]
-fn ops() -> Vec<(&'static str, &'static str)> {
-    Op::all().to_vec()
+fn ops() -> String {
+    serde_json::json!(Op::all()).to_string()
 }

@@ -28,6 +28,15 @@ pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Whether the [`budget`] has so many bytes, which it has less of afterwards: for memory that lies elsewhere.
+pub fn charge(bytes: usize) -> bool {
+    let left = budget().checked_sub(bytes);
+    if let (Some(left), true) = (left, budget() != usize::MAX) {
+        BUDGET.set(left);
+    }
+    left.is_some()
+}
+
 /// A vector of `len` elements whose contents are arbitrary: the kernel that takes it writes every element.
 ///
 /// Zeroing first would cost a kernel that runs at memory speed a third of its time. In debug builds the bytes are

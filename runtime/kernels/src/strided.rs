@@ -70,7 +70,7 @@ impl View {
 
     /// The same elements in the same order with as few dimensions as possible: none of size 1, and no two neighbours that
     /// one dimension can stand for.
-    fn merged(&self) -> View {
+    pub fn merged(&self) -> View {
         let mut merged = View { offset: self.offset, dims: Vec::new(), strides: Vec::new() };
         for (&dim, &stride) in self.dims.iter().zip(&self.strides).filter(|(&dim, _)| dim != 1) {
             match (merged.dims.last_mut(), merged.strides.last_mut()) {

@@ -7,6 +7,7 @@ use bytemuck::{cast_slice_mut, try_cast_slice, Pod};
 use candle_core::backend::BackendStorage;
 use candle_core::op::BackpropOp;
 use candle_core::{CpuStorage, Storage, Tensor, WithDType};
+use candle_plan_device::Buffer;
 use candle_plan_kernels::broadcast::Dims;
 
 use crate::backing::Backing;
@@ -71,6 +72,17 @@ impl Array {
             return Err(Error::op(format!("the elements are not aligned to {width} bytes")));
         }
         Ok(Array { storage: Arc::new(storage), start: 0, dims: Dims::from_slice(dims), dtype })
+    }
+
+    /// A tensor whose carrier's elements fill the memory of a device.
+    ///
+    /// # Errors
+    /// The number of elements is not the product of the dimensions.
+    pub(crate) fn on_device(buffer: Buffer, dims: &[usize], dtype: DType) -> Result<Array> {
+        if element_count(dims)?.checked_mul(dtype.carrier()?.size_in_bytes()) != Some(buffer.len()) {
+            return Err(Error::op(format!("{} bytes do not fill a {dtype} tensor of shape {dims:?}", buffer.len())));
+        }
+        Ok(Array { storage: Arc::new(Backing::Device(buffer)), start: 0, dims: Dims::from_slice(dims), dtype })
     }
 
     /// A copy of a candle tensor.
@@ -150,6 +162,44 @@ impl Array {
     pub(crate) fn elements<P: Pod>(&self) -> Option<&[P]> {
         let is_as_wide = self.dtype.carrier().is_ok_and(|carrier| carrier.size_in_bytes() == size_of::<P>());
         self.bytes().filter(|_| is_as_wide).and_then(|bytes| try_cast_slice(bytes).ok())
+    }
+
+    /// Where the elements begin in the memory of a device.
+    ///
+    /// # Errors
+    /// They are on the host.
+    pub(crate) fn address(&self) -> Result<u64> {
+        let (buffer, range) = self.in_buffer()?;
+        Ok(buffer.address() + range.start as u64)
+    }
+
+    /// Copies the elements' bytes from a device.
+    ///
+    /// # Errors
+    /// They are on the host, or what the device says.
+    pub(crate) fn download(&self, to: &mut [u8]) -> Result<()> {
+        let (buffer, range) = self.in_buffer()?;
+        Ok(buffer.download(range.start, to)?)
+    }
+
+    /// The memory of a device that the elements lie in, and which of its bytes they are.
+    ///
+    /// # Errors
+    /// They are on the host.
+    pub(crate) fn in_buffer(&self) -> Result<(&Buffer, Range<usize>)> {
+        let width = self.dtype.carrier()?.size_in_bytes();
+        match &*self.storage {
+            Backing::Device(buffer) => Ok((buffer, self.start * width..(self.start + self.len()) * width)),
+            _ => Err(Error::op("the tensor is on the host")),
+        }
+    }
+
+    /// The elements' bytes.
+    ///
+    /// # Errors
+    /// They are not on the host.
+    pub(crate) fn bytes_on_host(&self) -> Result<&[u8]> {
+        self.bytes().ok_or_else(|| Error::op("the tensor is on a device"))
     }
 
     /// The elements' bytes; `None` where they are not on the CPU.
@@ -276,26 +326,11 @@ impl Array {
         }
     }
 
-    /// The same elements in a storage of their own, which holds nothing else.
-    pub(crate) fn placed(&self, storage: Storage) -> Array {
-        Array { storage: Arc::new(Backing::Candle(storage)), start: 0, ..self.clone() }
-    }
-
-    /// The same tensor with its storage on the other side, which `go` gives for it.
-    ///
-    /// # Errors
-    /// What `go` returned, or the elements lie in a file.
-    pub(crate) fn moved(&self, go: impl FnOnce(&Storage) -> Result<Storage>) -> Result<Array> {
-        match &*self.storage {
-            Backing::Candle(storage) => Ok(Array { start: self.start, ..self.placed(go(storage)?) }),
-            Backing::File(_) => Err(Error::op("the tensor lies in a file")),
-        }
-    }
-
     /// Where the storage is that the elements lie in, and how many bytes it has: it stays there where a step takes it over.
     pub(crate) fn storage(&self) -> (usize, usize) {
-        match self.storage.bytes() {
-            Some(bytes) if !bytes.is_empty() => (bytes.as_ptr().addr(), bytes.len()),
+        match (&*self.storage, self.storage.bytes()) {
+            (Backing::Device(buffer), _) if !buffer.is_empty() => (buffer.address() as usize, buffer.len()),
+            (_, Some(bytes)) if !bytes.is_empty() => (bytes.as_ptr().addr(), bytes.len()),
             _ => (Arc::as_ptr(&self.storage).addr(), 0),
         }
     }

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use bytemuck::cast_slice;
 use candle_core::{CpuStorage, Storage};
+use candle_plan_device::Buffer;
 use candle_plan_kernels::mapping::Mapping;
 
 /// What the elements of one or several arrays lie in.
 #[derive(Debug)]
 pub(crate) enum Backing {
-    /// A storage of candle's, on the host or a device.
+    /// A storage of candle's, on the host.
     Candle(Storage),
     /// A part of a plan's file, which nobody writes to.
     File(Part),
+    /// Memory of a device.
+    Device(Buffer),
 }
 
 impl Backing {
@@ -26,7 +29,7 @@ impl Backing {
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Backing::Candle(Storage::Cpu(storage)) => Some(bytes_of(storage)),
-            Backing::Candle(_) => None,
+            Backing::Candle(_) | Backing::Device(_) => None,
             Backing::File(part) => Some(part.bytes()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
@@ -245,5 +246,5 @@ impl Alive {
 /// Whether the step always gives a view; a transpose, say, does so only where no element moves.
 fn is_view(step: &PreparedStep) -> bool {
     let nothing = Constants { values: &[], types: &[], memory: Memory::Full };
-    matches!(step.kernel.on_device(&nothing), OnDevice::View)
+    matches!(step.kernel.on_device(&nothing, &Gpu::paper()), Ok(OnDevice::View))
 }

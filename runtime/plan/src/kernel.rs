@@ -4,10 +4,11 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::threads::Threads;
 
-use crate::device::{Needs, OnDevice};
-use crate::dtype::Element;
+use crate::device::{Needs, OnDevice, Placement};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::layout::Blocked;
@@ -72,9 +73,21 @@ pub trait Kernel: Any + Debug + Send + Sync {
         None
     }
 
-    /// How the op runs on a device that is not the host.
-    fn on_device(&self, _operands: &Constants) -> OnDevice {
-        OnDevice::NoKernel
+    /// Where steps of the op run when the device is a GPU, whatever their attributes and types: what `candlec ops` lists.
+    fn placement() -> Placement
+    where
+        Self: Sized,
+    {
+        Placement::NoKernel
+    }
+
+    /// How this step runs on a GPU: as [`Kernel::placement`] says, or [`OnDevice::NoKernel`] where its types or attributes
+    /// are ones that the kernel is not written for.
+    ///
+    /// # Errors
+    /// The GPU has no room for what the kernel needs there.
+    fn on_device(&self, _operands: &Constants, _gpu: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::NoKernel)
     }
 
     /// What the op needs of an input: its elements, unless it says so.
@@ -85,6 +98,12 @@ pub trait Kernel: Any + Debug + Send + Sync {
     /// The nested graphs, in the order in which [`Call::run_block`] numbers them.
     fn blocks(&self) -> Vec<&Block> {
         Vec::new()
+    }
+
+    /// The output that output `index` of every nested graph becomes as it is; `None` for one that the op looks at, or puts
+    /// together.
+    fn passes_on(&self, _index: usize) -> Option<usize> {
+        None
     }
 
     /// What a run on inputs and outputs of these sizes has to do: as written here, it reads every input and writes every
@@ -192,6 +211,12 @@ pub enum Memory {
 }
 
 impl Constants<'_> {
+    /// The element type of input `i`, if it is a tensor.
+    pub fn dtype(&self, i: usize) -> Option<DType> {
+        let kind = self.types.get(i).copied().flatten()?;
+        kind.tensor().ok().map(|kind| kind.dtype)
+    }
+
     /// Input `i`, if it is a constant tensor.
     pub fn tensor(&self, i: usize) -> Option<&Array> {
         match self.values.get(i).copied().flatten() {

@@ -7,6 +7,7 @@ use candle_plan_kernels::threads::Threads;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use crate::device::Device;
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Form;
@@ -54,7 +55,7 @@ impl Executable {
         // Copies: what the caller holds is not written into, and steps would take longer for that.
         let given = || inputs.iter().map(copy).collect::<Result<Vec<Value>>>();
         self.run_observed(given()?, threads, stop, Some(&survey))?;
-        let clock = Clock::default();
+        let clock = Clock { times: Mutex::default(), device: &self.device };
         for _ in 0..runs {
             self.run_observed(given()?, threads, stop, Some(&clock))?;
         }
@@ -165,15 +166,17 @@ fn work(step: &PreparedStep, given: &[Option<Type>], outputs: &[Value]) -> Optio
     step.kernel.work(&Types { inputs: &inputs, outputs: made.len() }, &made)
 }
 
-#[derive(Default)]
-struct Clock {
+struct Clock<'a> {
     times: Mutex<Times>,
+    /// Whose work a step's time includes.
+    device: &'a Device,
 }
 
-impl Observer for Clock {
+impl Observer for Clock<'_> {
     fn step(&self, step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let start = Instant::now();
         run()?;
+        self.device.finish()?;
         let taken = start.elapsed();
         let mut times = self.times.lock();
         let (calls, time) = times.entry(address(step)).or_default();

@@ -1,8 +1,11 @@
 //! Runs one op in a test the ways the executor would.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::threads::Threads;
 
 use crate::by_width;
+use crate::device::{download, upload, Needs, OnDevice};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory, Packed, Types};
 use crate::types::{TensorType, Type};
@@ -65,7 +68,84 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     for (output, kind) in outputs.iter().zip(&inferred) {
         assert!(kind.admits(output), "{kernel:?} infers {kind}, gives {}", output.describe());
     }
+    assert_on_device(kernel, inputs, &types, &outputs);
     Ok(outputs)
+}
+
+/// Asserts that the op gives the same on a device, where it runs there: with shared inputs, and with inputs that it may
+/// overwrite.
+fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
+    let gpu = Gpu::emulator();
+    let is_tensor = |value: &&Value| matches!(value, Value::Tensor(_));
+    if !inputs.iter().flatten().chain(outputs).all(|value| is_tensor(&value)) {
+        return;
+    }
+    // Attributes of the op alone decide, or those that a plan would have as constants.
+    let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
+    for values in [values, vec![None; inputs.len()]] {
+        let operands = Constants { values: &values, types, memory: Memory::Full };
+        let how = kernel.on_device(&operands, &gpu).expect("the emulator has room");
+        let OnDevice::Kernel(placed) = how else { continue };
+        let there = |i: usize, value: &Value| match kernel.needs(i) {
+            Needs::Elements => upload(&gpu, value).expect("the emulator has room"),
+            Needs::Numbers | Needs::Dims => value.clone(),
+        };
+        let given: Vec<Option<Value>> =
+            inputs.iter().enumerate().map(|(i, value)| Some(there(i, value.as_ref()?))).collect();
+        for owned in [false, true] {
+            let give = |(i, value): (usize, &'_ Option<Value>)| match value {
+                None => Input::Absent,
+                Some(_) if owned && placed.in_place().contains(&i) => {
+                    Input::Owned(there(i, inputs[i].as_ref().expect("it is there")))
+                }
+                Some(value) => Input::Owned(value.clone()),
+            };
+            let mut inputs: Vec<Input> = given.iter().enumerate().map(give).collect();
+            let call = &mut Call {
+                inputs: &mut inputs,
+                outputs: outputs.len(),
+                packed: None,
+                threads: &Threads::serial(),
+                blocks: &NoBlocks,
+            };
+            let found = placed.run(&gpu, call).unwrap_or_else(|error| panic!("{kernel:?} on the device: {error}"));
+            assert_eq!(found.len(), outputs.len(), "{kernel:?} gives as many outputs on the device");
+            for (found, expected) in found.iter().zip(outputs) {
+                let found = download(found).expect("outputs of a device kernel lie on the device");
+                let (found, expected) = (found.tensor().expect("a tensor"), expected.tensor().expect("a tensor"));
+                if let Err(difference) = near(found, expected) {
+                    panic!("{kernel:?} gives another result on the device: {difference}");
+                }
+            }
+        }
+    }
+}
+
+/// Whether two tensors are equal, up to rounding where they are of floating point.
+fn near(found: &Array, expected: &Array) -> std::result::Result<(), String> {
+    let tolerance = match expected.dtype() {
+        dtype if (dtype, found.dims()) != (found.dtype(), expected.dims()) => {
+            let (x, y) = ((found.dtype(), found.dims()), (dtype, expected.dims()));
+            return Err(format!("{x:?} for {y:?}"));
+        }
+        DType::Float64 => 1e-12,
+        DType::Float32 => 1e-5,
+        DType::Float16 => 2e-3,
+        DType::Bfloat16 => 1.6e-2,
+        _ if raw(found) == raw(expected) => return Ok(()),
+        _ => {
+            let at = raw(found).iter().zip(&raw(expected)).position(|(a, b)| a != b);
+            return Err(format!("byte {at:?} differs: {:?} for {:?}", raw(found), raw(expected)));
+        }
+    };
+    let wide = |array: &Array| crate::float::read_wide::<f64>(array).expect("floats");
+    let (found, expected) = (wide(found), wide(expected));
+    let scale = expected.iter().filter(|x| x.is_finite()).fold(0.0, |scale: f64, x| scale.max(x.abs()));
+    let is_near = |x: f64, y: f64| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= tolerance * scale;
+    match found.iter().zip(&expected).position(|(&x, &y)| !is_near(x, y)) {
+        None => Ok(()),
+        Some(at) => Err(format!("element {at} is {} for {}", found[at], expected[at])),
+    }
 }
 
 fn type_of(value: &Value) -> Type {

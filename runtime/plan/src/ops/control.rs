@@ -2,14 +2,16 @@
 //!
 //! A block sees no value of the graph around it: what it needs is given with its own inputs, at their end (its captures).
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer::within;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::memory::Kept;
 use crate::plan::{Block, ValueId};
 use crate::stack;
@@ -51,6 +53,26 @@ impl Kernel for If {
 
     fn blocks(&self) -> Vec<&Block> {
         vec![&self.then_branch, &self.else_branch]
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 0 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
+    }
+
+    fn passes_on(&self, index: usize) -> Option<usize> {
+        Some(index)
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -110,6 +132,26 @@ impl Kernel for Loop {
 
     fn blocks(&self) -> Vec<&Block> {
         vec![&self.body]
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input < 2 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
+    }
+
+    fn passes_on(&self, index: usize) -> Option<usize> {
+        index.checked_sub(1).filter(|&carried| carried < self.carried)
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -217,6 +259,26 @@ impl Kernel for Scan {
 
     fn blocks(&self) -> Vec<&Block> {
         vec![&self.body]
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if (self.states..self.states + self.inputs.len()).contains(&input) {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
+    }
+
+    fn passes_on(&self, index: usize) -> Option<usize> {
+        Some(index).filter(|&state| state < self.states)
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -1,5 +1,6 @@
 //! Fused elementwise functions.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Program, Start};
@@ -9,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::bail;
 use crate::broadcast::{shape_from, shape_of};
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -52,6 +54,14 @@ impl Kernel for Elementwise {
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("program")
+    }
+
+    fn on_device(&self, _: &Constants, gpu: &Gpu) -> Result<OnDevice> {
+        self.for_gpu(gpu).map(OnDevice::kernel)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

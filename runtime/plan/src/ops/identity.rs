@@ -1,9 +1,10 @@
 //! Values passed on unchanged.
 
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::OnDevice;
+use crate::device::{OnDevice, Placement};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
@@ -28,8 +29,12 @@ impl Kernel for Identity {
         input == 0
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::View
+    fn placement() -> Placement {
+        Placement::View
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::View)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
+use crate::device::Placement;
 use crate::error::Result;
 use crate::kernel::{Kernel, Types};
 use crate::plan::MAX_DEPTH;
@@ -68,9 +69,9 @@ macro_rules! ops {
                 Ok(outputs)
             }
 
-            /// Every op's family and name, in the table's order.
-            pub fn all() -> &'static [(&'static str, &'static str)] {
-                &[$($((stringify!($family), stringify!($op)),)*)*]
+            /// Every op's family and name, and where steps of it run when the device is a GPU, in the table's order.
+            pub fn all() -> Vec<(&'static str, &'static str, Placement)> {
+                vec![$($((stringify!($family), stringify!($op), <$family::$op as Kernel>::placement()),)*)*]
             }
         }
     };

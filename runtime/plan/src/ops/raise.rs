@@ -1,10 +1,11 @@
 //! A place that no run may come to.
 
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::device::OnDevice;
+use crate::device::{OnDevice, Placement};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
@@ -29,8 +30,12 @@ impl Kernel for Raise {
         Ok(self.types.clone())
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::Host
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {

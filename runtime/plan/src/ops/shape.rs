@@ -1,9 +1,10 @@
 //! Dimensions as values.
 
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Needs, OnDevice};
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -42,8 +43,12 @@ impl Kernel for Shape {
         }])
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::Host
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn needs(&self, _: usize) -> Needs {
@@ -73,8 +78,12 @@ impl Kernel for Size {
         Ok(vec![Type::ranked(DType::Int64, 0)])
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::Host
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn needs(&self, _: usize) -> Needs {

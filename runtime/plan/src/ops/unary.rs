@@ -1,5 +1,6 @@
 //! Functions of one element.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, map};
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::widened;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -56,6 +58,17 @@ impl Kernel for Unary {
         }
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("unary")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(dtype) if !dtype.is_small_float() => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)
     }
@@ -81,7 +94,7 @@ impl Kernel for Unary {
 }
 
 impl Unary {
-    fn is_predicate(&self) -> bool {
+    pub(crate) fn is_predicate(&self) -> bool {
         matches!(self.function, Function::IsNaN | Function::IsInf { .. })
     }
 

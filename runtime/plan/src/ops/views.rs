@@ -1,12 +1,13 @@
 //! Other dimensions for the same elements: no element moves.
 
 use candle_plan_kernels::broadcast::Dims;
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, OnDevice};
+use crate::device::{Needs, OnDevice, Placement};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::reshape;
@@ -38,8 +39,12 @@ impl Kernel for Reshape {
         input == 0
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::View
+    fn placement() -> Placement {
+        Placement::View
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::View)
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -91,8 +96,12 @@ impl Kernel for Flatten {
         input == 0
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::View
+    fn placement() -> Placement {
+        Placement::View
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::View)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -132,8 +141,12 @@ impl Kernel for Squeeze {
         input == 0
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::View
+    fn placement() -> Placement {
+        Placement::View
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::View)
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -182,8 +195,12 @@ impl Kernel for Unsqueeze {
         input == 0
     }
 
-    fn on_device(&self, _: &Constants) -> OnDevice {
-        OnDevice::View
+    fn placement() -> Placement {
+        Placement::View
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::View)
     }
 
     fn needs(&self, input: usize) -> Needs {

@@ -1,7 +1,6 @@
 //! The steps of a block while they are prepared: what runs each may change, and steps may be added.
 
-use super::Held;
-use crate::device::Reason;
+use super::{Held, Hosted};
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
 use crate::plan::{Block, OriginId, Step};
@@ -35,7 +34,7 @@ pub(super) struct Node {
     /// The channels of each input that is in blocks of them.
     pub channels: Vec<Option<usize>>,
     /// Why it runs on the host, where that is not the device.
-    pub host: Option<Reason>,
+    pub host: Option<Hosted>,
     pub origin: OriginId,
 }
 

@@ -23,6 +23,7 @@ use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
 use crate::value::Value;
 use graph::{Graph, Node};
+use placement::Border;
 use lifetime::Lifetimes;
 use release::Readers;
 use serde::Serialize;
@@ -33,6 +34,7 @@ pub struct Executable {
     /// The plan's, then those that prepare made of them.
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
+    pub(crate) device: Device,
 }
 
 /// A step of a plan that runs on the host, though the session's device is another.
@@ -44,6 +46,9 @@ pub struct HostStep {
     pub origin: String,
     /// Why it runs there.
     pub reason: Reason,
+    /// The bytes of its inputs that come from the device, and of its outputs that go there; `None` where a size is not
+    /// known before a run.
+    pub bytes: Option<usize>,
 }
 
 /// A block whose steps are ready to run.
@@ -83,8 +88,16 @@ pub(crate) struct PreparedStep {
     pub packed: Option<Packed>,
     pub blocks: Vec<PreparedBlock>,
     /// Why it runs on the host, where that is not the device.
-    pub host: Option<Reason>,
+    pub host: Option<Hosted>,
     pub origin: OriginId,
+}
+
+/// What is known of a step that runs on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hosted {
+    pub reason: Reason,
+    /// The bytes that move for it.
+    pub bytes: Option<usize>,
 }
 
 /// Where a step finds an input.
@@ -113,8 +126,12 @@ impl Executable {
         }
         let mut preparing =
             Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device, memory };
-        let (main, constants) = (preparing.block(&plan.main)?, preparing.constants);
-        Ok(Executable { plan, constants, main })
+        let main = preparing.block(&plan.main, Border::Plan)?;
+        let mut constants = preparing.constants;
+        if let Device::Gpu(_) = device {
+            main.release_others(&mut constants);
+        }
+        Ok(Executable { plan, constants, main, device: device.clone() })
     }
 
     /// The names and types of the inputs, in order.
@@ -131,8 +148,8 @@ impl Executable {
     pub fn host_steps(&self) -> Vec<HostStep> {
         let mut steps = Vec::new();
         self.main.each_step(&mut |step| {
-            if let Some(reason) = step.host {
-                steps.push(HostStep { op: step.name, origin: self.origin(step), reason });
+            if let Some(Hosted { reason, bytes }) = step.host {
+                steps.push(HostStep { op: step.name, origin: self.origin(step), reason, bytes });
             }
         });
         steps
@@ -178,6 +195,30 @@ impl PreparedBlock {
             step.blocks.iter().for_each(|block| block.each_step(look));
         }
     }
+
+    /// Forgets the elements of constants that no step reads where they lie: they were brought to the device.
+    fn release_others(&self, constants: &mut [Value]) {
+        let mut is_read = vec![false; constants.len()];
+        let mut read = |operand: &Operand| {
+            if let Operand::Constant(index) = *operand {
+                is_read[index as usize] = true;
+            }
+        };
+        self.each_operand(&mut read);
+        for (constant, _) in constants.iter_mut().zip(is_read).filter(|(_, is_read)| !is_read) {
+            if let Value::Tensor(array) = constant {
+                *array = array.outline();
+            }
+        }
+    }
+
+    fn each_operand(&self, look: &mut impl FnMut(&Operand)) {
+        self.outputs.iter().for_each(&mut *look);
+        for step in &self.steps {
+            step.inputs.iter().for_each(&mut *look);
+            step.blocks.iter().for_each(|block| block.each_operand(look));
+        }
+    }
 }
 
 /// What preparing a plan's blocks needs of the plan, and makes of its constants.
@@ -190,15 +231,16 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    fn block(&mut self, block: &Block) -> Result<PreparedBlock> {
+    fn block(&mut self, block: &Block, border: Border) -> Result<PreparedBlock> {
         let graph = Graph { memory: self.memory, ..Graph::of(block) };
         let graph = match self.device {
             Device::Cpu => pairs::join(layouts::choose(graph, &mut self.constants)?, &self.constants),
-            _ => placement::choose(graph, &mut self.constants, self.device)?,
+            Device::Gpu(gpu) => placement::choose(graph, &mut self.constants, gpu, border)?,
         };
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for (at, node) in self.largest_first(&graph) {
-            let blocks = node.kernel.blocks().into_iter().map(|nested| self.block(nested)).collect::<Result<_>>()?;
+            let border = Border::Step(node.kernel.as_ref(), node.inputs.len());
+            let blocks = node.kernel.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
             parts.push((at, (blocks, self.prepack(&graph, node)?)));
         }
         parts.sort_by_key(|(at, _)| *at);

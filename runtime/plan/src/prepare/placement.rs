@@ -1,15 +1,20 @@
-//! Places the steps of a block on a device or the host, and adds the steps that move values from one to the other.
+//! Places the steps of a block on a GPU or the host, and adds the steps that move values from one to the other.
 //!
-//! The inputs and outputs of every block lie on the host.
+//! What a plan is given and gives lies on the host. What a nested block is given and gives lies on the GPU where it is a
+//! tensor of floating point, but for what the op that runs the block cuts, looks at or puts together itself.
 
 use std::collections::HashMap;
 
+use candle_plan_device::Gpu;
+
 use super::graph::{Graph, Node};
-use crate::device::{Device, Needs, OnDevice, Reason, Transfer};
+use super::Hosted;
+use crate::device::{upload, Needs, OnDevice, OnGpu, Placed, Reason, Transfer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::layout::Layout;
+use crate::memory::bytes_of;
 use crate::plan::OriginId;
 use crate::types::Type;
 use crate::value::Value;
@@ -23,25 +28,35 @@ enum Side {
     Device,
 }
 
+/// Who gives a block its inputs and takes its outputs.
+#[derive(Clone, Copy)]
+pub(super) enum Border<'a> {
+    /// The caller of a run.
+    Plan,
+    /// A step that runs the block, and how many inputs it has: the block takes the last of them.
+    Step(&'a dyn Kernel, usize),
+}
+
 /// The block with every step placed.
 ///
 /// # Errors
-/// The device has no room for a constant.
-pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>, device: &Device) -> Result<Graph> {
+/// The GPU has no room for a constant.
+pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>, gpu: &Gpu, border: Border) -> Result<Graph> {
     let nodes = std::mem::take(&mut graph.nodes);
     let count = graph.kinds.len();
     let (sides, sizes) = (vec![Side::Host; count], vec![false; count]);
-    let mut placement = Placement { graph, constants, device, sides, sizes, moved: HashMap::new() };
+    let mut placement = Placement { graph, constants, gpu, sides, sizes, moved: HashMap::new() };
+    placement.take_inputs(border);
     for node in nodes {
         placement.node(node)?;
     }
-    placement.finish()
+    placement.finish(border)
 }
 
 struct Placement<'a> {
     graph: Graph,
     constants: &'a mut Vec<Value>,
-    device: &'a Device,
+    gpu: &'a Gpu,
     /// By value, where it lies.
     sides: Vec<Side>,
     /// By value, whether it follows from dimensions: then what is computed of it stays on the host.
@@ -51,60 +66,98 @@ struct Placement<'a> {
 }
 
 impl Placement<'_> {
+    /// Says where the block's inputs lie.
+    fn take_inputs(&mut self, border: Border) {
+        let Border::Step(op, inputs) = border else { return };
+        let skipped = inputs.saturating_sub(self.graph.inputs.len());
+        for (i, &id) in self.graph.inputs.iter().enumerate() {
+            self.sides[id as usize] = self.border_side(op.needs(i + skipped), id);
+        }
+    }
+
     /// Appends a step where it is to run, with what moves its inputs before it.
     fn node(&mut self, mut node: Node) -> Result<()> {
         let is_sizes = self.is_sizes(&node);
-        let (side, host, kernel) = self.decide(&node, is_sizes);
+        let (side, reason, kernel) = self.decide(&node, is_sizes)?;
         let place = (node.index, node.origin);
+        let mut bytes = Some(0);
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };
-            *input = Some(match node.kernel.needs(i) {
-                Needs::Elements => self.on(side, id, place)?,
-                Needs::Numbers => self.on(Side::Host, id, place)?,
-                Needs::Dims => id,
-            });
+            let side = match node.kernel.needs(i) {
+                Needs::Dims => continue,
+                Needs::Numbers => Side::Host,
+                Needs::Elements if !node.kernel.blocks().is_empty() => self.border_side(Needs::Elements, id),
+                Needs::Elements => side,
+            };
+            if reason == Some(Reason::NoKernel) && self.sides[id as usize] != side {
+                bytes = sum(bytes, bytes_of_type(self.graph.kind(id)));
+            }
+            *input = Some(self.on(side, id, place)?);
         }
-        for id in node.outputs.iter().flatten() {
-            self.sides[*id as usize] = side;
-            self.sizes[*id as usize] = is_sizes;
+        for (i, id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, (*id)?))) {
+            self.sides[id as usize] = self.output_side(&node, i, id, side);
+            self.sizes[id as usize] = is_sizes;
         }
-        node.host = host;
-        node.kernel = kernel.unwrap_or(node.kernel);
+        node.host = reason.map(|reason| Hosted { reason, bytes });
+        node.kernel = match kernel {
+            Some(kernel) => Box::new(Placed { op: node.kernel, kernel, gpu: self.gpu.clone() }),
+            None => node.kernel,
+        };
         self.graph.nodes.push(node);
         Ok(())
     }
 
     /// The side of a step; why, where that is the host; and what runs there in the place of its kernel.
-    fn decide(&self, node: &Node, is_sizes: bool) -> (Side, Option<Reason>, Option<Box<dyn Kernel>>) {
+    fn decide(&self, node: &Node, is_sizes: bool) -> Result<(Side, Option<Reason>, Option<Box<dyn OnGpu>>)> {
         let nature = (Side::Host, Some(Reason::Nature), None);
         let values = node.inputs.iter().chain(&node.outputs).flatten();
         let is_numeric = values.into_iter().all(|&id| is_numeric(self.graph.kind(id)));
         if is_sizes || !is_numeric || !node.kernel.blocks().is_empty() {
-            return nature;
+            return Ok(nature);
         }
-        let how = self.graph.operands(node, self.constants, |operands| node.kernel.on_device(operands));
-        match (how, self.device) {
-            (OnDevice::Host, _) => nature,
-            (OnDevice::Kernel(kernel), _) => (Side::Device, None, Some(kernel)),
-            (OnDevice::View, _) => match node.inputs.first().copied().flatten().map(|id| self.sides[id as usize]) {
+        let how = self.graph.operands(node, self.constants, |operands| node.kernel.on_device(operands, self.gpu))?;
+        Ok(match how {
+            OnDevice::Host => nature,
+            OnDevice::Kernel(kernel) => (Side::Device, None, Some(kernel)),
+            OnDevice::View => match node.inputs.first().copied().flatten().map(|id| self.sides[id as usize]) {
                 Some(Side::Device) => (Side::Device, None, None),
                 _ => nature,
             },
-            #[cfg(test)]
-            (OnDevice::NoKernel, Device::StandIn) => (Side::Device, None, None),
-            (OnDevice::NoKernel, _) => (Side::Host, Some(Reason::NoKernel), None),
-        }
+            OnDevice::NoKernel => (Side::Host, Some(Reason::NoKernel), None),
+        })
     }
 
-    /// Whether a step computes sizes from sizes: all that is no constant among its inputs follows from dimensions.
+    /// Whether a step computes sizes from sizes, or indices from what lies on the host: all that is no constant among its
+    /// inputs follows from dimensions, or its outputs are a few integers.
     fn is_sizes(&self, node: &Node) -> bool {
         let is_constant = |id: u32| self.graph.constant_of[id as usize].is_some();
         let inputs: Vec<u32> = node.inputs.iter().flatten().copied().filter(|&id| !is_constant(id)).collect();
         let reads_dims = (0..node.inputs.len()).all(|i| node.kernel.needs(i) == Needs::Dims);
         let from_sizes = reads_dims || inputs.iter().all(|&id| self.sizes[id as usize]);
+        let is_integer = |&id: &u32| matches!(self.graph.kind(id), Type::Tensor(tensor) if !tensor.dtype.is_float());
+        let of_host = inputs.iter().all(|id| self.sides[*id as usize] == Side::Host && is_integer(id));
+        let outputs: Vec<u32> = node.outputs.iter().flatten().copied().collect();
         let is_small =
-            |id: u32| matches!(self.graph.kind(id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
-        !inputs.is_empty() && from_sizes && node.outputs.iter().flatten().all(|&id| is_small(id))
+            |id: &u32| matches!(self.graph.kind(*id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
+        !inputs.is_empty() && outputs.iter().all(is_small) && (from_sizes || of_host && outputs.iter().all(is_integer))
+    }
+
+    /// The side of a value that a block is given, or gives.
+    fn border_side(&self, needs: Needs, id: u32) -> Side {
+        match self.graph.kind(id) {
+            Type::Tensor(tensor) if tensor.dtype.is_float() && needs == Needs::Elements => Side::Device,
+            _ => Side::Host,
+        }
+    }
+
+    /// The side of output `i` of a step.
+    fn output_side(&self, node: &Node, i: usize, id: u32, side: Side) -> Side {
+        let blocks = node.kernel.blocks();
+        let Some(block) = blocks.first() else { return side };
+        match (0..block.outputs.len()).any(|index| node.kernel.passes_on(index) == Some(i)) {
+            true => self.border_side(Needs::Elements, id),
+            false => Side::Host,
+        }
     }
 
     /// The value on a side.
@@ -116,7 +169,7 @@ impl Placement<'_> {
             return Ok(moved);
         }
         let constant = self.graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
-        let constant = constant.map(|value| self.device.upload(value)).transpose()?;
+        let constant = constant.map(|value| upload(self.gpu, value)).transpose()?;
         let constant = constant.map(|value| {
             self.constants.push(value);
             self.constants.len() as u32 - 1
@@ -126,18 +179,27 @@ impl Placement<'_> {
         self.sizes.push(self.sizes[id as usize]);
         self.moved.insert(id, moved);
         if constant.is_none() {
-            let kernel = Box::new(Transfer { device: self.device.clone(), home: side == Side::Host });
+            let kernel = Box::new(Transfer { gpu: self.gpu.clone(), home: side == Side::Host });
             self.graph.nodes.push(Node::added(place, "Transfer", kernel, id, moved));
         }
         Ok(moved)
     }
 
-    /// The block, whose outputs lie on the host.
-    fn finish(mut self) -> Result<Graph> {
+    /// The block, with its outputs where they are to lie.
+    fn finish(mut self, border: Border) -> Result<Graph> {
         for i in 0..self.graph.outputs.len() {
             let id = self.graph.outputs[i];
-            if let Some(place) = self.graph.writer(id).map(|node| (node.index, node.origin)) {
-                self.graph.outputs[i] = self.on(Side::Host, id, place)?;
+            let side = match border {
+                Border::Step(op, _) if op.passes_on(i).is_some() => self.border_side(Needs::Elements, id),
+                _ => Side::Host,
+            };
+            let place = self.graph.writer(id).map_or((0, OriginId(0)), |node| (node.index, node.origin));
+            self.graph.outputs[i] = self.on(side, id, place)?;
+        }
+        for node in &mut self.graph.nodes {
+            if let Some(Hosted { reason: Reason::NoKernel, bytes }) = &mut node.host {
+                let moved = node.outputs.iter().flatten().filter(|id| self.moved.contains_key(id));
+                *bytes = moved.fold(*bytes, |bytes, &id| sum(bytes, bytes_of_type(&self.graph.kinds[id as usize])));
             }
         }
         Ok(self.graph)
@@ -148,14 +210,26 @@ fn is_numeric(kind: &Type) -> bool {
     matches!(kind, Type::Tensor(tensor) if tensor.dtype != DType::String)
 }
 
+fn sum(a: Option<usize>, b: Option<usize>) -> Option<usize> {
+    a?.checked_add(b?)
+}
+
+/// The bytes of a tensor of known sizes.
+fn bytes_of_type(kind: &Type) -> Option<usize> {
+    let tensor = kind.tensor().ok()?;
+    tensor.sizes().map(|_| bytes_of(tensor))
+}
+
 #[cfg(test)]
 mod tests {
     use candle_plan_kernels::threads::Threads;
     use serde_json::{json, Value as Json};
 
+    use candle_plan_device::Gpu;
+
     use crate::device::{Device, Reason};
     use crate::kernel::Memory;
-    use crate::prepare::Executable;
+    use crate::prepare::{Executable, PreparedStep};
     use crate::testing::tensor;
     use crate::value::Value;
 
@@ -185,12 +259,13 @@ mod tests {
 
     /// The steps, as `Add`, `Shape@host` or `Unary@missing`.
     fn placed(executable: &Executable) -> Vec<String> {
-        let mark = |host| match host {
+        let mark = |reason| match reason {
             None => "",
             Some(Reason::Nature) => "@host",
             Some(Reason::NoKernel) => "@missing",
         };
-        executable.main.steps.iter().map(|step| format!("{}{}", step.name, mark(step.host))).collect()
+        let reason = |step: &PreparedStep| step.host.map(|host| host.reason);
+        executable.main.steps.iter().map(|step| format!("{}{}", step.name, mark(reason(step)))).collect()
     }
 
     #[test]
@@ -225,7 +300,7 @@ mod tests {
         for (ranks, steps, expected) in cases {
             let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
             let outputs = [ranks.len() as u32 - 1];
-            let there = prepare(&ranks, &steps, &outputs, constant(), &Device::StandIn);
+            let there = prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(Gpu::emulator()));
             assert_eq!(placed(&there), expected, "{steps:?}");
             let here = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
             assert!(here.host_steps().is_empty(), "{steps:?}");

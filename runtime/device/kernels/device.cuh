@@ -1,0 +1,111 @@
+// What every kernel begins with. Kernels are written once: for a GPU, and as C++ for the processor, where tests run them.
+//
+// A kernel takes one structure of parameters, which has its twin in Rust; addresses are of 64 bits, counts of elements
+// of 32. Threads beyond the work do nothing; fewer threads than work go round.
+#pragma once
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+typedef __half f16;
+typedef __nv_bfloat16 bf16;
+
+// `name` runs `body(const Params&)` in each thread. A cooperative kernel's threads wait for each other.
+#define KERNEL(name, Params, ...) \
+    extern "C" __global__ void name(const __grid_constant__ Params p) { __VA_ARGS__(p); }
+#define COOPERATIVE(name, Params, ...) KERNEL(name, Params, __VA_ARGS__)
+#define HOST_DEVICE __device__ __forceinline__
+
+HOST_DEVICE f32 widen(f16 x) { return __half2float(x); }
+HOST_DEVICE f32 widen(bf16 x) { return __bfloat162float(x); }
+HOST_DEVICE void narrow(f32 x, f16* y) { *y = __float2half_rn(x); }
+HOST_DEVICE void narrow(f32 x, bf16* y) { *y = __float2bfloat16_rn(x); }
+
+#else
+
+#include "emulator.h"
+
+#endif
+
+// The type that numbers of a type are computed in, and the way there and back.
+template <class T> struct Wide { typedef T Type; };
+template <> struct Wide<f16> { typedef f32 Type; };
+template <> struct Wide<bf16> { typedef f32 Type; };
+template <class T> using wide = typename Wide<T>::Type;
+
+template <class T> HOST_DEVICE T widen(T x) { return x; }
+template <class T> HOST_DEVICE void narrow(T x, T* y) { *y = x; }
+template <class T> HOST_DEVICE T narrowed(wide<T> x) {
+    T y;
+    narrow(x, &y);
+    return y;
+}
+
+// The element of a tensor at an address.
+template <class T> HOST_DEVICE T* at(u64 address) { return reinterpret_cast<T*>(address); }
+
+// The thread's number among all, and how many there are: `for (u32 i = first(); i < n; i += stride())`. Counts are below
+// 2^31, so that neither overflows.
+HOST_DEVICE u32 first() { return blockIdx.x * blockDim.x + threadIdx.x; }
+HOST_DEVICE u32 stride() { return gridDim.x * blockDim.x; }
+
+// Dimensions, the outermost first, and strides over them for as many operands as a kernel has.
+const u32 RANK = 8;
+struct Dims {
+    u32 rank;
+    u32 size[RANK];
+};
+struct Strides {
+    i32 step[RANK];
+};
+
+// The sum over all dimensions of index · stride, for the element `position` in row-major order.
+HOST_DEVICE i64 offset(const Dims& dims, const Strides& strides, u32 position) {
+    i64 sum = 0;
+    for (u32 axis = dims.rank; axis-- > 0;) {
+        u32 rest = position / dims.size[axis];
+        sum += (i64)(position - rest * dims.size[axis]) * strides.step[axis];
+        position = rest;
+    }
+    return sum;
+}
+
+// ── What the threads of a block compute together; all of them call it. ──
+
+// The threads of a block of a cooperative kernel.
+const u32 BLOCK = 256;
+
+// `join` of what all threads of the block give, in every thread.
+template <class T, class Join> HOST_DEVICE T together(T value, Join join) {
+    __shared__ T of_warp[BLOCK / 32];
+    for (int reach = 16; reach > 0; reach /= 2) value = join(value, __shfl_xor_sync(0xffffffffu, value, reach));
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = of_warp[0];
+    for (u32 warp = 1; warp < blockDim.x / 32; warp++) value = join(value, of_warp[warp]);
+    __syncthreads();
+    return value;
+}
+
+struct Add {
+    template <class T> HOST_DEVICE T operator()(T a, T b) const { return a + b; }
+};
+// A NaN wins.
+struct Greater {
+    template <class T> HOST_DEVICE T operator()(T a, T b) const { return b > a || b != b ? b : a; }
+};
+struct Less {
+    template <class T> HOST_DEVICE T operator()(T a, T b) const { return b < a || b != b ? b : a; }
+};

@@ -1,0 +1,105 @@
+// What CUDA gives a kernel, on the processor: the words of the language, the threads' numbers, and what threads of a
+// block do together. Blocks run one after the other; the threads of a block take turns, each to the next place where
+// it waits for others.
+#pragma once
+
+#include <math.h>
+#include <cstdint>
+#include <cstring>
+
+typedef int8_t i8;
+typedef int16_t i16;
+typedef int32_t i32;
+typedef long long i64;
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+
+struct f16 {
+    u16 bits;
+};
+struct bf16 {
+    u16 bits;
+};
+
+#define __device__
+#define __forceinline__ inline
+#define __shared__ static thread_local
+#define __restrict__
+#define __launch_bounds__(...)
+#define HOST_DEVICE inline
+
+f32 widen(f16 x);
+f32 widen(bf16 x);
+void narrow(f32 x, f16* y);
+void narrow(f32 x, bf16* y);
+
+struct Place {
+    u32 x, y, z;
+};
+extern thread_local Place threadIdx, blockIdx, blockDim, gridDim;
+
+void __syncthreads();
+void __syncwarp(u32 mask = 0xffffffffu);
+
+// What the thread whose number in the warp differs by `flip` gives.
+template <class T> T __shfl_xor_sync(u32, T value, int flip) {
+    static thread_local T given[1024];
+    given[threadIdx.x] = value;
+    __syncwarp();
+    value = given[threadIdx.x ^ (u32)flip];
+    __syncwarp();
+    return value;
+}
+
+template <class T> T atomicAdd(T* place, T value) {
+    T before = *place;
+    *place = before + value;
+    return before;
+}
+template <class T> T atomicMax(T* place, T value) {
+    T before = *place;
+    if (value > before) *place = value;
+    return before;
+}
+template <class T> T atomicMin(T* place, T value) {
+    T before = *place;
+    if (value < before) *place = value;
+    return before;
+}
+
+inline f32 rsqrtf(f32 x) { return 1 / sqrt(x); }
+inline f64 rsqrt(f64 x) { return 1 / sqrt(x); }
+inline u32 __float_as_uint(f32 x) {
+    u32 bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+inline f32 __uint_as_float(u32 bits) {
+    f32 x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+// A kernel in the list of all.
+struct Entry {
+    const char* name;
+    u64 size;
+    void (*run)(const void*);
+    bool waits;
+    Entry* next;
+    static Entry* all;
+    Entry(const char* name, u64 size, void (*run)(const void*), bool waits)
+        : name(name), size(size), run(run), waits(waits), next(all) {
+        all = this;
+    }
+};
+
+#define LISTED(kernel, Params, waits, ...)                                                              \
+    static void kernel##_run(const void* p) { __VA_ARGS__(*static_cast<const Params*>(p)); }            \
+    static Entry kernel##_entry(#kernel, sizeof(Params), kernel##_run, waits);
+#define KERNEL(name, Params, ...) LISTED(name, Params, false, __VA_ARGS__)
+#define COOPERATIVE(name, Params, ...) LISTED(name, Params, true, __VA_ARGS__)

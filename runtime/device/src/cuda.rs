@@ -1,0 +1,262 @@
+//! NVIDIA's GPUs, through candle's device: its context, one stream, its memory and its cuBLAS.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use candle_core::cuda_backend::cudarc::cublas::result::gemm_strided_batched_ex;
+use candle_core::cuda_backend::cudarc::cublas::sys as blas;
+use candle_core::cuda_backend::cudarc::cublas::CudaBlas;
+use candle_core::cuda_backend::cudarc::curand;
+use candle_core::cuda_backend::cudarc::driver::result::{self, DriverError};
+use candle_core::cuda_backend::cudarc::driver::sys::{self, CUresult};
+use candle_core::cuda_backend::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+use candle_core::CudaDevice;
+
+use crate::backend::{Backend, Error, Grid, Result, Symbol};
+use crate::gemm::{Gemm, Kind, Matrix};
+
+/// The texts of the modules by their names; the driver compiles them for the GPU that is there.
+const MODULES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
+/// The version of CUDA whose PTX the modules are, as the driver counts; what has it; the oldest GPUs that they run on.
+const VERSION: i32 = 13_000;
+const DRIVER: &str = "install NVIDIA's driver 580 or newer";
+const OLDEST: (i32, i32) = (8, 0);
+
+/// One GPU.
+pub(crate) struct Cuda {
+    device: CudaDevice,
+    stream: Arc<CudaStream>,
+    /// The kernels that were launched before.
+    functions: RwLock<HashMap<Symbol, CudaFunction>>,
+    /// Not to be used by two threads at once.
+    blas: Mutex<Arc<CudaBlas>>,
+}
+
+impl std::fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.device)
+    }
+}
+
+impl Cuda {
+    /// Opens GPU number `ordinal`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: what is missing.
+    pub fn new(ordinal: usize) -> Result<Cuda> {
+        check_libraries()?;
+        check_driver(ordinal)?;
+        let device = CudaDevice::new_with_stream(ordinal).map_err(|error| unavailable(error.to_string()))?;
+        // SAFETY: all work on what this device allocates is in its one stream.
+        unsafe { device.disable_event_tracking() };
+        let stream = device.cuda_stream();
+        let version = stream.context().compute_capability().map_err(failed)?;
+        if version < OLDEST {
+            let name = stream.context().name().map_err(failed)?;
+            let (major, minor) = version;
+            return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
+        }
+        keep_memory(&stream).map_err(failed)?;
+        let blas = Mutex::new(device.cublas_handle());
+        Ok(Cuda { device, stream, functions: RwLock::default(), blas })
+    }
+
+    fn function(&self, symbol: Symbol) -> Result<CudaFunction> {
+        let known = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&symbol).cloned();
+        if let Some(function) = known {
+            return Ok(function);
+        }
+        let module = MODULES.iter().find(|(name, _)| *name == symbol.module);
+        let (name, ptx) = module.ok_or_else(|| Error::Failed(format!("there is no module {}", symbol.module)))?;
+        let loaded = self.device.get_or_load_custom_func(&symbol.to_string(), name, ptx);
+        let function = loaded.map_err(|error| Error::Failed(format!("{symbol}: {error}")))?.into_cuda_function();
+        self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(symbol, function.clone());
+        Ok(function)
+    }
+
+    /// Makes the GPU the one that the driver's calls of this thread are for.
+    fn bind(&self) -> Result<sys::CUstream> {
+        self.stream.context().bind_to_thread().map_err(failed)?;
+        Ok(self.stream.cu_stream())
+    }
+}
+
+impl Backend for Cuda {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<(u64, Box<dyn Any + Send + Sync>)> {
+        if bytes == 0 {
+            return Ok((0, Box::new(())));
+        }
+        // SAFETY: bytes have no invalid values.
+        match unsafe { self.stream.alloc::<u8>(bytes) } {
+            Ok(memory) => {
+                let address = {
+                    use candle_core::cuda_backend::cudarc::driver::DevicePtr;
+                    memory.device_ptr(&self.stream).0
+                };
+                Ok((address, Box::new(memory)))
+            }
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Err(Error::OutOfMemory(bytes)),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
+        let stream = self.bind()?;
+        // SAFETY: the caller's promise; what is not pinned is read before the call returns.
+        unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(failed)
+    }
+
+    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
+        let stream = self.bind()?;
+        // SAFETY: the caller's promise; it is waited for.
+        unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(failed)?;
+        self.stream.synchronize().map_err(failed)
+    }
+
+    unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        let stream = self.bind()?;
+        // SAFETY: the caller's promise.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, stream) }.map_err(failed)
+    }
+
+    unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()> {
+        let function = self.function(symbol)?;
+        let [x, y, z] = grid.blocks;
+        let config = LaunchConfig { grid_dim: (x, y, z), block_dim: (grid.threads, 1, 1), shared_mem_bytes: 0 };
+        let mut launch = self.stream.launch_builder(&function);
+        let start = params.first().ok_or_else(|| Error::Failed(format!("{symbol} has no parameters")))?;
+        // The driver reads as many bytes from there as the kernel's one parameter has.
+        launch.arg(start);
+        // SAFETY: the caller's promise.
+        unsafe { launch.launch(config) }.map(drop).map_err(|error| Error::Failed(format!("{symbol}: {error}")))
+    }
+
+    unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
+        if gemm.k == 0 {
+            let (symbol, grid, params) = gemm.launch();
+            // SAFETY: the caller's promise.
+            return unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) };
+        }
+        self.bind()?;
+        let blas = self.blas.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller's promise.
+        unsafe { multiply(*blas.handle(), gemm) }.map_err(|error| Error::Failed(format!("cuBLAS: {error}")))
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.stream.synchronize().map_err(failed)
+    }
+}
+
+/// What is in rows here stands in columns for cuBLAS: it multiplies the transposed matrices, the other way round.
+///
+/// # Safety
+/// The addresses are those of matrices of these sizes, on the handle's device.
+unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Result<(), impl std::fmt::Display> {
+    let transposed = |matrix: &Matrix| match matrix.transposed {
+        0 => blas::cublasOperation_t::CUBLAS_OP_N,
+        _ => blas::cublasOperation_t::CUBLAS_OP_T,
+    };
+    let kind = match gemm.kind {
+        Kind::F16 => blas::cudaDataType::CUDA_R_16F,
+        Kind::Bf16 => blas::cudaDataType::CUDA_R_16BF,
+        Kind::F32 => blas::cudaDataType::CUDA_R_32F,
+        Kind::F64 => blas::cudaDataType::CUDA_R_64F,
+    };
+    let (single, double) = ([gemm.alpha, gemm.beta], [gemm.alpha, gemm.beta].map(f64::from));
+    let (compute, [alpha, beta]) = match gemm.kind {
+        Kind::F64 => (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(|x| (&raw const *x).cast::<c_void>())),
+        _ => (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(|x| (&raw const *x).cast::<c_void>())),
+    };
+    let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
+    // SAFETY: the caller's promise; the factors live to the end of the call, which reads them.
+    unsafe {
+        gemm_strided_batched_ex(
+            handle,
+            transposed(b),
+            transposed(a),
+            *n as i32,
+            *m as i32,
+            *k as i32,
+            alpha,
+            b.address as *const c_void,
+            kind,
+            b.row as i32,
+            b.next as i64,
+            a.address as *const c_void,
+            kind,
+            a.row as i32,
+            a.next as i64,
+            beta,
+            c.address as *mut c_void,
+            kind,
+            c.row as i32,
+            c.next as i64,
+            *batch as i32,
+            compute,
+            blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+        )
+    }
+}
+
+/// Whether the libraries can be opened: cudarc panics where one is missing.
+fn check_libraries() -> Result<()> {
+    // SAFETY: each opens a library of NVIDIA's.
+    let (driver, blas, rand) = unsafe { (sys::is_culib_present(), blas::is_culib_present(), curand::sys::is_culib_present()) };
+    if !driver {
+        return Err(unavailable(format!("there is no NVIDIA driver on this machine (libcuda.so.1): {DRIVER}")));
+    }
+    for (library, is_there) in [("libcublas.so.13", blas), ("libcurand.so.10", rand)] {
+        if !is_there {
+            return Err(unavailable(format!("{library} is not found: pip install 'candle-compiler[cuda]'")));
+        }
+    }
+    Ok(())
+}
+
+fn check_driver(ordinal: usize) -> Result<()> {
+    let mut version = 0;
+    // SAFETY: it writes one number.
+    let known = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+    if known.is_ok() && version < VERSION {
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        return Err(unavailable(format!("the driver is for CUDA {major}.{minor}, and 13.0 is needed: {DRIVER}")));
+    }
+    match result::init().and_then(|()| result::device::get_count()) {
+        Ok(count) if (ordinal as i64) < i64::from(count) => Ok(()),
+        Ok(1) => Err(unavailable(format!("there is no GPU {ordinal}: the driver has one, number 0"))),
+        Ok(count) if count > 1 => Err(unavailable(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1))),
+        Ok(_) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
+            Err(unavailable("the driver finds no GPU: see whether `nvidia-smi` lists one".to_string()))
+        }
+        Err(error) => Err(unavailable(format!("the driver does not start ({error}): see what `nvidia-smi` says"))),
+    }
+}
+
+/// Memory that is freed stays with the process, for the next run.
+fn keep_memory(stream: &CudaStream) -> std::result::Result<(), DriverError> {
+    let mut most = u64::MAX;
+    let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the device is there, and this attribute is a number of 64 bits.
+    unsafe {
+        let pool = result::device::get_default_mem_pool(stream.context().cu_device())?;
+        result::mem_pool::set_attribute(pool, threshold, (&raw mut most).cast())
+    }
+}
+
+fn unavailable(message: String) -> Error {
+    Error::Unavailable(message)
+}
+
+fn failed(error: DriverError) -> Error {
+    match error {
+        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::OutOfMemory(0),
+        error => Error::Failed(error.to_string()),
+    }
+}

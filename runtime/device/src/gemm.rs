@@ -1,0 +1,90 @@
+//! Products of matrices.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::backend::{Grid, Symbol};
+
+/// The elements of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Kind {
+    /// As kernels are named.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::F16 => "f16",
+            Kind::Bf16 => "bf16",
+            Kind::F32 => "f32",
+            Kind::F64 => "f64",
+        }
+    }
+}
+
+/// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products. A is `[m, k]`, B `[k, n]`, C `[m, n]`, in rows; sums
+/// of 16-bit elements are of `f32`.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Gemm {
+    pub kind: Kind,
+    pub m: u32,
+    pub n: u32,
+    pub k: u32,
+    pub batch: u32,
+    pub a: Matrix,
+    pub b: Matrix,
+    pub c: Matrix,
+    pub alpha: f32,
+    /// With 0, C need not hold numbers.
+    pub beta: f32,
+}
+
+/// Where a matrix of each product lies; as `gemm.cu` takes it.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Matrix {
+    /// The first element of the first.
+    pub address: u64,
+    /// Elements from one product's matrix to the next product's; 0 where all have the same.
+    pub next: u64,
+    /// Elements from one row to the next, or from one column where it is transposed.
+    pub row: u32,
+    /// 1 where it stands transposed, in columns; else 0.
+    pub transposed: u32,
+}
+
+/// The parameters of `gemm.cu`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Params {
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    m: u32,
+    n: u32,
+    k: u32,
+    batch: u32,
+    alpha: f32,
+    beta: f32,
+}
+
+/// A side of the square of results that a block computes, as `TILE` in `gemm.cu`.
+const TILE: u32 = 64;
+/// The most blocks along y and z.
+const MOST: u32 = 65_535;
+
+impl Gemm {
+    /// The kernel that computes it without a library, how it is launched, and its parameters.
+    pub(crate) fn launch(&self) -> (Symbol, Grid, Params) {
+        let Gemm { kind, m, n, k, batch, a, b, c, alpha, beta } = *self;
+        let symbol = Symbol { module: "gemm", name: "gemm", kind: kind.name() };
+        let grid = Grid { blocks: [n.div_ceil(TILE), m.div_ceil(TILE).min(MOST), batch.min(MOST)], threads: crate::BLOCK };
+        let params = Params { a, b, c, m, n, k, batch, alpha, beta };
+        (symbol, grid, params)
+    }
+}

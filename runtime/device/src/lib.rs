@@ -1,0 +1,15 @@
+//! A GPU: its memory, and the kernels that run there.
+//!
+//! Kernels lie in `kernels/`, a module a file, each written once: for CUDA, and as C++ for the [emulator], where tests run
+//! them. This crate knows addresses and bytes alone; what they mean is said by those who launch.
+
+mod backend;
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "emulator")]
+mod emulator;
+mod gemm;
+mod paper;
+
+pub use backend::{Buffer, Error, Gpu, Grid, Result, Symbol, BLOCK};
+pub use gemm::{Gemm, Kind, Matrix};

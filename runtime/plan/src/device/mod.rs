@@ -1,0 +1,161 @@
+//! Devices: where values lie and steps run.
+//!
+//! What is given to a run, and what it gives, lies on the host. With another device than the processor,
+//! [prepare](crate::prepare) places every step: an op says with [`Kernel::on_device`] how it runs there, and steps that
+//! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
+//! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
+
+mod launch;
+mod placed;
+mod program;
+mod shapes;
+mod transfer;
+mod unary;
+
+use candle_plan_device::Gpu;
+use candle_plan_kernels::isa::Isa;
+
+use crate::error::{Error, Result};
+use crate::kernel::Call;
+#[allow(unused_imports)] // named in documentation
+use crate::kernel::Kernel;
+use crate::value::Value;
+
+pub(crate) use placed::Placed;
+#[cfg(test)]
+pub(crate) use transfer::download;
+pub(crate) use transfer::{upload, Transfer};
+
+/// A device that is there.
+#[derive(Debug, Clone)]
+pub enum Device {
+    /// The processor, which is the host itself.
+    Cpu,
+    /// One with a memory of its own.
+    Gpu(Gpu),
+}
+
+/// How an op runs on a device that is not the host.
+#[derive(Debug)]
+pub enum OnDevice {
+    /// Not at all, by its nature: what it does concerns the host.
+    Host,
+    /// Not yet: there is no kernel.
+    NoKernel,
+    /// By its own `run`, on whichever side input 0 lies: it gives a view.
+    View,
+    /// By this kernel.
+    Kernel(Box<dyn OnGpu>),
+}
+
+impl OnDevice {
+    /// By this kernel.
+    pub fn kernel(kernel: impl OnGpu + 'static) -> OnDevice {
+        OnDevice::Kernel(Box::new(kernel))
+    }
+}
+
+/// How an op runs on a GPU.
+pub trait OnGpu: std::fmt::Debug + Send + Sync {
+    /// As [`Kernel::in_place`].
+    fn in_place(&self) -> &'static [usize] {
+        &[]
+    }
+
+    /// Computes the outputs, which lie on the GPU as the inputs do, but for those that the op
+    /// [needs](Kernel::needs) elsewhere. The work may go on when the call returns.
+    ///
+    /// # Errors
+    /// The inputs do not fit the op, or what the device says.
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>>;
+}
+
+/// Where steps of an op run when the device is a GPU, whatever their attributes and types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// On the device, by a kernel of this module, for the types that it takes.
+    Kernel(&'static str),
+    /// Where their first input lies: they give a view of it.
+    View,
+    /// On the host, by their nature.
+    Host,
+    /// On the host, for want of a kernel.
+    NoKernel,
+}
+
+/// What an op needs of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The elements, where the op runs.
+    Elements,
+    /// The elements, on the host wherever the op runs: axes, sizes and the like.
+    Numbers,
+    /// The dimensions alone.
+    Dims,
+}
+
+/// Why a step runs on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It belongs there: control flow, texts, sequences, arithmetic of sizes.
+    Nature,
+    /// The device has no kernel for it.
+    NoKernel,
+}
+
+impl Device {
+    /// The device of this name: `cpu`, `cuda` (the first GPU) or `cuda:N`.
+    ///
+    /// # Errors
+    /// [`Error::Device`]: there is none, this build cannot use it, or it lacks the instruction set that was asked for.
+    pub fn open(name: &str) -> Result<Device> {
+        let refused = |reason: String| Error::Device { device: name.to_string(), reason };
+        let ordinal = name.strip_prefix("cuda:").map_or((name == "cuda").then_some(0), |number| number.parse().ok());
+        match (name, ordinal) {
+            ("cpu", _) => Isa::check().map(|()| Device::Cpu).map_err(refused),
+            #[cfg(feature = "emulator")]
+            ("emulator", _) => Ok(Device::Gpu(Gpu::emulator())),
+            #[cfg(feature = "cuda")]
+            (_, Some(ordinal)) => Gpu::cuda(ordinal).map(Device::Gpu).map_err(|error| refused(error.to_string())),
+            #[cfg(not(feature = "cuda"))]
+            (_, Some(_)) => Err(refused("this runtime runs on the processor alone".to_string())),
+            _ => Err(refused("it is not known".to_string())),
+        }
+    }
+
+    /// Waits until all work is done that was given before.
+    ///
+    /// # Errors
+    /// What the device says of it.
+    pub fn finish(&self) -> Result<()> {
+        match self {
+            Device::Cpu => Ok(()),
+            Device::Gpu(gpu) => Ok(gpu.finish()?),
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::Gpu(gpu) => gpu.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused() {
+        for (name, reason) in
+            [("cuda", "processor alone"), ("cuda:1", "processor alone"), ("cuda:x", "not known"), ("tpu", "not known")]
+        {
+            let error = Device::open(name).expect_err("no such device").to_string();
+            assert!(error.contains(&format!("{name:?}")) && error.contains(reason), "{error}");
+        }
+    }
+}
