@@ -61,6 +61,13 @@ template <class T> HOST_DEVICE T* at(u64 address) { return reinterpret_cast<T*>(
 HOST_DEVICE u32 first() { return blockIdx.x * blockDim.x + threadIdx.x; }
 HOST_DEVICE u32 stride() { return gridDim.x * blockDim.x; }
 
+// Where a kernel says that a value is one that it cannot take; the run that it is part of fails with the step's name.
+struct Fault {
+    u64 word;
+    u32 mark, padding;
+};
+HOST_DEVICE void report(const Fault& fault) { atomicCAS(at<u32>(fault.word), 0u, fault.mark); }
+
 // Dimensions, the outermost first, and strides over them for as many operands as a kernel has.
 const u32 RANK = 8;
 struct Dims {

@@ -71,6 +71,12 @@ template <class T> T atomicMin(T* place, T value) {
     return before;
 }
 
+template <class T> T atomicCAS(T* place, T expected, T value) {
+    T before = *place;
+    if (before == expected) *place = value;
+    return before;
+}
+
 inline f32 rsqrtf(f32 x) { return 1 / sqrt(x); }
 inline f64 rsqrt(f64 x) { return 1 / sqrt(x); }
 inline u32 __float_as_uint(f32 x) {

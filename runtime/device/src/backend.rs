@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
 use crate::gemm::Gemm;
 use crate::paper::Paper;
@@ -28,14 +29,35 @@ pub enum Error {
 
 /// A GPU, or what stands in for one. Work is done in the order in which it was given, while the caller goes on.
 #[derive(Debug, Clone)]
-pub struct Gpu(Arc<dyn Backend>);
+pub struct Gpu {
+    backend: Arc<dyn Backend>,
+    faults: Arc<Faults>,
+}
+
+/// Where kernels say that a value is one that they cannot take: an index beyond its axis, a divisor of 0.
+#[derive(Debug)]
+struct Faults {
+    /// One number of 32 bits on the GPU: the mark of the first fault, 0 before.
+    word: Memory,
+    /// What the next kernels are marked with.
+    mark: AtomicU32,
+}
+
+/// The parameter with which a kernel says that a value is one that it cannot take; the twin of `Fault` in `device.cuh`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Fault {
+    word: u64,
+    mark: u32,
+    padding: u32,
+}
 
 /// What a kind of GPU does.
 pub(crate) trait Backend: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Bytes whose contents are arbitrary: their address, and what frees them.
-    fn allocate(&self, bytes: usize) -> Result<(u64, Box<dyn Any + Send + Sync>)>;
+    /// Bytes whose contents are arbitrary.
+    fn allocate(&self, bytes: usize) -> Result<Memory>;
 
     /// # Safety
     /// `to` is the address of as many bytes.
@@ -65,11 +87,15 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
 /// Memory of a GPU, which is freed when nobody holds it any more and the work before is done.
 pub struct Buffer {
-    address: u64,
+    memory: Memory,
     bytes: usize,
     gpu: Gpu,
-    /// Frees it.
-    _owner: Box<dyn Any + Send + Sync>,
+}
+
+/// An address, and what frees what lies there.
+pub(crate) struct Memory {
+    pub address: u64,
+    pub _owner: Box<dyn Any + Send + Sync>,
 }
 
 /// A kernel: `softmax` of the module `softmax` for elements of kind `f32` is `softmax_f32`.
@@ -125,23 +151,58 @@ impl Gpu {
     /// [`Error::Unavailable`] in one sentence that says what to do.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
-        Ok(Gpu(Arc::new(crate::cuda::Cuda::new(ordinal)?)))
+        Gpu::of(crate::cuda::Cuda::new(ordinal)?)
     }
 
     /// The processor, with a memory of its own and kernels that were compiled for it: what tests run on.
     #[cfg(feature = "emulator")]
     pub fn emulator() -> Gpu {
-        Gpu(Arc::new(crate::emulator::Emulator))
+        Gpu::of(crate::emulator::Emulator).expect("four bytes")
     }
 
     /// A GPU that has no memory and runs nothing: steps can be placed on it.
     pub fn paper() -> Gpu {
-        Gpu(Arc::new(Paper))
+        let word = Memory { address: 0, _owner: Box::new(()) };
+        Gpu { backend: Arc::new(Paper), faults: Arc::new(Faults { word, mark: AtomicU32::new(0) }) }
+    }
+
+    #[cfg(any(feature = "cuda", feature = "emulator"))]
+    fn of(backend: impl Backend + 'static) -> Result<Gpu> {
+        let word = backend.allocate(size_of::<u32>())?;
+        // SAFETY: the memory has as many bytes.
+        unsafe { backend.upload(&[0; size_of::<u32>()], word.address)? };
+        Ok(Gpu { backend: Arc::new(backend), faults: Arc::new(Faults { word, mark: AtomicU32::new(0) }) })
     }
 
     /// The name.
     pub fn name(&self) -> &'static str {
-        self.0.name()
+        self.backend.name()
+    }
+
+    /// Marks the kernels from here on: what [`Gpu::fault_found`] gives if one of them finds a fault. Not 0.
+    pub fn mark(&self, mark: u32) {
+        self.faults.mark.store(mark, Ordering::Relaxed);
+    }
+
+    /// The parameter with which a kernel tells of a fault.
+    pub fn fault(&self) -> Fault {
+        Fault { word: self.faults.word.address, mark: self.faults.mark.load(Ordering::Relaxed), padding: 0 }
+    }
+
+    /// The mark of the first kernel that found a fault, if one did since the last call, when all work before is done.
+    ///
+    /// # Errors
+    /// What the device says, also of work before.
+    pub fn fault_found(&self) -> Result<Option<u32>> {
+        let mut word = [0; size_of::<u32>()];
+        // SAFETY: the memory has as many bytes.
+        unsafe { self.backend.download(self.faults.word.address, &mut word)? };
+        let mark = u32::from_ne_bytes(word);
+        if mark != 0 {
+            // SAFETY: as above.
+            unsafe { self.backend.upload(&[0; size_of::<u32>()], self.faults.word.address)? };
+        }
+        Ok(Some(mark).filter(|&mark| mark != 0))
     }
 
     /// Waits until all work is done that was given before.
@@ -149,7 +210,7 @@ impl Gpu {
     /// # Errors
     /// What the device says of it.
     pub fn finish(&self) -> Result<()> {
-        self.0.finish()
+        self.backend.finish()
     }
 
     /// Memory whose contents are arbitrary.
@@ -157,8 +218,7 @@ impl Gpu {
     /// # Errors
     /// There is not so much.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        let (address, owner) = self.0.allocate(bytes)?;
-        Ok(Buffer { address, bytes, gpu: self.clone(), _owner: owner })
+        Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, gpu: self.clone() })
     }
 
     /// Memory with these contents.
@@ -169,7 +229,7 @@ impl Gpu {
         let buffer = self.allocate(bytes.len())?;
         if !bytes.is_empty() {
             // SAFETY: the buffer has as many bytes.
-            unsafe { self.0.upload(bytes, buffer.address)? };
+            unsafe { self.backend.upload(bytes, buffer.address())? };
         }
         Ok(buffer)
     }
@@ -186,7 +246,7 @@ impl Gpu {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.0.launch(symbol, grid, bytemuck::bytes_of(params)) }
+        unsafe { self.backend.launch(symbol, grid, bytemuck::bytes_of(params)) }
     }
 
     /// A product of matrices; nothing where the result has no elements.
@@ -201,14 +261,14 @@ impl Gpu {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.0.gemm(gemm) }
+        unsafe { self.backend.gemm(gemm) }
     }
 }
 
 impl Buffer {
     /// Where it begins.
     pub fn address(&self) -> u64 {
-        self.address
+        self.memory.address
     }
 
     /// How many bytes it has.
@@ -232,7 +292,7 @@ impl Buffer {
         match to {
             [] => Ok(()),
             // SAFETY: the range lies in the buffer.
-            to => unsafe { self.gpu.0.download(self.address + start as u64, to) },
+            to => unsafe { self.gpu.backend.download(self.memory.address + start as u64, to) },
         }
     }
 
@@ -247,7 +307,7 @@ impl Buffer {
         let copy = self.gpu.allocate(bytes)?;
         if bytes > 0 {
             // SAFETY: both ranges lie in their buffers, which are two.
-            unsafe { self.gpu.0.copy(self.address + start as u64, copy.address, bytes)? };
+            unsafe { self.gpu.backend.copy(self.memory.address + start as u64, copy.address(), bytes)? };
         }
         Ok(copy)
     }
@@ -255,6 +315,12 @@ impl Buffer {
     /// The GPU that it is of.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
+    }
+}
+
+impl Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}", self.address)
     }
 }
 

@@ -1,6 +1,5 @@
 //! NVIDIA's GPUs, through candle's device: its context, one stream, its memory and its cuBLAS.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -11,10 +10,10 @@ use candle_core::cuda_backend::cudarc::cublas::CudaBlas;
 use candle_core::cuda_backend::cudarc::curand;
 use candle_core::cuda_backend::cudarc::driver::result::{self, DriverError};
 use candle_core::cuda_backend::cudarc::driver::sys::{self, CUresult};
-use candle_core::cuda_backend::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+use candle_core::cuda_backend::cudarc::driver::{CudaFunction, CudaStream, DevicePtr, LaunchConfig, PushKernelArg};
 use candle_core::CudaDevice;
 
-use crate::backend::{Backend, Error, Grid, Result, Symbol};
+use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::{Gemm, Kind, Matrix};
 
 /// The texts of the modules by their names; the driver compiles them for the GPU that is there.
@@ -58,7 +57,10 @@ impl Cuda {
             let (major, minor) = version;
             return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
         }
-        keep_memory(&stream).map_err(failed)?;
+        keep_memory(&stream).or_else(|error| match error {
+            DriverError(CUresult::CUDA_ERROR_NOT_SUPPORTED) => Ok(()),
+            error => Err(failed(error)),
+        })?;
         let blas = Mutex::new(device.cublas_handle());
         Ok(Cuda { device, stream, functions: RwLock::default(), blas })
     }
@@ -88,18 +90,15 @@ impl Backend for Cuda {
         "cuda"
     }
 
-    fn allocate(&self, bytes: usize) -> Result<(u64, Box<dyn Any + Send + Sync>)> {
+    fn allocate(&self, bytes: usize) -> Result<Memory> {
         if bytes == 0 {
-            return Ok((0, Box::new(())));
+            return Ok(Memory { address: 0, _owner: Box::new(()) });
         }
         // SAFETY: bytes have no invalid values.
         match unsafe { self.stream.alloc::<u8>(bytes) } {
             Ok(memory) => {
-                let address = {
-                    use candle_core::cuda_backend::cudarc::driver::DevicePtr;
-                    memory.device_ptr(&self.stream).0
-                };
-                Ok((address, Box::new(memory)))
+                let address = memory.device_ptr(&self.stream).0;
+                Ok(Memory { address, _owner: Box::new(memory) })
             }
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Err(Error::OutOfMemory(bytes)),
             Err(error) => Err(failed(error)),

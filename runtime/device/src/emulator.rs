@@ -1,9 +1,8 @@
 //! The processor as a GPU.
 
-use std::any::Any;
 use std::ffi::{c_char, c_void, CString};
 
-use crate::backend::{Backend, Error, Grid, Result, Symbol};
+use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::Gemm;
 
 /// Its memory is the host's, where nobody else looks: what lies there has the address alone.
@@ -39,12 +38,12 @@ impl Backend for Emulator {
         "emulator"
     }
 
-    fn allocate(&self, bytes: usize) -> Result<(u64, Box<dyn Any + Send + Sync>)> {
+    fn allocate(&self, bytes: usize) -> Result<Memory> {
         let mut words = Vec::new();
         let count = (bytes.saturating_add(GUARD)).div_ceil(size_of::<u128>());
         words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory(bytes))?;
         words.resize(count, u128::from_ne_bytes([UNWRITTEN; 16]));
-        Ok((words.as_ptr().addr() as u64, Box::new(Owner { words, bytes })))
+        Ok(Memory { address: words.as_ptr().addr() as u64, _owner: Box::new(Owner { words, bytes }) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {

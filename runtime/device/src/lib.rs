@@ -11,5 +11,5 @@ mod emulator;
 mod gemm;
 mod paper;
 
-pub use backend::{Buffer, Error, Gpu, Grid, Result, Symbol, BLOCK};
+pub use backend::{Buffer, Error, Fault, Gpu, Grid, Result, Symbol, BLOCK};
 pub use gemm::{Gemm, Kind, Matrix};

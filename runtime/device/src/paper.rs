@@ -1,8 +1,6 @@
 //! A GPU on paper.
 
-use std::any::Any;
-
-use crate::backend::{Backend, Error, Grid, Result, Symbol};
+use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::Gemm;
 
 /// It takes whatever is given, keeps nothing, and runs nothing.
@@ -16,8 +14,8 @@ impl Backend for Paper {
         "paper"
     }
 
-    fn allocate(&self, _: usize) -> Result<(u64, Box<dyn Any + Send + Sync>)> {
-        Ok((0, Box::new(())))
+    fn allocate(&self, _: usize) -> Result<Memory> {
+        Ok(Memory { address: 0, _owner: Box::new(()) })
     }
 
     unsafe fn upload(&self, _: &[u8], _: u64) -> Result<()> {
