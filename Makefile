@@ -22,12 +22,14 @@ KNOWN  ?= $(if $(filter $(ZOO),$(OTHERS)),--baseline tests/trained/zoo.toml)
 
 # A change in any of these means that the extension has to be built again; cargo then does only what is needed.
 SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime -name target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print)
+# The same for the extensions that run kernels for GPUs.
+KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 # The runner of the Rust tests: the one on PATH, else one of our own. It reuses what maturin built, because the whole
 # workspace is named.
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint types test-rust test-python sanitize generate bless bench bench-models bench-kernels zoo fuzz wheel clean
+.PHONY: help demo build test check format lint types test-rust test-python sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -88,6 +90,32 @@ zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be c
 	$(BIN)/candlec zoo run --path $(ZOO) $(KNOWN)
 	$(BIN)/candlec zoo run --path $(ZOO) $(KNOWN) --unpin
 
+$(VENV)/.nvcc: $(BIN)/maturin pyproject.toml
+	$(SAY) "Installing NVIDIA's compiler, which needs no GPU"
+	@mkdir -p build
+	@$(INSTALL) --editable ".[cuda-build]" $(WATCHED)
+	@touch $(VENV)/.demo $@
+
+compiler/_runtime_cuda.abi3.so: $(VENV)/.nvcc $(KERNELS) tools/build_cuda.py
+	$(SAY) "Building the module for CUDA (the first time about four minutes on two cores)"
+	$(BIN)/python tools/build_cuda.py
+
+cuda: compiler/_runtime_cuda.abi3.so ## the module for NVIDIA's GPUs; needs neither GPU, driver nor toolkit
+	$(SAY) "Ready: try  $(BIN)/candlec run PLAN --device cuda  where there is a driver"
+
+cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## what `make cuda-check` needs, in build/cuda-check, to be carried to a machine with a GPU
+	$(BIN)/python tools/cuda_bundle.py --zoo $(ZOO)
+
+cuda-check: ## check and time plans on the GPU of this machine, with what cuda-bundle made; needs NumPy and click, no Rust
+	$(PYTHON) tools/cuda_check.py
+
+compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
+	$(SAY) "Building the module that runs the kernels for GPUs on the processor"
+	cd runtime && cargo build --release --package candle-plan-emulator --features extension-module
+	cp runtime/target/release/lib_runtime_emulator.so $@
+
+emulator: compiler/_runtime_emulator.abi3.so ## the module that runs the kernels for GPUs on the processor, for tests
+
 test: test-rust test-python ## every test, Rust and Python
 	$(SAY) "Rust tests, once more"
 	@grep -E '^ *Summary' build/rust-tests.log
@@ -102,7 +130,7 @@ test-rust: $(VENV)/.demo $(NEXTEST)
 	@mkdir -p build
 	cd runtime && $(NEXTEST) nextest run --no-fail-fast --release --workspace 2>&1 | tee ../build/rust-tests.log
 
-test-python: $(VENV)/.dev
+test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_cuda.abi3.so
 	$(SAY) "Python tests"
 	$(BIN)/python -m pytest -q -n 2
 

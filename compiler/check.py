@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -121,7 +122,7 @@ def _with_errors(
     return Report(tuple(_with_error(each, ours.get(each.name), theirs.get(each.name)) for each in report.outputs))
 
 
-_RANDOM = frozenset(name for family, name in _runtime.ops() if family == "random")
+_RANDOM = frozenset(name for family, name, _ in json.loads(_runtime.ops()) if family == "random")
 
 
 def _makes_random_numbers(step: Mapping[str, Any]) -> bool:

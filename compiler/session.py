@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from compiler import _runtime, expect
+from compiler.devices import open_extension
 from compiler.errors import DeviceError, Error, InputError, PlanError, RunError
 from compiler.plan import Plan, TensorInfo
 from compiler.plan.plan import MODEL, unsound
 from compiler.prepared import Prepared
 from compiler.symbols import shown
 
-__all__ = ["HostStep", "Peaks", "Session", "StepTime", "load"]
-
-_CUDA = "compiler._runtime_cuda"
-"""The extension for CUDA: a module of its own, because it needs NVIDIA's driver to be loaded at all."""
-
+__all__ = ["Peaks", "PlacedStep", "Session", "StepTime", "load", "placed_steps", "refuse_missing"]
 
 Memory = Literal["full", "low"]
 """How much memory what is made of constants may take: as makes a run fastest, or about as much as they themselves."""
@@ -38,7 +35,8 @@ def load(
 ) -> Session:
     """Prepares a plan, or the plan file of this name, for running.
 
-    `device` is "cpu", "cuda", or "auto": CUDA where it can be used. `threads` is the number of threads of a run,
+    `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA where it can be used, else the
+    processor; the session's `device` says which. `threads` is the number of threads of a run,
     from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the host for want of a
     kernel on the device. `max_memory` is the most bytes that values may hold at once in a run, beside the constants;
     where the plan has such a bound too (`Options`), the lower one counts. With `memory` "low", weights are packed in
@@ -66,6 +64,11 @@ def load(
         raise unsound(plan, first, error.violations) from None
 
 
+def placed_steps(plan: Plan) -> list[PlacedStep]:
+    """Where every step of a plan would run on a GPU, which need not be there."""
+    return [PlacedStep(**item) for item in json.loads(_runtime.placed_steps(plan.data))]
+
+
 @dataclass(frozen=True)
 class StepTime:
     """What one step took, in all runs together, and what it had to do.
@@ -76,7 +79,8 @@ class StepTime:
     `alive_bytes` are the most that the values of the run took while the step ran, constants aside: counted in the run,
     and not what `PreparedStep.alive_bytes` says before it.
 
-    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`.
+    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A step of a GPU
+    is waited for, which a run does not do; what moves values there and back is a step `Transfer`.
 
     A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
     """
@@ -92,19 +96,37 @@ class StepTime:
     kernel: str | None = None
     program: str | None = None
     packed_bytes: int = 0
+    host: Literal["nature", "no_kernel"] | None = None
 
 
 @dataclass(frozen=True)
-class HostStep:
-    """A step that runs on the host, though the session's device is another.
+class PlacedStep:
+    """Where a step runs: on the session's device, or on the host, though that is another.
 
-    `reason` is "nature" for what belongs there (control flow, texts, arithmetic of sizes), and "no_kernel" for what the
-    device cannot do.
+    `host` is then "nature" for what belongs there (control flow, texts, arithmetic of sizes), and "no_kernel" for what
+    the device cannot do; `bytes` are those that move for want of a kernel, `None` where a size is not known before a
+    run.
     """
 
     op: str
     origin: str
-    reason: str
+    host: Literal["nature", "no_kernel"] | None = None
+    bytes: int | None = 0
+
+
+def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
+    """What is said of steps that the device has no kernel for, where the host must not run them.
+
+    Raises:
+        DeviceError: there is one.
+    """
+    missing = [step for step in steps if step.host == "no_kernel"]
+    if missing:
+        raise DeviceError(
+            f"device {device!r}: it has no kernel for {missing[0].op} from {missing[0].origin}"
+            + (f", nor for {len(missing) - 1} other steps" if len(missing) > 1 else "")
+            + "; they would run on the host"
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +140,7 @@ class Peaks:
 class Session:
     """A prepared plan. `run` may be called from many threads at once.
 
-    `host_steps` are the steps that run on the host, where that is not the session's device.
+    `device` is the one that was taken.
     """
 
     def __init__(
@@ -137,25 +159,25 @@ class Session:
             max_memory = expect.whole("max_memory", max_memory, 0, expect.LARGEST - 1)
         if memory not in get_args(Memory):
             raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
-        module, device = _runtime_of(device)
-        try:
-            source = plan.data if isinstance(plan, Plan) else os.fspath(plan)
-            self._runtime = module.Session(source, device, threads, max_memory, memory == "low")
-        except _FAILURES as error:
-            raise _own(error) from None
+        source = plan.data if isinstance(plan, Plan) else os.fspath(plan)
+        self._module, self._runtime = _opened(device, source, (threads, max_memory, memory == "low"))
         self.inputs = _infos(self._runtime.inputs)
         self.outputs = _infos(self._runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
         self.device: str = self._runtime.device
         self.threads: int = self._runtime.threads
-        self.host_steps = [HostStep(**item) for item in json.loads(self._runtime.host_steps)]
-        missing = [step for step in self.host_steps if step.reason == "no_kernel"]
-        if strict_device and missing:
-            raise DeviceError(
-                f"device {self.device!r}: it has no kernel for {missing[0].op} from {missing[0].origin}"
-                + (f", nor for {len(missing) - 1} other steps" if len(missing) > 1 else "")
-                + "; they would run on the host"
-            )
+        if strict_device:
+            refuse_missing(self.device, self.host_steps)
+
+    @cached_property
+    def placed_steps(self) -> list[PlacedStep]:
+        """The plan's steps and those of its blocks, with where they run."""
+        return [PlacedStep(**item) for item in json.loads(self._runtime.placed_steps)]
+
+    @property
+    def host_steps(self) -> list[PlacedStep]:
+        """The steps that run on the host, where that is not the session's device."""
+        return [step for step in self.placed_steps if step.host]
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
@@ -176,8 +198,8 @@ class Session:
         given = self._given(inputs)
         try:
             outputs: dict[str, Any] = self._runtime.run(given)
-        except _FAILURES as error:
-            raise _own(error) from None
+        except _failures(self._module) as error:
+            raise _own(self._module, error) from None
         return outputs
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
@@ -189,8 +211,8 @@ class Session:
         given = self._given(inputs)
         try:
             steps = json.loads(self._runtime.profile(given, runs))
-        except _FAILURES as error:
-            raise _own(error) from None
+        except _failures(self._module) as error:
+            raise _own(self._module, error) from None
         return [StepTime(**item) for item in steps]
 
     def prepared(self) -> Prepared:
@@ -215,37 +237,33 @@ class Session:
         return dict(inputs)
 
 
-def _runtime_of(device: str) -> tuple[Any, str]:
-    """The extension that runs plans on a device, and the device's name there."""
-    if device not in ("cpu", "cuda", "auto"):
-        raise DeviceError(f"device {device!r}: it is not known; devices are cpu, cuda and auto")
-    if device != "cpu":
+def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The extension that runs plans on a device, and its session."""
+    if device == "auto":
         try:
-            return importlib.import_module(_CUDA), "cuda"
-        except ImportError as error:
-            if device == "cuda":
-                raise DeviceError(f"device 'cuda': {_reason(error)}; run on 'cpu'") from None
-    return _runtime, "cpu"
+            return _opened("cuda", source, options)
+        except DeviceError:
+            device = "cpu"
+    module, name = open_extension(device)
+    try:
+        return module, module.Session(source, name, *options)
+    except _failures(module) as error:
+        raise _own(module, error) from None
 
 
-def _reason(error: ImportError) -> str:
-    """Why there is no CUDA."""
-    if isinstance(error, ModuleNotFoundError) and error.name == _CUDA:
-        return f"this build of candle-compiler has no CUDA module ({_CUDA})"
-    return f"the CUDA module {_CUDA} cannot be loaded ({error})"
+def _failures(module: Any) -> tuple[type[Exception], ...]:
+    """What an extension raises."""
+    return module.PlanError, module.DeviceError, module.InputError, module.RunError
 
 
-_FAILURES = (_runtime.PlanError, _runtime.DeviceError, _runtime.InputError, _runtime.RunError)
-
-
-def _own(error: Exception) -> Error:
-    """An error of the runtime, as this package names it."""
+def _own(module: Any, error: Exception) -> Error:
+    """An error of an extension, as this package names it."""
     match error:
-        case _runtime.PlanError():
+        case module.PlanError():
             return PlanError(error.args[0])
-        case _runtime.InputError():
+        case module.InputError():
             return InputError(*map(shown, error.args))
-        case _runtime.RunError():
+        case module.RunError():
             return RunError(*error.args)
         case _:
             return DeviceError(*error.args)

@@ -21,7 +21,7 @@ PYTHON_LAYERS = [
     {"loader", "plan", "text", "verifier"},
     {"lower"},
     {"passes"},
-    {"options", "pipeline", "prepared", "session"},
+    {"devices", "options", "pipeline", "prepared", "session"},
     {
         "baseline",
         "check",

@@ -38,6 +38,7 @@ __all__ = [
     "memory_option",
     "packing_option",
     "pin_option",
+    "placing_option",
     "seed_option",
     "size_option",
     "sizes_doubted",
@@ -159,10 +160,33 @@ def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
+class Device(click.ParamType[str]):
+    """Where plans run: `cpu`, `cuda`, `cuda:1`, `auto`."""
+
+    name = "device"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        from compiler.devices import NAMES, is_known
+
+        if not is_known(value):
+            self.fail(f"{value!r} is not known; devices are {NAMES}", param, ctx)
+        return str(value)
+
+
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--device`."""
-    kinds, help_text = click.Choice(["cpu", "cuda", "auto"]), "Where to run: this version has the cpu alone."
-    return click.option("--device", type=kinds, default="cpu", show_default=True, help=help_text)(function)
+    help_text = "Where to run: cpu, cuda (or cuda:1, the second GPU), or auto: cuda where it works, else cpu."
+    metavar = "cpu|cuda|auto"
+    option = click.option("--device", type=Device(), default="cpu", show_default=True, metavar=metavar, help=help_text)
+    return option(function)
+
+
+def placing_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--device` of what says where steps would run."""
+    help_text = "Say where steps would run on this device, which need not be there."
+    choice = click.Choice(["cpu", "cuda"])
+    return click.option("--device", type=choice, default="cpu", show_default=True, help=help_text)(function)
 
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:

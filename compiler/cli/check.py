@@ -13,6 +13,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, json_option, print_json, table, working
+from compiler.cli.placement import show_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from compiler import CompileError, Diagnostic
     from compiler.origin import Origin
     from compiler.passes.report import Report
+    from compiler.session import PlacedStep
 
 MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
@@ -42,12 +44,18 @@ class Operator:
 @click.command(short_help="Say whether a model can be compiled.")
 @click.argument("model", type=click.Path(path_type=Path))
 @arguments.pin_option
+@arguments.placing_option
+@arguments.strict_device_option
 @json_option
 @click.pass_context
-def command(context: click.Context, model: Path, sizes: dict[str, int], as_json: bool) -> None:
+def command(
+    context: click.Context, model: Path, sizes: dict[str, int], device: str, strict_device: bool, as_json: bool
+) -> None:
     """Say for every operator of MODEL whether it can be compiled, and for each node in the way, why not and where.
 
-    Nothing is written. Exit code 1 when the model cannot be compiled.
+    Nothing is written. Exit code 1 when the model cannot be compiled. With --device cuda it is said where the steps of
+    the optimised plan run, and what moves for those that the host runs for want of a kernel; these are exit code 1
+    under --strict-device.
 
     \b
     ✓  can be compiled
@@ -57,20 +65,35 @@ def command(context: click.Context, model: Path, sizes: dict[str, int], as_json:
     \b
     candlec check model.onnx
     candlec check model.onnx --json
+    candlec check model.onnx --device cuda
     """
     with working(f"checking {model}"):
         counts = _counts(model)
         warnings, refusal = _findings(model, sizes)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
+    placed = _placed(model, sizes) if device != "cpu" and not refusal.diagnostics else []
+    missing = [step for step in placed if step.host == "no_kernel"]
+    is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
         unchecked = [name for place in refusal.unchecked for name in place.nodes]
         told = [{**asdict(each), "verdict": each.verdict} for each in operators]
         data = [diagnostic_data(each) for each in findings]
-        print_json({"ok": not refusal.diagnostics, "operators": told, "diagnostics": data, "unchecked": unchecked})
+        steps = {} if device == "cpu" else {"device": device, "steps": [asdict(step) for step in placed]}
+        print_json({"ok": is_right, "operators": told, "diagnostics": data, "unchecked": unchecked, **steps})
     else:
         _show(operators, findings)
-    context.exit(1 if refusal.diagnostics else 0)
+        if placed:
+            show_placement(device, placed)
+    context.exit(0 if is_right else 1)
+
+
+def _placed(model: Path, sizes: dict[str, int]) -> list[PlacedStep]:
+    """Where the steps of the optimised plan run."""
+    import compiler
+    from compiler.session import placed_steps
+
+    return placed_steps(compiler.compile(model, compiler.Options(dims=sizes)))
 
 
 def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:

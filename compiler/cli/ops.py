@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
+from compiler.cli import arguments
 from compiler.cli.output import console, errors, json_option, print_json, table
 from compiler.errors import did_you_mean
 
@@ -12,9 +15,10 @@ EXPANDED = "(its ONNX function body)"
 
 @click.command(short_help="List the ONNX operators that can be compiled.")
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
+@arguments.placing_option
 @json_option
 @click.pass_context
-def command(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+def command(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:
     """List every ONNX operator that can be compiled, with the newest version of it that is understood.
 
     The family is the file in compiler/lower/ that compiles it. With OPERATOR, only those; exit code 1 when one of them
@@ -39,6 +43,40 @@ def command(context: click.Context, names: tuple[str, ...], as_json: bool) -> No
     if not as_json and not names:
         console.print(f"{len(rows)} operators")
     context.exit(1 if missing else 0)
+
+
+WHERE = {
+    "view": "where its input lies: a view",
+    "host": "host, where it belongs",
+    "no_kernel": "host, for want of a kernel",
+}
+
+
+def _list_placements(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+    """Where steps of each op of a plan run on a GPU."""
+    import json
+
+    from compiler import _runtime
+
+    every = json.loads(_runtime.ops())
+    rows = [(name, family, placement) for family, name, placement in every if not names or name in names]
+    missing = sorted({*names} - {name for name, *_ in rows})
+    if as_json:
+        listed = [{"op": name, "family": family, "placement": placement} for name, family, placement in rows]
+        print_json({"ok": not missing, "ops": listed, "missing": missing})
+    elif rows:
+        table(("plan op", "family", "where"), ((name, family, _where(placement)) for name, family, placement in rows))
+        counts = Counter("kernel" if isinstance(placement, dict) else placement for *_, placement in rows)
+        console.print(
+            ", ".join(f"{count} {WHERE.get(where, 'with a kernel')}" for where, count in counts.most_common())
+        )
+    for name in missing:
+        errors.print(f"no plan has an op {name}{did_you_mean(name, (each for _, each, _ in every))}", style="red")
+    context.exit(1 if missing else 0)
+
+
+def _where(placement: str | dict[str, str]) -> str:
+    return WHERE[placement] if isinstance(placement, str) else f"device, {placement['kernel']}.cu"
 
 
 def _operators() -> list[tuple[str, int, str, str]]:

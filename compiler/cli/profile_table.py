@@ -17,7 +17,7 @@ SLOWEST = 15
 SPEED = (">ms a run", ">share", ">GFLOP/s", ">GB/s", ">of peak")
 
 
-def show_profile(steps: Sequence[StepTime], peaks: Peaks, runs: int) -> None:
+def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> None:
     """Print the time by op, and the steps that take most of it."""
     total = sum(step.seconds for step in steps if not step.depth) or 1.0
     ops: dict[str, list[StepTime]] = {}
@@ -29,10 +29,11 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks, runs: int) -> None:
     slowest = sorted(steps, key=lambda step: -step.seconds)[:SLOWEST]
     rows = [["  " * step.depth + step.op, *speed([step], total, peaks, runs), *_place(step)] for step in slowest]
     table((f"the {len(slowest)} slowest steps", *SPEED, "kernel", "origin"), rows)
-    console.print(f"peaks: {1e-9 * peaks.operations:.0f} GFLOP/s, {1e-9 * peaks.bytes:.0f} GB/s", style="dim")
+    if peaks:
+        console.print(f"peaks: {1e-9 * peaks.operations:.0f} GFLOP/s, {1e-9 * peaks.bytes:.0f} GB/s", style="dim")
 
 
-def speed(steps: Iterable[StepTime], total: float, peaks: Peaks, runs: int) -> list[str]:
+def speed(steps: Iterable[StepTime], total: float, peaks: Peaks | None, runs: int) -> list[str]:
     """Time, its share, operations and bytes a second, and the part of the time that the peaks would need."""
     told = [step for step in steps if step.bytes is not None and step.seconds]
     seconds = sum(step.seconds for step in steps)
@@ -42,12 +43,14 @@ def speed(steps: Iterable[StepTime], total: float, peaks: Peaks, runs: int) -> l
         return [*shares, "", "", ""]
     operations = sum(step.operations or 0 for step in told)
     moved = sum(step.bytes or 0 for step in told)
+    speed = [f"{1e-9 * operations / known:.1f}" if operations else "", f"{1e-9 * moved / known:.1f}"]
+    if peaks is None:
+        return [*shares, *speed, ""]
     arithmetic, memory = operations / peaks.operations, moved / peaks.bytes
     bound = "arithmetic" if arithmetic >= memory else "memory"
-    speed = [f"{1e-9 * operations / known:.1f}" if operations else "", f"{1e-9 * moved / known:.1f}"]
     return [*shares, *speed, f"{max(arithmetic, memory) / known:.0%} {bound}"]
 
 
 def _place(step: StepTime) -> list[str]:
     """How the step runs, and where it came from."""
-    return [form(step.kernel, step.program), step.origin]
+    return ["on the host" if step.host else form(step.kernel, step.program), step.origin]

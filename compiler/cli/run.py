@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
+from compiler.cli.placement import show_missing
 from compiler.cli.profile_table import show_profile
 from compiler.files import write_whole
 
@@ -84,33 +84,24 @@ def command(
     columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
     table(columns, ([*_cells(each)] for each in summary))
     console.print(f"{1e3 * seconds:.2f} ms on {session.device}" + (f", written to {output}" if output else ""))
-    _show_hosted(session)
+    show_missing(session.device, session.host_steps)
     if profiled:
         show_profile(*profiled, PROFILED_RUNS)
 
 
-def _show_hosted(session: Session) -> None:
-    """What the host did for want of a kernel of the device."""
-    missing = Counter(step.op for step in session.host_steps if step.reason == "no_kernel")
-    if missing:
-        ops = ", ".join(f"{count} {op}" for op, count in missing.most_common())
-        count = f"{missing.total()} step{'s' * (missing.total() > 1)}"
-        console.print(f"{session.device} has no kernel for {count}, which ran on the host: {ops}")
-
-
-def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks]:
-    """What every step takes, and what the machine can do at most."""
+def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks | None]:
+    """What every step takes, and what the processor can do at most, where that is the device."""
     from compiler.peaks import peaks_of
 
     with working("timing the steps"):
-        return session.profile(inputs, PROFILED_RUNS), peaks_of(session)
+        return session.profile(inputs, PROFILED_RUNS), peaks_of(session) if session.device == "cpu" else None
 
 
-def _profile_data(profiled: tuple[list[StepTime], Peaks] | None) -> dict[str, Any]:
+def _profile_data(profiled: tuple[list[StepTime], Peaks | None] | None) -> dict[str, Any]:
     if profiled is None:
         return {}
     steps, peaks = profiled
-    return {"runs": PROFILED_RUNS, "peaks": asdict(peaks), "steps": [asdict(step) for step in steps]}
+    return {"runs": PROFILED_RUNS, "peaks": asdict(peaks) if peaks else None, "steps": [asdict(step) for step in steps]}
 
 
 def _summary(name: str, value: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ mod _runtime {
     #[pymodule_export]
     const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
     #[pymodule_export]
-    use super::{infer, ops, plan_json, schema, verify};
+    use super::{infer, ops, placed_steps, plan_json, schema, verify};
 }
 
 /// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls).
@@ -45,6 +45,13 @@ fn verify(plan: &[u8]) -> Vec<String> {
 #[pyfunction]
 fn plan_json(plan: &[u8]) -> PyResult<String> {
     candle_plan::read::describe(plan).map_err(errors::to_python)
+}
+
+/// Where every step of a plan file would run on a GPU, which need not be there, as a JSON list.
+#[pyfunction]
+fn placed_steps(plan: &[u8]) -> PyResult<String> {
+    let steps = candle_plan::session::placed_steps(plan).map_err(errors::to_python)?;
+    Ok(serde_json::json!(steps).to_string())
 }
 
 /// The JSON schema of a plan.

@@ -79,10 +79,10 @@ impl Session {
         self.inner.device()
     }
 
-    /// The steps that run on the host though the device is another, as a JSON list.
+    /// Where every step runs, as a JSON list.
     #[getter]
-    fn host_steps(&self) -> String {
-        json!(self.inner.host_steps()).to_string()
+    fn placed_steps(&self) -> String {
+        json!(self.inner.placed_steps()).to_string()
     }
 
     /// The number of threads a run uses.

@@ -1,1 +1,23 @@
+//! The Python extension `compiler._runtime_emulator`: plans on a GPU that the processor stands in for, for tests.
 
+#[path = "../../src/arrays.rs"]
+mod arrays;
+#[path = "../../src/errors.rs"]
+mod errors;
+#[path = "../../src/session.rs"]
+mod session;
+
+use candle_plan_kernels::allocator::Allocator;
+use mimalloc::MiMalloc;
+use pyo3::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
+
+#[pymodule]
+mod _runtime_emulator {
+    #[pymodule_export]
+    use super::errors::{DeviceError, InputError, PlanError, RunError};
+    #[pymodule_export]
+    use super::session::Session;
+}

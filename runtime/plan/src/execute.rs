@@ -5,6 +5,7 @@ use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 use smallvec::SmallVec;
 
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
 use crate::interrupt::{Stop, Watch};
@@ -41,9 +42,28 @@ impl Executable {
     ) -> Result<Vec<Value>> {
         crate::inputs::check(self, &inputs)?;
         let run = Run { executable: self, threads, watch: Watch::new(stop), observer };
-        match self.plan.max_memory {
-            None => run.block(&self.main, inputs),
-            Some(bytes) => buffer::within(bytes, || run.bounded(&self.main, inputs, &[])),
+        match &self.device {
+            Device::Cpu => run.plan(inputs),
+            Device::Gpu(gpu) => {
+                let _turn = self.turn.lock();
+                let outputs = run.plan(inputs);
+                gpu.fault_found()?.map_or(outputs, |mark| Err(self.fault(mark)))
+            }
+        }
+    }
+
+    /// The error of the step with this number, a kernel of which found a value that it cannot take.
+    fn fault(&self, mark: u32) -> Error {
+        let mut found = None;
+        self.main.each_step(&mut |step| found = found.or((step.mark == mark).then_some(step)));
+        let message = "a value is one that it cannot take: an index beyond its axis, or a divisor of 0";
+        match found {
+            None => Error::op(message),
+            Some(step) => {
+                let (index, op, origin) = (step.index, step.name, self.origin(step));
+                let place = Place { step: index, op, within: Vec::new(), inputs: Vec::new(), origin };
+                Error::Run { place: Box::new(place), message: message.to_string() }
+            }
         }
     }
 }
@@ -122,6 +142,14 @@ impl Nested<'_> {
 }
 
 impl Run<'_> {
+    fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        let executable = self.executable;
+        match executable.plan.max_memory {
+            None => self.block(&executable.main, inputs),
+            Some(bytes) => buffer::within(bytes, || self.bounded(&executable.main, inputs, &[])),
+        }
+    }
+
     fn block(&self, block: &PreparedBlock, inputs: Vec<Value>) -> Result<Vec<Value>> {
         self.steps(block, inputs, None)
     }
@@ -160,6 +188,9 @@ impl Run<'_> {
     }
 
     fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>], bound: Option<&Bound>) -> Result<()> {
+        if let Device::Gpu(gpu) = &self.executable.device {
+            gpu.mark(step.mark);
+        }
         let mut inputs = SmallVec::<[Input; 4]>::new();
         let mut outlines = SmallVec::<[Outline; 2]>::new();
         take(step, slots, &mut inputs, &mut outlines);

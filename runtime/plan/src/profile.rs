@@ -7,7 +7,7 @@ use candle_plan_kernels::threads::Threads;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::device::Device;
+use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Form;
@@ -37,6 +37,8 @@ pub struct StepTime {
     /// The most bytes of values that the run held while the step ran, constants aside: its inputs and outputs, what later
     /// steps read, and what the steps hold that run its block.
     pub alive_bytes: usize,
+    /// Why it runs on the host, where that is not the session's device.
+    pub host: Option<Reason>,
     /// How it runs.
     #[serde(flatten)]
     pub form: Form,
@@ -77,6 +79,7 @@ impl Executable {
                 calls,
                 seconds: time.as_secs_f64(),
                 alive_bytes,
+                host: step.host.map(|hosted| hosted.reason),
                 form: step.kernel.form(step.packed.as_ref()),
                 work: work.map(|work| work * found.runs),
             });

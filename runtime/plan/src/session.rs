@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
@@ -13,7 +14,7 @@ use crate::inspect::Prepared;
 use crate::interrupt::Stop;
 use crate::kernel::Memory;
 use crate::plan::Plan;
-use crate::prepare::{Executable, HostStep};
+use crate::prepare::{Executable, PlacedStep};
 use crate::profile::StepTime;
 use crate::types::Type;
 use crate::value::Value;
@@ -95,9 +96,9 @@ impl Session {
         self.device.name()
     }
 
-    /// The steps that run on the host, where that is not the device.
-    pub fn host_steps(&self) -> Vec<HostStep> {
-        self.executable.host_steps()
+    /// Where every step runs.
+    pub fn placed_steps(&self) -> Vec<PlacedStep> {
+        self.executable.placed_steps()
     }
 
     /// The number of threads a run uses.
@@ -138,6 +139,16 @@ impl Session {
     pub fn profile(&self, inputs: &[Value], runs: usize, stop: Stop) -> Result<Vec<StepTime>> {
         self.executable.profile(inputs, runs, &self.threads, stop)
     }
+}
+
+/// Where every step of the bytes of a plan file would run on a GPU, which need not be there.
+///
+/// # Errors
+/// [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
+pub fn placed_steps(plan: &[u8]) -> Result<Vec<PlacedStep>> {
+    let (plan, constants) = crate::read::read(plan)?;
+    let device = Device::Gpu(Gpu::paper());
+    Ok(Executable::prepare(plan, constants, &device, Memory::Full)?.placed_steps())
 }
 
 fn started(count: usize) -> Result<Threads> {

@@ -23,6 +23,7 @@ use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
 use crate::value::Value;
 use graph::{Graph, Node};
+use parking_lot::Mutex;
 use placement::Border;
 use lifetime::Lifetimes;
 use release::Readers;
@@ -35,19 +36,21 @@ pub struct Executable {
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
+    /// Held by the run that a GPU works for: one at a time, so that what kernels say of values is of that run.
+    pub(crate) turn: Mutex<()>,
 }
 
-/// A step of a plan that runs on the host, though the session's device is another.
+/// Where a step of a plan runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostStep {
+pub struct PlacedStep {
     /// The op's name.
     pub op: &'static str,
     /// Where the step came from.
     pub origin: String,
-    /// Why it runs there.
-    pub reason: Reason,
-    /// The bytes of its inputs that come from the device, and of its outputs that go there; `None` where a size is not
-    /// known before a run.
+    /// Why it runs on the host, though the device is another; `None` where it runs on the device.
+    pub host: Option<Reason>,
+    /// The bytes of its inputs that come from the device for want of a kernel, and of its outputs that go there; `None`
+    /// where a size is not known before a run.
     pub bytes: Option<usize>,
 }
 
@@ -89,6 +92,8 @@ pub(crate) struct PreparedStep {
     pub blocks: Vec<PreparedBlock>,
     /// Why it runs on the host, where that is not the device.
     pub host: Option<Hosted>,
+    /// Its number among all steps of the plan and its blocks, from 1 on.
+    pub mark: u32,
     pub origin: OriginId,
 }
 
@@ -126,12 +131,13 @@ impl Executable {
         }
         let mut preparing =
             Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device, memory };
-        let main = preparing.block(&plan.main, Border::Plan)?;
+        let mut main = preparing.block(&plan.main, Border::Plan)?;
+        main.number(&mut 0);
         let mut constants = preparing.constants;
         if let Device::Gpu(_) = device {
             main.release_others(&mut constants);
         }
-        Ok(Executable { plan, constants, main, device: device.clone() })
+        Ok(Executable { plan, constants, main, device: device.clone(), turn: Mutex::new(()) })
     }
 
     /// The names and types of the inputs, in order.
@@ -144,12 +150,13 @@ impl Executable {
         self.plan.main.outputs.iter().map(|id| self.describe(*id))
     }
 
-    /// The steps that run on the host, where that is not the device, in order.
-    pub fn host_steps(&self) -> Vec<HostStep> {
+    /// Where every step of the plan runs, in order.
+    pub fn placed_steps(&self) -> Vec<PlacedStep> {
         let mut steps = Vec::new();
         self.main.each_step(&mut |step| {
-            if let Some(Hosted { reason, bytes }) = step.host {
-                steps.push(HostStep { op: step.name, origin: self.origin(step), reason, bytes });
+            if !step.added {
+                let (host, bytes) = step.host.map_or((None, Some(0)), |hosted| (Some(hosted.reason), hosted.bytes));
+                steps.push(PlacedStep { op: step.name, origin: self.origin(step), host, bytes });
             }
         });
         steps
@@ -182,6 +189,7 @@ impl PreparedStep {
             packed: None,
             blocks: Vec::new(),
             host: node.host,
+            mark: 0,
             origin: node.origin,
         }
     }
@@ -189,10 +197,19 @@ impl PreparedStep {
 
 impl PreparedBlock {
     /// Calls `look` with every step, each before those of its blocks.
-    fn each_step(&self, look: &mut impl FnMut(&PreparedStep)) {
+    pub(crate) fn each_step<'a>(&'a self, look: &mut impl FnMut(&'a PreparedStep)) {
         for step in &self.steps {
             look(step);
             step.blocks.iter().for_each(|block| block.each_step(look));
+        }
+    }
+
+    /// Numbers the steps after the last number.
+    fn number(&mut self, last: &mut u32) {
+        for step in &mut self.steps {
+            *last += 1;
+            step.mark = *last;
+            step.blocks.iter_mut().for_each(|block| block.number(last));
         }
     }
 

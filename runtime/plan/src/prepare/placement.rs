@@ -303,7 +303,7 @@ mod tests {
             let there = prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(Gpu::emulator()));
             assert_eq!(placed(&there), expected, "{steps:?}");
             let here = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
-            assert!(here.host_steps().is_empty(), "{steps:?}");
+            assert!(here.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");
             let run = |executable: &Executable| {
                 let outputs = executable.run(vec![tensor(&[1f32, -2.0, 3.0, 4.0], &[2, 2])], &Threads::serial());
                 let output = outputs.expect("it runs").remove(0);

@@ -1,0 +1,129 @@
+"""The module for CUDA without a GPU: its kernels compile, it loads without a driver, and it says what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+KERNELS = sorted((ROOT / "runtime/device/kernels").glob("*.cu"))
+SPEC = importlib.util.find_spec("compiler._runtime_cuda")
+NEEDED = pytest.mark.skipif(SPEC is None, reason="the module for CUDA is not built: `make cuda`")
+
+
+def nvcc() -> Path:
+    """NVIDIA's compiler, as the extra `cuda-build` installs it; its programs lack the right to run."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        from build_cuda import wheels
+    finally:
+        sys.path.pop(0)
+    return Path(wheels()) / "bin/nvcc"
+
+
+@pytest.mark.skipif(
+    not any(each.name == "nvidia-cuda-nvcc" for each in importlib.metadata.distributions()),
+    reason="NVIDIA's compiler is not installed: pip install 'candle-compiler[cuda-build]'",
+)
+@pytest.mark.parametrize("architecture", ["compute_80", "compute_90", "compute_120"])
+@pytest.mark.parametrize("source", KERNELS, ids=lambda path: path.stem)
+def test_kernels_compile_for(source: Path, architecture: str, tmp_path: Path) -> None:
+    target = tmp_path / "kernels.ptx"
+    command = [
+        nvcc(),
+        "-ptx",
+        "-O1",
+        "-std=c++17",
+        "-diag-suppress",
+        "186",
+        "-arch",
+        architecture,
+        "-o",
+        target,
+        source,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+    assert ".visible .entry" in target.read_text()
+
+
+@NEEDED
+def test_no_library_of_nvidias_is_needed_to_load_it() -> None:
+    assert SPEC is not None and SPEC.origin is not None
+    done = subprocess.run(["objdump", "-p", SPEC.origin], capture_output=True, text=True, check=True)
+    needed = [line.split()[1] for line in done.stdout.splitlines() if line.strip().startswith("NEEDED")]
+    assert needed
+    assert not [name for name in needed if name.startswith(("libcuda", "libcublas", "libcurand", "libnvrtc"))]
+
+
+DRIVER = """
+#define CASE(name) int name() {{ return 0; }}
+int cuDriverGetVersion(int* version) {{ *version = {version}; return 0; }}
+int cuInit(unsigned flags) {{ return {init}; }}
+int cuDeviceGetCount(int* count) {{ *count = {count}; return 0; }}
+int cuGetErrorString(int error, const char** text) {{ *text = "an error"; return 0; }}
+int cuGetErrorName(int error, const char** text) {{ *text = "ERROR"; return 0; }}
+"""
+OLD, NEW = {"version": 12040, "init": 0, "count": 1}, {"version": 13000, "init": 0, "count": 1}
+
+
+@NEEDED
+@pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="there is a driver")
+@pytest.mark.parametrize(
+    ("driver", "libraries", "device", "said"),
+    [
+        (None, [], "cuda", "there is no NVIDIA driver on this machine (libcuda.so.1): install"),
+        (NEW, [], "cuda", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
+        (NEW, ["libcublas.so.13"], "cuda", "libcurand.so.10 is not found"),
+        (
+            OLD,
+            ["libcublas.so.13", "libcurand.so.10"],
+            "cuda",
+            "the driver is for CUDA 12.4, and 13.0 is needed: install",
+        ),
+        (NEW, ["libcublas.so.13", "libcurand.so.10"], "cuda:1", "there is no GPU 1: the driver has one, number 0"),
+        ({**NEW, "count": 0}, ["libcublas.so.13", "libcurand.so.10"], "cuda", "the driver finds no GPU"),
+        ({**NEW, "init": 100}, ["libcublas.so.13", "libcurand.so.10"], "cuda", "the driver finds no GPU"),
+        ({**NEW, "init": 999}, ["libcublas.so.13", "libcurand.so.10"], "cuda", "the driver does not start"),
+    ],
+)
+def test_what_is_missing_is_said(
+    driver: dict[str, int] | None, libraries: list[str], device: str, said: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "stub.c"
+    for name in [*libraries, *(["libcuda.so.1"] if driver else [])]:
+        source.write_text(DRIVER.format(**driver) if driver and name == "libcuda.so.1" else "int nothing;")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / name, source], check=True)
+    script = f"import compiler; compiler.load({str(smallest(tmp_path))!r}, device={device!r})"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f'compiler.errors.DeviceError: device "{device}": {said}'), done.stderr
+    automatic = script.replace(repr(device), "'auto'") + ".device"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import compiler; print({automatic.partition('; ')[2]})"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0 and (done.stdout == "cpu\n" or device != "cuda"), done.stderr
+
+
+def smallest(folder: Path) -> Path:
+    """A plan of one step."""
+    import onnx.parser
+
+    import compiler
+
+    text = '<ir_version: 10, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+    path = folder / "neg.plan"
+    compiler.compile(onnx.parser.parse_model(text)).save(path)
+    return path

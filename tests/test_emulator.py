@@ -1,0 +1,99 @@
+"""The kernels for GPUs, run on the processor: what they compute is what the processor's own kernels do."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import compiler
+from compiler.compare import compare
+from compiler.session import placed_steps
+from compiler.zoo import Entry, read_index
+from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
+
+if importlib.util.find_spec("compiler._runtime_emulator") is None:
+    pytest.skip("the emulator is not built: `make emulator`", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = [folder for folder in (ROOT / "models", ROOT.parent / "shared/zoo") if (folder / "INDEX.json").exists()]
+MODELS = [entry for folder in FOLDERS for entry in read_index(folder)]
+CASES = load_cases()
+
+
+def sessions(plan: compiler.Plan) -> tuple[compiler.Session, compiler.Session]:
+    """A plan on the processor and on the emulator."""
+    return compiler.load(plan, threads=1), compiler.load(plan, device="emulator", threads=1)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_operators(name: str) -> None:
+    case = CASES[name]
+    model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
+    if any(node.op_type in RANDOM for node in model.graph.node):
+        pytest.skip("its results are random")
+    try:
+        plan = compiler.compile(model)
+    except compiler.CompileError:
+        pytest.skip("it is refused, as the ledger of the operators says")
+    here, there = sessions(plan)
+    for inputs, _ in data_sets(case, model):
+        given = {info.name: value for info, value in zip(here.inputs, inputs, strict=True)}
+        report = compare(here.run(given), there.run(given))
+        assert report.equal, report
+
+
+@pytest.mark.parametrize("entry", MODELS, ids=lambda entry: entry.name)
+def test_models(entry: Entry) -> None:
+    plan = compiler.compile(entry.path)
+    missing = [step for step in placed_steps(plan) if step.host == "no_kernel"]
+    assert not missing, missing
+    here, there = sessions(plan)
+    case = entry.inputs(entry.cases[0])
+    report = compare(here.run(case), there.run(case), entry.tolerance)
+    assert report.equal, report
+
+
+GATHER = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[n, 4] table, int64[m] places) => (float[m, 4] rows) {
+    doubled = Add(table, table)
+    rows = Gather(doubled, places)
+}"""
+
+
+def test_a_value_that_a_kernel_cannot_take_fails_the_run() -> None:
+    session = compiler.load(compiler.compile(onnx.parser.parse_model(GATHER)), device="emulator")
+    given: dict[str, Any] = {"table": np.ones((3, 4), np.float32), "places": np.array([0, -1, 2])}
+    assert session.run(given)["rows"].tolist() == [[2.0] * 4] * 3
+    for place in (3, -4):
+        with pytest.raises(compiler.RunError, match="Gather.*an index beyond its axis"):
+            session.run({**given, "places": np.array([0, place])})
+    assert session.run(given)["rows"].shape == (3, 4)
+
+
+BRANCH = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[n] x) => (float[n] y) {
+    zero = Constant <value: tensor = float {0.0}> ()
+    sum = ReduceSum <keepdims = 0> (x)
+    positive = Greater(sum, zero)
+    y = If (positive) <
+        then_branch = then () => (float[n] a) { a = Mul(x, x) },
+        else_branch = other () => (float[n] b) { b = Neg(x) }
+    >
+}"""
+
+
+def test_values_stay_on_the_device_through_branches() -> None:
+    plan = compiler.compile(onnx.parser.parse_model(BRANCH))
+    session = compiler.load(plan, device="emulator", strict_device=True)
+    assert {step.op for step in session.host_steps} == {"If"}
+    assert session.run({"x": np.array([1, 2], np.float32)})["y"].tolist() == [1, 4]
+    assert session.run({"x": np.array([-1, -2], np.float32)})["y"].tolist() == [1, 2]
+    profile = session.profile({"x": np.array([1, 2], np.float32)}, runs=1)
+    moved = [step.op for step in profile if step.op == "Transfer" and step.calls]
+    assert len(moved) == 3, "the input, the condition, the output"

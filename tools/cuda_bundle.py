@@ -1,0 +1,95 @@
+"""Gathers what `tools/cuda_check.py` needs on a machine with a GPU and nothing to compile with, in build/cuda-check.
+
+The extensions, and plans with inputs: of a folder of models, of the operators' tests of the onnx package, and of some of
+the architectures of models/.
+"""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import onnx
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import compiler  # noqa: E402
+from compiler.zoo import read_index  # noqa: E402
+from tests.onnx_backend.cases import RANDOM, data_sets, load_cases  # noqa: E402
+
+FOLDER = ROOT / "build/cuda-check"
+EXTENSIONS = ("_runtime", "_runtime_cuda")
+ARCHITECTURES = ("mobilenet_v3", "hifigan")
+"""Those of models/ that are timed beside PyTorch: their weights are made there again."""
+LARGEST = 64 << 20
+"""What may be carried."""
+
+
+@click.command()
+@click.option("--zoo", type=click.Path(path_type=Path), default=ROOT / "models", help="A folder of models.")
+@click.option(
+    "--models", type=click.Path(path_type=Path), default=ROOT / "build/models", help="Exported architectures."
+)
+def main(zoo: Path, models: Path) -> None:
+    """Write build/cuda-check."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    for name in EXTENSIONS:
+        source, target = ROOT / f"compiler/{name}.abi3.so", FOLDER / f"{name}.abi3.so"
+        if not source.exists():
+            sys.exit(f"{source} is not there: `make cuda` builds it")
+        subprocess.run(["strip", "--strip-unneeded", "-o", target, source], check=True)
+    write("zoo", list(of_folder(zoo)))
+    write("operators", list(of_operators()))
+    write(
+        "architectures",
+        [each for each in of_folder(models) if each["name"] in ARCHITECTURES] if models.exists() else [],
+    )
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    (FOLDER / "commit").write_text(commit.stdout)
+    size = sum(file.stat().st_size for file in FOLDER.iterdir())
+    print(f"{FOLDER.relative_to(ROOT)}: {size / 1e6:.1f} MB")
+    if size > LARGEST:
+        sys.exit(f"that is more than {LARGEST / 1e6:.0f} MB")
+
+
+def of_folder(folder: Path) -> Iterator[dict[str, Any]]:
+    """The models of a folder."""
+    for entry in read_index(folder):
+        plan = compiler.compile(entry.path)
+        cases = [entry.inputs(case) for case in entry.cases]
+        yield {"name": entry.name, "plan": plan.data, "cases": cases, "tolerance": entry.tolerance}
+
+
+def of_operators() -> Iterator[dict[str, Any]]:
+    """The tests of the onnx package that compile, and whose results are not random."""
+    for name, case in sorted(load_cases().items()):
+        model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
+        if any(node.op_type in RANDOM for node in model.graph.node):
+            continue
+        try:
+            plan = compiler.compile(model)
+        except compiler.CompileError:
+            continue  # as tests/onnx_backend/failing.toml says
+        names = [info.name for info in compiler.load(plan).inputs]
+        cases = [dict(zip(names, inputs, strict=True)) for inputs, _ in data_sets(case, model)]
+        yield {"name": name, "plan": plan.data, "cases": cases, "tolerance": None}
+
+
+def write(name: str, models: list[dict[str, Any]]) -> None:
+    """Writes one file of plans with inputs."""
+    with gzip.open(FOLDER / f"{name}.pickle.gz", "wb") as file:
+        pickle.dump(models, file)
+    print(f"{name}: {len(models)} plans")
+
+
+if __name__ == "__main__":
+    main()
