@@ -1,7 +1,7 @@
 """Gathers what `tools/cuda_check.py` needs on a machine with a GPU and nothing to compile with, in build/cuda-check.
 
-The extensions, and plans with inputs: of a folder of models, of the operators' tests of the onnx package, and of some of
-the architectures of models/.
+The extensions, and plans with inputs: of a folder of models, of the operators' tests of the onnx package, and of some
+of the architectures of models/.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ def main(zoo: Path, models: Path) -> None:
         subprocess.run(["strip", "--strip-unneeded", "-o", target, source], check=True)
     write("zoo", list(of_folder(zoo)))
     write("operators", list(of_operators()))
-    write(
-        "architectures",
-        [each for each in of_folder(models) if each["name"] in ARCHITECTURES] if models.exists() else [],
-    )
+    exported = of_folder(models) if models.exists() else ()
+    write("architectures", [each for each in exported if each["name"] in ARCHITECTURES])
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     (FOLDER / "commit").write_text(commit.stdout)
     size = sum(file.stat().st_size for file in FOLDER.iterdir())
