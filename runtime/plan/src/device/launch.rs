@@ -6,6 +6,7 @@ use candle_plan_kernels::buffer;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::Call;
 use crate::value::{element_count, no_room, Array};
 
 /// The parameters of a kernel: the twin of its structure in `runtime/device/kernels/`.
@@ -32,6 +33,25 @@ pub(super) fn room(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
     let bytes = element_count(dims)?.checked_mul(dtype.carrier()?.size_in_bytes());
     let bytes = bytes.filter(|&bytes| buffer::charge(bytes)).ok_or_else(|| no_room(dims))?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)
+}
+
+/// [`room`], which is the storage of the first of these inputs that has the dimensions and the type and dies here, if there
+/// is one.
+///
+/// # Errors
+/// As [`room`].
+pub(super) fn room_in_place(
+    gpu: &Gpu,
+    call: &mut Call,
+    inputs: &[usize],
+    dims: &[usize],
+    dtype: DType,
+) -> Result<Array> {
+    let fits = |call: &Call, i: usize| call.tensor(i).is_ok_and(|x| x.dtype() == dtype && x.dims() == dims);
+    match inputs.iter().find_map(|&i| if fits(call, i) { call.take(i) } else { None }) {
+        Some(array) => Ok(array),
+        None => room(gpu, dims, dtype),
+    }
 }
 
 /// A number of elements as kernels count them.

@@ -5,7 +5,9 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod binary;
 mod launch;
+mod numbers;
 mod placed;
 mod program;
 mod shapes;
@@ -22,6 +24,7 @@ use crate::kernel::Kernel;
 use crate::value::Value;
 
 pub(crate) use placed::Placed;
+pub(crate) use shapes::has_few_dimensions;
 #[cfg(test)]
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer};

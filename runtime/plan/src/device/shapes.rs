@@ -7,9 +7,17 @@ use candle_plan_kernels::strided::View;
 use super::launch::count;
 use crate::bail;
 use crate::error::{Error, Result};
+use crate::kernel::Constants;
+use crate::types::{TensorType, Type};
 
 /// The most dimensions, as `RANK` in `device.cuh`.
 const RANK: usize = 8;
+
+/// Whether no operand is known to have more dimensions than kernels take.
+pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
+    let rank = |kind: &Type| kind.tensor().ok().and_then(TensorType::rank);
+    operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= RANK))
+}
 
 /// The twin of `Dims`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]

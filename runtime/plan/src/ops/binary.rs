@@ -1,5 +1,6 @@
 //! Functions of two elements.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
@@ -14,8 +15,10 @@ use super::elementwise::run_program;
 use super::power::power;
 use super::unary::{is_computed, Half};
 use crate::broadcast::{join, shape_of};
+use crate::device::{has_few_dimensions, OnDevice, Placement};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
+use crate::float::NUMBERS;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{self, Blocked};
 use crate::types::{TensorType, Type};
@@ -62,6 +65,16 @@ impl Kernel for Binary {
         }
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("binary")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        let is_number = |dtype| dtype == DType::Bool || NUMBERS.contains(&dtype);
+        let is_known = [0, 1].iter().all(|&i| operands.dtype(i).is_some_and(is_number));
+        Ok(if is_known && has_few_dimensions(operands) { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
+    }
+
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)
     }
@@ -102,7 +115,7 @@ impl Kernel for Binary {
 }
 
 impl Binary {
-    fn is_comparison(&self) -> bool {
+    pub(crate) fn is_comparison(&self) -> bool {
         use Function::*;
         matches!(self.function, Equal | Less | LessOrEqual | Greater | GreaterOrEqual)
     }
