@@ -8,7 +8,10 @@
 mod launch;
 mod placed;
 mod program;
+mod reduce;
 mod shapes;
+mod softmax;
+mod team;
 mod transfer;
 mod unary;
 
