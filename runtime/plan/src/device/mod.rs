@@ -10,7 +10,10 @@ mod launch;
 mod numbers;
 mod placed;
 mod program;
+mod reduce;
 mod shapes;
+mod softmax;
+mod team;
 mod transfer;
 mod unary;
 

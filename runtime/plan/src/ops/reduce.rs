@@ -1,6 +1,7 @@
 //! Reductions: sums, means, extrema and norms over axes, and the places of extrema.
 
 use bytemuck::cast_slice;
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
@@ -13,6 +14,7 @@ use smallvec::smallvec;
 
 use crate::axes::{self, Mask};
 use crate::{bail, dispatch};
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
 use crate::float::{require_dtype, Float, SUMMED};
@@ -112,16 +114,25 @@ impl Kernel for Reduce {
         })
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("reduce")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let axes = call.optional_tensor(1)?.map(Array::to_i64).transpose()?;
-        let mask = self.mask(axes.as_deref(), x.rank())?;
+        let (mask, dims) = self.mask_and_dims(call)?;
         let groups = Groups::new(x.dims(), &mask);
-        let dims: Vec<usize> = match self.keepdims {
-            true => x.dims().iter().zip(&mask).map(|(&dim, &reduced)| if reduced { 1 } else { dim }).collect(),
-            false => x.dims().iter().zip(&mask).filter(|(_, &reduced)| !reduced).map(|(&dim, _)| dim).collect(),
-        };
-        element_count(&dims)?;
         groups.passes().iter().try_for_each(|[outer, _, inner]| scratch::<f64>(outer * inner))?;
         let y = match x.dtype() {
             DType::Bool => self.reduce_bools(call.threads, x.read()?, &groups, &dims),
@@ -148,6 +159,19 @@ impl Reduction {
 }
 
 impl Reduce {
+    /// Which axes of X are reduced, and the dimensions of Y.
+    pub(crate) fn mask_and_dims(&self, call: &Call) -> Result<(Mask, Vec<usize>)> {
+        let x = call.tensor(0)?;
+        let axes = call.optional_tensor(1)?.map(Array::to_i64).transpose()?;
+        let mask = self.mask(axes.as_deref(), x.rank())?;
+        let dims: Vec<usize> = match self.keepdims {
+            true => x.dims().iter().zip(&mask).map(|(&dim, &reduced)| if reduced { 1 } else { dim }).collect(),
+            false => x.dims().iter().zip(&mask).filter(|(_, &reduced)| !reduced).map(|(&dim, _)| dim).collect(),
+        };
+        element_count(&dims)?;
+        Ok((mask, dims))
+    }
+
     fn mask(&self, input: Option<&[i64]>, rank: usize) -> Result<Mask> {
         match (input, &self.axes) {
             (Some([]), _) => Ok(smallvec![!self.noop_with_empty_axes; rank]),
@@ -217,10 +241,10 @@ reducible! { real: f32 f64; integer: i32 i64 u32 u64 }
 
 /// Dimensions with neighbours of one kind merged: `[(size, reduced), …]`. Each reduced group is one pass of a kernel, the
 /// innermost first.
-struct Groups(Vec<(usize, bool)>);
+pub(crate) struct Groups(Vec<(usize, bool)>);
 
 impl Groups {
-    fn new(dims: &[usize], mask: &[bool]) -> Groups {
+    pub(crate) fn new(dims: &[usize], mask: &[bool]) -> Groups {
         let mut groups: Vec<(usize, bool)> = Vec::new();
         for (&dim, &reduced) in dims.iter().zip(mask) {
             match groups.last_mut() {
@@ -232,8 +256,13 @@ impl Groups {
         Groups(groups)
     }
 
+    /// The sizes, the outermost first, and whether each is reduced.
+    pub(crate) fn sizes(&self) -> &[(usize, bool)] {
+        &self.0
+    }
+
     /// The number of elements that make one result.
-    fn reduced(&self) -> usize {
+    pub(crate) fn reduced(&self) -> usize {
         self.0.iter().filter(|(_, reduced)| *reduced).map(|(size, _)| size).product()
     }
 

@@ -1,5 +1,6 @@
 //! Softmax and its relatives.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::rewrite::Rewrite;
@@ -9,9 +10,10 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{OnDevice, Placement};
 use crate::error::Result;
 use crate::float::{require_dtype, rewrite, FLOATS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::Value;
 use crate::{axes, dispatch};
@@ -45,7 +47,8 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    fn split(&self, dims: &[usize]) -> Result<[usize; 3]> {
+    /// `[outer, n, inner]`: the sizes before, at and after what is taken together.
+    pub(crate) fn split(&self, dims: &[usize]) -> Result<[usize; 3]> {
         if !self.coerce_2d {
             return axes::split(dims, self.axis);
         }
@@ -71,6 +74,14 @@ impl Kernel for Softmax {
 
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("softmax")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
