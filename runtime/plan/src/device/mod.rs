@@ -5,6 +5,7 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod conv;
 mod launch;
 mod placed;
 mod program;
