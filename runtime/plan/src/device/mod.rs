@@ -6,6 +6,7 @@
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
 mod binary;
+mod conv;
 mod launch;
 mod numbers;
 mod placed;

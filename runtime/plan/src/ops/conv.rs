@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -14,6 +15,7 @@ use super::conv_blocks;
 use super::padding::Padding;
 use super::window::{check_bias, infer_window, out_dims, Window};
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
@@ -85,6 +87,17 @@ impl Kernel for Conv {
         conv_blocks::blocked(self, operands, outputs.first().copied().flatten())
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("conv")
+    }
+
+    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
+        match operands.dtype(0) {
+            Some(dtype) if FLOATS.contains(&dtype) => self.for_gpu(gpu),
+            _ => Ok(OnDevice::NoKernel),
+        }
+    }
+
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::multiplying(inputs, outputs, products(inputs, outputs))
     }
@@ -117,7 +130,7 @@ impl Conv {
         Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
     }
 
-    fn shape(&self, x: &[usize], w: &[usize], bias: Option<&Array>) -> Result<Shape> {
+    pub(crate) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&Array>) -> Result<Shape> {
         let shape = self.window().shape(x, w)?;
         check_bias(bias.map(Array::dims), shape.outputs)?;
         Ok(shape)

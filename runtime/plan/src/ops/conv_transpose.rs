@@ -1,14 +1,16 @@
 //! Transposed convolutions over one and two spatial axes.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Shape, TransposedWeights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv::{float_operands, read_single, room, rounded, single};
+use super::conv::{float_operands, read_single, room, rounded, single, FLOATS};
 use super::padding::{check_steps, Padding};
 use super::window::{check_ranks, out_dims};
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
@@ -86,6 +88,17 @@ impl Kernel for ConvTranspose {
     fn form(&self, packed: Option<&Packed>) -> Form {
         let form = Form::of(packed, |weights: &TransposedWeights| Form::named(weights.form()).packed(weights.bytes()));
         form.with(self.epilogue.as_ref())
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("conv")
+    }
+
+    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
+        match operands.dtype(0) {
+            Some(dtype) if FLOATS.contains(&dtype) => self.for_gpu(gpu),
+            _ => Ok(OnDevice::NoKernel),
+        }
     }
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {

@@ -21,7 +21,7 @@ mod recurrent_inputs;
 pub mod resample;
 mod separable;
 mod transposed_window;
-mod window;
+pub(crate) mod window;
 
 /// The table of ops: a family is a file, a word is an op.
 macro_rules! ops {

@@ -20,7 +20,7 @@ impl ConvTranspose {
     }
 
     /// The sizes of the convolution that this is the transpose of, seen from here: input and output as they are named here.
-    pub(super) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&[usize]>) -> Result<Shape> {
+    pub(crate) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&[usize]>) -> Result<Shape> {
         check_ranks(x.len(), w.len())?;
         self.check_lists(x.len() - 2)?;
         if self.groups == 0 || !x[1].is_multiple_of(self.groups) || w[0] != x[1] {

@@ -69,7 +69,7 @@ pub(super) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
 }
 
 /// The dimensions of the result, of the rank of the input.
-pub(super) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
+pub(crate) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
     let mut dims = vec![shape.batch, shape.outputs];
     dims.extend(&shape.output[4 - rank.clamp(3, 4)..]);
     dims

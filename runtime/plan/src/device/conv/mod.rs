@@ -1,0 +1,300 @@
+//! Convolutions and transposed ones.
+
+#[cfg(test)]
+mod tests;
+mod way;
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK};
+use candle_plan_kernels::conv::Shape;
+use candle_plan_kernels::program::Program;
+use num_integer::gcd;
+
+use self::way::{Tile, Way};
+use super::launch::{count, kind, launch, room, Params};
+use super::program::OnGpuProgram;
+use super::{OnDevice, OnGpu};
+use crate::bail;
+use crate::dtype::DType;
+use crate::epilogue;
+use crate::error::Result;
+use crate::kernel::Call;
+use crate::ops::conv::Conv;
+use crate::ops::conv_transpose::ConvTranspose;
+use crate::ops::window::out_dims;
+use crate::value::{element_count, Array, Value};
+
+/// The twin of `Convolution`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct ConvolutionParams {
+    x: u64,
+    w: u64,
+    bias: u64,
+    y: u64,
+    partial: u64,
+    batch: u32,
+    groups: u32,
+    channels: u32,
+    outputs: u32,
+    parts: u32,
+    transposed: u32,
+    input: [i32; 2],
+    output: [i32; 2],
+    kernel: [i32; 2],
+    stride: [i32; 2],
+    dilation: [i32; 2],
+    before: [i32; 2],
+    apart: [i32; 2],
+    limits: [f32; 2],
+}
+
+// SAFETY: as `convolution.cuh` has it; `convolve` checks that the tensors are those of the shape.
+unsafe impl Params for ConvolutionParams {}
+
+/// A convolution on a GPU, with what finishes its result.
+#[derive(Debug)]
+struct Convolution<Op> {
+    op: Op,
+    limits: [f32; 2],
+    program: Option<OnGpuProgram>,
+}
+
+/// The operands of a convolution on a GPU: `bias` may be absent.
+#[derive(Clone, Copy)]
+struct Operands<'a> {
+    x: &'a Array,
+    w: &'a Array,
+    bias: Option<&'a Array>,
+}
+
+const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
+/// The most inputs of a step whose epilogue runs on a GPU.
+const INPUTS: usize = 32;
+/// The most blocks along y and z.
+const MOST: u32 = 65_535;
+
+impl<Op> Convolution<Op>
+where
+    Convolution<Op>: OnGpu + 'static,
+{
+    fn place(op: Op, program: Option<&Program>, gpu: &Gpu) -> Result<OnDevice> {
+        let program = program.filter(|program| !program.is_empty());
+        if program.is_some_and(|program| program.inputs().any(|input| input >= INPUTS)) {
+            return Ok(OnDevice::NoKernel);
+        }
+        let limits = epilogue::limits(program);
+        let program =
+            program.filter(|_| limits.is_none()).map(|program| OnGpuProgram::new(gpu, program)).transpose()?;
+        Ok(OnDevice::kernel(Convolution { op, limits: limits.unwrap_or(NO_LIMITS), program }))
+    }
+
+    fn compute(&self, gpu: &Gpu, call: &Call, shape: &Shape, transposed: bool) -> Result<Vec<Value>> {
+        let operands = Operands { x: call.tensor(0)?, w: call.tensor(1)?, bias: call.optional_tensor(2)? };
+        count(element_count(&out_dims(shape, operands.x.rank()))?)?;
+        let way = Way::of(shape, transposed, operands.x.dtype());
+        let y = convolve(gpu, shape, transposed, operands, self.limits, way)?;
+        if let Some(program) = &self.program {
+            program.run(call, &y, true, None)?;
+        }
+        Ok(vec![y.into()])
+    }
+}
+
+impl Conv {
+    /// The step on a GPU.
+    ///
+    /// # Errors
+    /// There is no room for the epilogue.
+    pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<OnDevice> {
+        Convolution::place(self.clone(), self.epilogue.as_ref(), gpu)
+    }
+}
+
+impl ConvTranspose {
+    /// The step on a GPU.
+    ///
+    /// # Errors
+    /// There is no room for the epilogue.
+    pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<OnDevice> {
+        Convolution::place(self.clone(), self.epilogue.as_ref(), gpu)
+    }
+}
+
+impl OnGpu for Convolution<Conv> {
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let shape = self.op.shape(call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.optional_tensor(2)?)?;
+        self.compute(gpu, call, &shape, false)
+    }
+}
+
+impl OnGpu for Convolution<ConvTranspose> {
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let bias = call.optional_tensor(2)?.map(Array::dims);
+        let shape = self.op.shape(call.tensor(0)?.dims(), call.tensor(1)?.dims(), bias)?;
+        self.compute(gpu, call, &shape, true)
+    }
+}
+
+/// The convolution of operands that fit the shape, or the transposed one, within limits.
+///
+/// # Errors
+/// The dtypes differ, a size is too large for kernels, or what the device says.
+fn convolve(
+    gpu: &Gpu,
+    shape: &Shape,
+    transposed: bool,
+    operands: Operands,
+    limits: [f32; 2],
+    way: Way,
+) -> Result<Array> {
+    let Operands { x, w, bias } = operands;
+    let dtype = x.dtype();
+    if w.dtype() != dtype || bias.is_some_and(|bias| bias.dtype() != dtype) {
+        bail!("a convolution is of operands of one dtype, found X of {dtype} and W of {}", w.dtype());
+    }
+    let y = room(gpu, &out_dims(shape, x.rank()), dtype)?;
+    if y.is_empty() {
+        return Ok(y);
+    }
+    let mut params = params(shape, transposed, operands, &y)?;
+    params.limits = limits;
+    match way {
+        Way::Product => product(gpu, &mut params, dtype)?,
+        Way::Direct => {
+            let windows = Way::most_windows(shape, transposed);
+            let threads = count(windows)?.next_multiple_of(32).clamp(32, BLOCK);
+            let blocks = [
+                count(windows)?.div_ceil(threads),
+                planes(&params).min(MOST),
+                remainders(shape, transposed)?.min(MOST),
+            ];
+            step(gpu, "conv_direct", dtype, Grid { blocks, threads }, &params)?;
+        }
+        Way::Tiles { tile, parts } => tiles(gpu, shape, transposed, (tile, parts), &y, &mut params)?,
+    }
+    Ok(y)
+}
+
+fn params(shape: &Shape, transposed: bool, Operands { x, w, bias }: Operands, y: &Array) -> Result<ConvolutionParams> {
+    let by_axis = |of: &dyn Fn(usize) -> Result<i32>| Ok::<_, crate::error::Error>([of(0)?, of(1)?]);
+    for size in [x.len(), w.len(), y.len()] {
+        count(size)?;
+    }
+    // With one tap, there is no step between taps; with one window, none between windows.
+    let dilation = |a: usize| if shape.kernel[a] < 2 { 1 } else { shape.dilations[a] };
+    let stride = |a: usize| if !transposed && shape.output[a] < 2 { 1 } else { shape.strides[a] };
+    let apart = |a: usize| if transposed { stride(a) / gcd(stride(a), dilation(a)) } else { 1 };
+    let before = |a: usize| usize::try_from(shape.before[a]).map_or_else(|_| small(usize::MAX), small);
+    for a in 0..2 {
+        let sides = [shape.input[a], shape.output[a]].map(|size| size.saturating_mul(stride(a)));
+        small(sides[usize::from(!transposed)].saturating_add(shape.kernel[a].saturating_mul(dilation(a))))?;
+    }
+    Ok(ConvolutionParams {
+        x: x.address()?,
+        w: w.address()?,
+        bias: bias.map(Array::address).transpose()?.unwrap_or(0),
+        y: y.address()?,
+        partial: 0,
+        batch: count(shape.batch)?,
+        groups: count(shape.groups)?,
+        channels: count(shape.channels / shape.groups)?,
+        outputs: count(shape.outputs / shape.groups)?,
+        parts: 1,
+        transposed: transposed.into(),
+        input: by_axis(&|a| small(shape.input[a]))?,
+        output: by_axis(&|a| small(shape.output[a]))?,
+        kernel: by_axis(&|a| small(shape.kernel[a]))?,
+        stride: by_axis(&|a| small(stride(a)))?,
+        dilation: by_axis(&|a| small(dilation(a)))?,
+        before: by_axis(&before)?,
+        apart: by_axis(&|a| small(apart(a)))?,
+        limits: NO_LIMITS,
+    })
+}
+
+/// A size along an axis, of which kernels add up two.
+fn small(size: usize) -> Result<i32> {
+    match i32::try_from(size) {
+        Ok(size) if size < 1 << 30 => Ok(size),
+        _ => bail!("kernels of the device slide windows over fewer than 2³⁰ elements, found {size}"),
+    }
+}
+
+fn planes(params: &ConvolutionParams) -> u32 {
+    params.batch * params.groups * params.outputs
+}
+
+fn remainders(shape: &Shape, transposed: bool) -> Result<u32> {
+    let [rows, columns] = Way::remainders(shape, transposed);
+    count(rows.saturating_mul(columns))
+}
+
+fn step(gpu: &Gpu, name: &'static str, dtype: DType, grid: Grid, params: &ConvolutionParams) -> Result<()> {
+    launch(gpu, Symbol { module: "conv", name, kind: kind(dtype)? }, grid, params)
+}
+
+/// Tile by tile, in parts of the depth that are added up in the end.
+fn tiles(
+    gpu: &Gpu,
+    shape: &Shape,
+    transposed: bool,
+    (tile, parts): (Tile, usize),
+    y: &Array,
+    params: &mut ConvolutionParams,
+) -> Result<()> {
+    let dtype = y.dtype();
+    let total = [parts, y.len()];
+    let wide = if dtype == DType::Float64 { dtype } else { DType::Float32 };
+    let partial = if parts > 1 { Some(room(gpu, &total, wide)?) } else { None };
+    params.parts = count(parts)?;
+    params.partial = partial.as_ref().map(Array::address).transpose()?.unwrap_or(0);
+    let windows = Way::most_windows(shape, transposed).saturating_mul(shape.batch);
+    let pieces = u64::from(remainders(shape, transposed)?) * u64::from(params.groups) * u64::from(params.parts);
+    let outputs = params.outputs.div_ceil(tile.outputs() as u32).min(MOST);
+    let blocks = [count(windows.div_ceil(tile.windows()))?, outputs, pieces.min(MOST.into()) as u32];
+    step(gpu, tile.name(), dtype, Grid { blocks, threads: BLOCK }, params)?;
+    match partial {
+        Some(_) => step(gpu, "conv_finish", dtype, Grid::over(count(y.len())?), params),
+        None => Ok(()),
+    }
+}
+
+/// A window of one element at every element: the product of the weights and the image, for each image or each group.
+fn product(gpu: &Gpu, params: &mut ConvolutionParams, dtype: DType) -> Result<()> {
+    let ConvolutionParams { groups, channels: k, outputs: m, batch, .. } = *params;
+    let n = (params.output[0] * params.output[1]).unsigned_abs();
+    let finish = |params: &ConvolutionParams| step(gpu, "conv_finish", dtype, Grid::over(planes(params) * n), params);
+    // What is not rounded can have the bias afterwards.
+    let rounded = matches!(dtype, DType::Float16 | DType::Bfloat16) && params.bias != 0;
+    if rounded {
+        params.parts = 0;
+        finish(params)?;
+    }
+    let matrix = |address, next, row| Matrix { address, next, row, transposed: 0 };
+    let weights = if groups > 1 { u64::from(m) * u64::from(k) } else { 0 };
+    let gemm = Gemm {
+        kind: match dtype {
+            DType::Float16 => Kind::F16,
+            DType::Bfloat16 => Kind::Bf16,
+            DType::Float64 => Kind::F64,
+            _ => Kind::F32,
+        },
+        m,
+        n,
+        k,
+        batch: batch * groups,
+        a: matrix(params.w, weights, k),
+        b: matrix(params.x, u64::from(k) * u64::from(n), n),
+        c: matrix(params.y, u64::from(m) * u64::from(n), n),
+        alpha: 1.0,
+        beta: if rounded { 1.0 } else { 0.0 },
+    };
+    // SAFETY: `Way::of` gives this way for one image or one group alone, whose matrices lie one after the other.
+    unsafe { gpu.gemm(&gemm) }?;
+    if rounded || (params.bias == 0 && params.limits == NO_LIMITS) {
+        return Ok(());
+    }
+    (params.parts, params.partial) = (1, params.y);
+    finish(params)
+}
