@@ -5,7 +5,9 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod gemm;
 mod launch;
+mod matmul;
 mod placed;
 mod program;
 mod shapes;
