@@ -37,7 +37,8 @@ HOST_DEVICE void fetch(const Matrix& matrix, u32 batch, bool flipped, u32 from, 
     }
 }
 
-template <class T> HOST_DEVICE void tile(const Gemm& p, u32 batch, u32 top, u32 left) {
+// T: the elements of A and B. C: those of the result.
+template <class T, class C> HOST_DEVICE void tile(const Gemm& p, u32 batch, u32 top, u32 left) {
     typedef wide<T> W;
     __shared__ W a[DEPTH][TILE + 1], b[DEPTH][TILE + 1];
     u32 i0 = threadIdx.x / COLUMNS * SIDE, j0 = threadIdx.x % COLUMNS * SIDE;
@@ -55,20 +56,22 @@ template <class T> HOST_DEVICE void tile(const Gemm& p, u32 batch, u32 top, u32 
         for (u32 j = 0; j < SIDE; j++) {
             u32 row = top + i0 + i, column = left + j0 + j;
             if (row >= p.m || column >= p.n) continue;
-            T* c = at<T>(p.c.address) + place(p.c, batch, row, column);
+            C* c = at<C>(p.c.address) + place(p.c, batch, row, column);
             W value = p.alpha * sum[i][j];
             if (p.beta != 0) value += p.beta * widen(*c);
             narrow(value, c);
         }
 }
 
-template <class T> HOST_DEVICE void gemm(const Gemm& p) {
+template <class T, class C> HOST_DEVICE void gemm(const Gemm& p) {
     for (u32 batch = blockIdx.z; batch < p.batch; batch += gridDim.z)
         for (u32 top = blockIdx.y * TILE; top < p.m; top += gridDim.y * TILE)
-            for (u32 left = blockIdx.x * TILE; left < p.n; left += gridDim.x * TILE) tile<T>(p, batch, top, left);
+            for (u32 left = blockIdx.x * TILE; left < p.n; left += gridDim.x * TILE) tile<T, C>(p, batch, top, left);
 }
 
-COOPERATIVE(gemm_f16, Gemm, gemm<f16>)
-COOPERATIVE(gemm_bf16, Gemm, gemm<bf16>)
-COOPERATIVE(gemm_f32, Gemm, gemm<f32>)
-COOPERATIVE(gemm_f64, Gemm, gemm<f64>)
+COOPERATIVE(gemm_f16, Gemm, gemm<f16, f16>)
+COOPERATIVE(gemm_bf16, Gemm, gemm<bf16, bf16>)
+COOPERATIVE(gemm_f32, Gemm, gemm<f32, f32>)
+COOPERATIVE(gemm_f64, Gemm, gemm<f64, f64>)
+COOPERATIVE(gemm_f16_f32, Gemm, gemm<f16, f32>)
+COOPERATIVE(gemm_bf16_f32, Gemm, gemm<bf16, f32>)

@@ -163,10 +163,14 @@ unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Re
         _ => blas::cublasOperation_t::CUBLAS_OP_T,
     };
     let kind = match gemm.kind {
-        Kind::F16 => blas::cudaDataType::CUDA_R_16F,
-        Kind::Bf16 => blas::cudaDataType::CUDA_R_16BF,
+        Kind::F16 | Kind::F16ToF32 => blas::cudaDataType::CUDA_R_16F,
+        Kind::Bf16 | Kind::Bf16ToF32 => blas::cudaDataType::CUDA_R_16BF,
         Kind::F32 => blas::cudaDataType::CUDA_R_32F,
         Kind::F64 => blas::cudaDataType::CUDA_R_64F,
+    };
+    let result = match gemm.kind {
+        Kind::F16ToF32 | Kind::Bf16ToF32 => blas::cudaDataType::CUDA_R_32F,
+        _ => kind,
     };
     let (single, double) = ([gemm.alpha, gemm.beta], [gemm.alpha, gemm.beta].map(f64::from));
     let (compute, [alpha, beta]) = match gemm.kind {
@@ -198,7 +202,7 @@ unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Re
             a.next as i64,
             beta,
             c.address as *mut c_void,
-            kind,
+            result,
             c.row as i32,
             c.next as i64,
             *batch as i32,

@@ -12,6 +12,9 @@ pub enum Kind {
     Bf16,
     F32,
     F64,
+    /// A and B of 16 bits, C of `f32`.
+    F16ToF32,
+    Bf16ToF32,
 }
 
 impl Kind {
@@ -22,6 +25,8 @@ impl Kind {
             Kind::Bf16 => "bf16",
             Kind::F32 => "f32",
             Kind::F64 => "f64",
+            Kind::F16ToF32 => "f16_f32",
+            Kind::Bf16ToF32 => "bf16_f32",
         }
     }
 }

@@ -7,7 +7,9 @@
 
 mod binary;
 mod conv;
+mod gemm;
 mod launch;
+mod matmul;
 mod numbers;
 mod placed;
 mod program;

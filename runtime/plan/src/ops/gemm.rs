@@ -1,5 +1,6 @@
 //! Products of two matrices, scaled and added to a third.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -10,6 +11,7 @@ use super::conv::{room, rounded, single};
 use super::matmul::{check_operands, infer_product, products};
 use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack, plain, singles};
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
@@ -90,6 +92,17 @@ impl Kernel for Gemm {
         Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("gemm")
+    }
+
+    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
+        match operands.dtype(0) {
+            Some(_) => self.for_gpu(gpu).map(OnDevice::kernel),
+            None => Ok(OnDevice::NoKernel),
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let out = match a.dtype() {
@@ -139,7 +152,11 @@ impl Gemm {
         }
     }
 
-    fn sizes(&self, a: &Array, b: &Array, c: Option<&Array>) -> Result<Sizes> {
+    /// The sizes of the product.
+    ///
+    /// # Errors
+    /// The operands do not fit one another.
+    pub(crate) fn sizes(&self, a: &Array, b: &Array, c: Option<&Array>) -> Result<Sizes> {
         if a.rank() != 2 || b.rank() != 2 {
             bail!("A and B must be matrices, found {:?} and {:?}", a.dims(), b.dims());
         }
@@ -223,7 +240,7 @@ fn add_scaled<T: Term>(
 }
 
 /// How far the row and the column move in an addend that broadcasts to a matrix.
-fn steps(dims: &[usize]) -> [usize; 2] {
+pub(crate) fn steps(dims: &[usize]) -> [usize; 2] {
     let size = |from_end: usize| dims.len().checked_sub(from_end).map_or(1, |i| dims[i]);
     [if size(2) == 1 { 0 } else { size(1) }, usize::from(size(1) != 1)]
 }

@@ -1,5 +1,6 @@
 //! Matrix products.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::conv::{room, rounded, single};
 use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack_all, plain};
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
@@ -75,6 +77,17 @@ impl Kernel for MatMul {
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("matmul")
+    }
+
+    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
+        match operands.dtype(0) {
+            Some(_) => self.for_gpu(gpu).map(OnDevice::kernel),
+            None => Ok(OnDevice::NoKernel),
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -18,7 +18,7 @@ use crate::value::Array;
 use crate::work;
 
 /// The dimensions of an operand as the product sees them.
-pub(super) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> {
+pub(crate) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> {
     let mut dims = dims.to_vec();
     match dims.len() {
         _ if !transposed => {}

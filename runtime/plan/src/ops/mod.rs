@@ -12,7 +12,7 @@ use crate::plan::MAX_DEPTH;
 use crate::types::Type;
 
 mod conv_blocks;
-mod matrices;
+pub(crate) mod matrices;
 pub mod padding;
 mod places;
 mod pool_blocks;
