@@ -8,6 +8,8 @@
 mod launch;
 mod placed;
 mod program;
+mod quantize;
+mod resize;
 mod shapes;
 mod transfer;
 mod unary;
