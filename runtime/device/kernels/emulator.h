@@ -79,6 +79,21 @@ template <class T> T atomicCAS(T* place, T expected, T value) {
 
 inline f32 rsqrtf(f32 x) { return 1 / sqrt(x); }
 inline f64 rsqrt(f64 x) { return 1 / sqrt(x); }
+// Products and sums that are rounded each by itself.
+inline f32 __fmul_rn(f32 x, f32 y) { return x * y; }
+inline f32 __fadd_rn(f32 x, f32 y) { return x + y; }
+inline f32 __fsub_rn(f32 x, f32 y) { return x - y; }
+inline f64 __dmul_rn(f64 x, f64 y) { return x * y; }
+inline f64 __dadd_rn(f64 x, f64 y) { return x + y; }
+inline f64 __dsub_rn(f64 x, f64 y) { return x - y; }
+
+// The sum of the products of four bytes, and `sum`; it wraps.
+inline i32 __dp4a(i32 x, i32 y, i32 sum) {
+    u32 total = (u32)sum;
+    for (int byte = 0; byte < 32; byte += 8) total += (u32)((i8)(x >> byte) * (i8)(y >> byte));
+    return (i32)total;
+}
+
 inline u32 __float_as_uint(f32 x) {
     u32 bits;
     memcpy(&bits, &x, 4);

@@ -1,5 +1,6 @@
 //! Linear quantisation.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
@@ -10,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::error::Result;
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::ops::cast::{converted, format_of, widened};
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -79,6 +81,14 @@ impl Kernel for QuantizeLinear {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("quantize")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(if self.has_kernel(operands) { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = converted(call.tensor(0)?, DType::Float32, call.threads)?;
         let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
@@ -140,6 +150,14 @@ impl Kernel for DequantizeLinear {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("quantize")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(if self.has_kernel(operands) { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = widened(call.tensor(0)?)?;
         let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
@@ -170,6 +188,14 @@ impl Kernel for DynamicQuantizeLinear {
         Ok(vec![Type::Tensor(y), Type::ranked(DType::Float32, 0), Type::ranked(DType::Uint8, 0)])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("quantize")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let elements = x.read::<f32>()?;
@@ -183,7 +209,7 @@ impl Kernel for DynamicQuantizeLinear {
 }
 
 /// The smallest and the largest code of an integer type that is quantised to.
-fn limits(dtype: DType) -> Option<(i32, i32)> {
+pub(crate) fn limits(dtype: DType) -> Option<(i32, i32)> {
     Some(match dtype {
         DType::Int8 => (-128, 127),
         DType::Uint8 => (0, 255),
@@ -198,7 +224,7 @@ fn limits(dtype: DType) -> Option<(i32, i32)> {
 }
 
 /// The type with arithmetic that holds a type's codes as they are stored.
-fn storage(dtype: DType) -> DType {
+pub(crate) fn storage(dtype: DType) -> DType {
     match dtype {
         DType::Int4 | DType::Int2 => DType::Int8,
         DType::Uint4 | DType::Uint2 => DType::Uint8,
@@ -217,48 +243,56 @@ fn check_scale(scale: &TensorType) -> Result<()> {
 /// Elements that are worth a task.
 const PIECE: usize = 1 << 15;
 
-/// Scales and zero points, and which element has which: `X` is seen as `[outer, size, inner]` around the axis.
-struct Scales {
-    scales: Vec<f32>,
-    zeros: Vec<f32>,
-    outer: usize,
-    size: usize,
-    inner: usize,
+/// Which element has which scale: `X` is seen as `[outer, size, inner]` around the axis.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    pub outer: usize,
+    pub size: usize,
+    pub inner: usize,
     /// How many neighbours along the axis share a scale.
-    block: usize,
+    pub block: usize,
     kind: Kind,
 }
 
-#[derive(PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     One,
     Axis,
     Blocked,
 }
 
-impl Scales {
-    fn new(dims: &[usize], scale: &Array, zero: Option<&Array>, axis: i64, block: usize) -> Result<Scales> {
-        let scales = numbers(scale)?;
-        let zeros = zero.map(numbers).transpose()?.unwrap_or_else(|| vec![0.0; scales.len()]);
-        if zeros.len() != scales.len() {
-            bail!("{} scales and {} zero points", scales.len(), zeros.len());
+impl Spread {
+    /// Of an `X` of shape `dims`, for scales and zero points of these shapes.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub fn new(dims: &[usize], scale: &[usize], zero: Option<&[usize]>, axis: i64, block: usize) -> Result<Spread> {
+        let count: usize = scale.iter().product();
+        let zeros = zero.map_or(count, |zero| zero.iter().product());
+        if count == 0 || zeros != count {
+            bail!("there are {count} scales and {zeros} zero points");
         }
-        if scales.len() == 1 && block == 0 {
+        if count == 1 && block == 0 {
             let size = dims.iter().product();
-            return Ok(Scales { scales, zeros, outer: 1, size: 1, inner: size, block: 1, kind: Kind::One });
+            return Ok(Spread { outer: 1, size: 1, inner: size, block: 1, kind: Kind::One });
         }
         let axis = axes::resolve(axis, dims.len())?;
         let (outer, size, inner) = (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product());
         let mut expected = dims.to_vec();
         expected[axis] = if block == 0 { size } else { size.div_ceil(block) };
         let (kind, fits) = match block {
-            0 => (Kind::Axis, scale.dims() == [size]),
-            _ => (Kind::Blocked, scale.dims() == expected),
+            0 => (Kind::Axis, scale == [size]),
+            _ => (Kind::Blocked, scale == expected),
         };
         if !fits {
-            bail!("scales of shape {:?} do not fit {dims:?} along axis {axis} in blocks of {}", scale.dims(), block.max(1));
+            bail!("scales of shape {scale:?} do not fit {dims:?} along axis {axis} in blocks of {}", block.max(1));
         }
-        Ok(Scales { scales, zeros, outer, size, inner, block: block.max(1), kind })
+        Ok(Spread { outer, size, inner, block: block.max(1), kind })
+    }
+
+    /// Whether each element of a row has a scale of its own.
+    pub fn is_blocked(&self) -> bool {
+        self.kind == Kind::Blocked
     }
 
     /// Calls `run(start, end, first scale, whether each element has its own)` for each run of `X` in order.
@@ -271,8 +305,24 @@ impl Scales {
                 Kind::Axis => index,
                 Kind::Blocked => (row / self.size * blocks + index / self.block) * self.inner,
             };
-            run(start, start + self.inner, first, self.kind == Kind::Blocked);
+            run(start, start + self.inner, first, self.is_blocked());
         }
+    }
+}
+
+/// Scales and zero points, and which element has which.
+struct Scales {
+    scales: Vec<f32>,
+    zeros: Vec<f32>,
+    spread: Spread,
+}
+
+impl Scales {
+    fn new(dims: &[usize], scale: &Array, zero: Option<&Array>, axis: i64, block: usize) -> Result<Scales> {
+        let spread = Spread::new(dims, scale.dims(), zero.map(Array::dims), axis, block)?;
+        let scales = numbers(scale)?;
+        let zeros = zero.map(numbers).transpose()?.unwrap_or_else(|| vec![0.0; scales.len()]);
+        Ok(Scales { scales, zeros, spread })
     }
 
     fn scale(&self, index: usize, (low, high): (i32, i32)) -> Scale {
@@ -302,11 +352,11 @@ impl Scales {
         convert: impl Fn(&[A], usize, &mut [B]) + Sync,
     ) -> Vec<B> {
         let mut out = for_overwrite::<B>(x.len());
-        if self.kind == Kind::One {
+        if self.spread.kind == Kind::One {
             threads.for_each_chunk(&mut out, PIECE, |i, out| convert(&x[i * PIECE..][..out.len()], 0, out));
             return out;
         }
-        self.for_each_run(|start, end, first, own| {
+        self.spread.for_each_run(|start, end, first, own| {
             let step = if own { 1 } else { end - start };
             for (i, at) in (start..end).step_by(step.max(1)).enumerate() {
                 convert(&x[at..at + step], first + i, &mut out[at..at + step]);
@@ -319,7 +369,7 @@ impl Scales {
     fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
         let elements = x.read::<f32>()?;
         let mut out = room::<f32>(x.dims())?;
-        self.for_each_run(|start, end, first, own| {
+        self.spread.for_each_run(|start, end, first, own| {
             for at in start..end {
                 let index = first + if own { at - start } else { 0 };
                 out[at] = f(elements[at], self.scales[index], self.zeros[index]);
@@ -332,11 +382,7 @@ impl Scales {
 /// A tensor's numbers as `float32`.
 fn numbers(x: &Array) -> Result<Vec<f32>> {
     let numbers = converted(&widened(x)?, DType::Float32, &Threads::serial())?;
-    let numbers = numbers.read::<f32>()?.to_vec();
-    if numbers.is_empty() {
-        return Err(Error::op("scales and zero points have no elements"));
-    }
-    Ok(numbers)
+    Ok(numbers.read::<f32>()?.to_vec())
 }
 
 #[cfg(test)]

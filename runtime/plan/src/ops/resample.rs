@@ -55,7 +55,7 @@ pub enum Coordinates {
 
 /// How one axis is resized.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AxisMap {
+pub(crate) struct AxisMap {
     pub input: usize,
     pub output: usize,
     pub scale: f32,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resample::{AxisMap, Coordinates, Interpolation};
 use crate::axes;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -100,6 +102,26 @@ impl Kernel for Interpolate {
         })
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("resize")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        let fills = self.coordinates == Coordinates::TfCropAndResize && self.extrapolation != 0.0;
+        Ok(match operands.dtype(0) {
+            Some(dtype) if !fills || has_number(dtype) => OnDevice::kernel(self.for_gpu()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 0 {
+            Needs::Elements
+        } else {
+            Needs::Numbers
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.value(0)?;
         let maps = self.maps(call, x.dims()?)?;
@@ -126,7 +148,7 @@ impl Kernel for Interpolate {
 
 impl Interpolate {
     /// How the places of each axis of Y lie in X.
-    fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
+    pub(crate) fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
         let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
         axes::mask(&axes, dims.len())?;
         let scales = call.optional_tensor(2)?.filter(|scales| !scales.is_empty()).map(read_floats).transpose()?;
@@ -152,7 +174,7 @@ impl Interpolate {
         Ok(maps)
     }
 
-    fn keeps(&self, map: &AxisMap) -> bool {
+    pub(crate) fn keeps(&self, map: &AxisMap) -> bool {
         let whole = self.coordinates != Coordinates::TfCropAndResize || map.region == [0.0, 1.0];
         map.scale == 1.0 && map.input == map.output && whole
     }
@@ -187,7 +209,7 @@ impl Interpolate {
     }
 
     /// The extrapolation value's bits.
-    fn fill<W: words::Word>(&self, dtype: DType) -> Result<W> {
+    pub(crate) fn fill<W: words::Word>(&self, dtype: DType) -> Result<W> {
         if self.coordinates != Coordinates::TfCropAndResize || self.extrapolation == 0.0 {
             return Ok(bytemuck::Zeroable::zeroed());
         }
@@ -199,7 +221,7 @@ impl Interpolate {
     }
 
     /// The place that each place of the result shows, or none.
-    fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
+    pub(crate) fn places(&self, map: &AxisMap) -> Result<Vec<Option<usize>>> {
         let Interpolation::Nearest(rounding) = self.mode else { bail!("only mode Nearest takes places") };
         if self.keeps(map) {
             return list((0..map.input).map(Some));
@@ -213,8 +235,27 @@ impl Interpolate {
         list((0..map.output).map(place))
     }
 
-    fn is_outside(&self, map: &AxisMap, coordinate: f64) -> bool {
+    pub(crate) fn is_outside(&self, map: &AxisMap, coordinate: f64) -> bool {
         self.coordinates == Coordinates::TfCropAndResize && !(0.0..=map.input as f64 - 1.0).contains(&coordinate)
+    }
+
+    /// What each place of the result is a sum of along an axis that changes; its coordinates are computed in `f64` if they
+    /// are to be `double`.
+    pub(crate) fn taps(&self, map: &AxisMap, double: bool) -> Result<AxisTaps> {
+        map.check()?;
+        let mut taps = with_room(map.output.saturating_mul(4))?;
+        let mut ends = with_room(map.output.saturating_add(1))?;
+        ends.push(0);
+        for at in 0..map.output {
+            let at = match double {
+                true => map.coordinate::<f64>(self.coordinates, at),
+                false => map.coordinate::<f32>(self.coordinates, at),
+            };
+            self.mode.taps(at, map, self.antialias, self.exclude_outside, &mut taps);
+            ends.push(taps.len());
+        }
+        let count = ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        Ok(AxisTaps { count, taps, ends })
     }
 
     fn weighted<T: Sampled>(&self, x: &Array, maps: &[AxisMap], threads: &Threads) -> Result<Array> {
@@ -222,26 +263,12 @@ impl Interpolate {
             if self.keeps(map) {
                 return Ok(None);
             }
-            map.check()?;
-            let mut taps = with_room(map.output.saturating_mul(4))?;
-            let mut ends = with_room(map.output.saturating_add(1))?;
-            ends.push(0);
-            for at in 0..map.output {
-                let at = if T::DTYPE == DType::Float64 {
-                    map.coordinate::<f64>(self.coordinates, at)
-                } else {
-                    map.coordinate::<f32>(self.coordinates, at)
-                };
-                self.mode.taps(at, map, self.antialias, self.exclude_outside, &mut taps);
-                ends.push(taps.len());
-            }
-            let count = ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
-            // Shorter lists are filled up with their last place, which then counts nothing.
+            let taps = self.taps(map, T::DTYPE == DType::Float64)?;
             let tap = |at: usize, k: usize| {
-                let (place, weight) = taps[(ends[at] + k).min(ends[at + 1] - 1)];
-                (place, if ends[at] + k < ends[at + 1] { T::Wide::from_f64(weight) } else { T::Wide::ZERO })
+                let (place, weight) = taps.tap(at, k);
+                (place, T::Wide::from_f64(weight))
             };
-            Ok(Some(Filter::new(map.input, map.output, count, tap)))
+            Ok(Some(Filter::new(map.input, map.output, taps.count, tap)))
         };
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
         let mut y = room::<T::Wide>(&dims)?;
@@ -268,6 +295,23 @@ impl Interpolate {
     }
 }
 
+/// For each place of an axis of the result, the places of the source that it is a sum of, and their weights.
+pub(crate) struct AxisTaps {
+    /// The most that a place has.
+    pub count: usize,
+    taps: Vec<(usize, f64)>,
+    ends: Vec<usize>,
+}
+
+impl AxisTaps {
+    /// Summand `k`, below `count`, of a place. Shorter lists are filled up with their last place, which then counts nothing.
+    pub fn tap(&self, at: usize, k: usize) -> (usize, f64) {
+        let (next, end) = (self.ends[at] + k, self.ends[at + 1]);
+        let (place, weight) = self.taps[next.min(end - 1)];
+        (place, if next < end { weight } else { 0.0 })
+    }
+}
+
 impl SizePolicy {
     /// The one scale of all axes, from pairs of wanted and present sizes; none for [`SizePolicy::Stretch`].
     fn scale(self, sizes: impl Iterator<Item = (usize, usize)>) -> Option<f32> {
@@ -278,6 +322,12 @@ impl SizePolicy {
             SizePolicy::NotSmaller => scales.reduce(f32::max),
         }
     }
+}
+
+/// Whether an extrapolation value can be an element.
+fn has_number(dtype: DType) -> bool {
+    use DType::*;
+    matches!(dtype, Float32 | Float16 | Bfloat16 | Float64 | Uint8 | Int8 | Int16 | Uint16 | Int32 | Uint32)
 }
 
 fn read_floats(array: &Array) -> Result<Vec<f32>> {
