@@ -14,6 +14,8 @@ mod release;
 
 use std::cmp::Reverse;
 
+use parking_lot::Mutex;
+
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Memory, Packed};
@@ -24,7 +26,6 @@ use crate::types::Type;
 use crate::value::Value;
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
-use parking_lot::Mutex;
 use placement::Border;
 use release::Readers;
 use serde::Serialize;
