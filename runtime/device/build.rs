@@ -63,10 +63,17 @@ fn name(source: &Path) -> String {
 /// A library of all modules, each of which lists its kernels when the program starts.
 #[cfg(feature = "emulator")]
 fn emulator(sources: &[PathBuf]) {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(2).include("kernels");
+    build.cpp(true).std("c++17").opt_level(2).include("kernels").file("kernels/emulator.cpp");
     // Products are not fused: what the compiler made of them would depend on it.
     build.flag("-ffp-contract=off").flag("-Wno-unknown-pragmas").flag("-Wno-unused");
-    build.flag("-x").flag("c++").files(sources).file("kernels/emulator.cpp");
+    for source in sources {
+        // As for CUDA, what two modules name alike is not the same.
+        let module = out.join(name(source)).with_extension("cpp");
+        let text = format!("#include \"device.cuh\"\nnamespace {{\n#include \"{}.cu\"\n}}\n", name(source));
+        fs::write(&module, text).expect("it can be written");
+        build.file(module);
+    }
     build.link_lib_modifier("+whole-archive").compile("candle_plan_emulator");
 }
