@@ -79,6 +79,8 @@ template <class T> T atomicCAS(T* place, T expected, T value) {
 
 inline f32 rsqrtf(f32 x) { return 1 / sqrt(x); }
 inline f64 rsqrt(f64 x) { return 1 / sqrt(x); }
+inline f32 __fmul_rn(f32 x, f32 y) { return x * y; }
+inline f64 __dmul_rn(f64 x, f64 y) { return x * y; }
 inline u32 __float_as_uint(f32 x) {
     u32 bits;
     memcpy(&bits, &x, 4);

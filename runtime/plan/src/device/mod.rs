@@ -6,10 +6,15 @@
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
 mod binary;
+mod cast;
+mod conditional;
+mod cumulative;
+mod generate;
 mod launch;
 mod numbers;
 mod placed;
 mod program;
+mod select;
 mod shapes;
 mod transfer;
 mod unary;
