@@ -6,8 +6,12 @@
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
 mod binary;
+mod cast;
+mod conditional;
 mod conv;
+mod cumulative;
 mod gemm;
+mod generate;
 mod launch;
 mod matmul;
 mod numbers;
@@ -16,6 +20,7 @@ mod program;
 mod quantize;
 mod reduce;
 mod resize;
+mod select;
 mod shapes;
 mod softmax;
 mod team;

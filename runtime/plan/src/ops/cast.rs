@@ -1,5 +1,6 @@
 //! Other element types: converted, or the same bits.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::cast::{cast, convert, Convert, Source, Target};
 use candle_plan_kernels::minifloat::{self, Format};
 use candle_plan_kernels::threads::Threads;
@@ -7,10 +8,11 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::text;
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -55,6 +57,17 @@ impl Kernel for Cast {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("cast")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(dtype) if dtype != DType::String && self.to != DType::String => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -217,6 +230,14 @@ impl Kernel for BitCast {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("cast")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let bits = by_width!(x.dtype(), W => words::array(self.code(x.dtype(), words::read::<W>(x)?.to_vec()), x.dims(), self.to))?;
@@ -247,7 +268,7 @@ impl BitCast {
 }
 
 /// The width of an element as ONNX means it.
-fn bits(dtype: DType) -> Result<usize> {
+pub(crate) fn bits(dtype: DType) -> Result<usize> {
     Ok(match dtype {
         DType::Int2 | DType::Uint2 => 2,
         DType::Int4 | DType::Uint4 | DType::Float4E2M1Fn => 4,

@@ -1,5 +1,6 @@
 //! Choices between elements.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::elementwise::{map, select};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary_in_place, Unary};
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::broadcast::{join, shape_of};
+use crate::device::{has_few_dimensions, OnDevice, Placement};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -38,6 +40,17 @@ impl Kernel for Where {
             bail!("the two choices are of one type, not {} and {}", x.dtype, y.dtype);
         }
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of(&[condition, x, y])? })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("conditional")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(1) {
+            Some(dtype) if dtype != DType::String && has_few_dimensions(operands) => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -90,6 +103,14 @@ impl Kernel for Clip {
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("conditional")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -1,15 +1,17 @@
 //! Running sums and products along an axis.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{require_dtype, Float, SUMMED};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::{room, Array, Value};
 use crate::{axes, bail, dispatch};
@@ -53,6 +55,22 @@ impl Kernel for Cumulative {
         require_dtype("X", x.dtype, &SUMMED)?;
         require_dtype("axis", axis.dtype, &[DType::Int32, DType::Int64])?;
         Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("cumulative")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 1 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -186,7 +204,9 @@ mod tests {
     fn threads_change_nothing() {
         let x: Vec<f32> = (0..3 * 7001 * 3).map(|i| (i * 7919 % 101) as f32 / 7.0).collect();
         let two = Threads::new(2).expect("a pool of two threads");
-        for (split, reverse) in [([3, 7001, 3], false), ([9 * 7001, 1, 1], true), ([1, 7001, 9], true), ([63, 999, 1], false)] {
+        for (split, reverse) in
+            [([3, 7001, 3], false), ([9 * 7001, 1, 1], true), ([1, 7001, 9], true), ([63, 999, 1], false)]
+        {
             let op = Cumulative { function: Accumulation::Sum, exclusive: false, reverse };
             let x = &x[..split.iter().product()];
             let [alone, shared] = [&Threads::serial(), &two].map(|threads| op.scan(threads, x, split).expect("room"));

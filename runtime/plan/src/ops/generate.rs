@@ -1,5 +1,7 @@
 //! Tensors made from a few numbers.
 
+use candle_plan_device::Gpu;
+use candle_plan_kernels::cast::Source;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +10,12 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::float::NUMBERS;
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{with_room, Array, Value};
@@ -32,6 +36,25 @@ impl Kernel for Fill {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
         Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(1)?.dtype, shape })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("generate")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(1) {
+            Some(dtype) if dtype != DType::String => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 0 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -69,13 +92,25 @@ impl Kernel for Range {
         dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => Ok(vec![Type::ranked(T::DTYPE, 1)]))
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("generate")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, _: usize) -> Needs {
+        Needs::Numbers
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         dispatch!("Range", call.tensor(0)?.dtype(), [f32, f64, f16, bf16, i16, i32, i64], T => range::<T>(call))
     }
 }
 
 /// A number that a range is made of, and the type that its steps are computed in.
-trait Step: Element {
+pub(crate) trait Step: Element + Source {
     /// How many elements there are from `start` to `limit` in steps of `delta`; `None` for a step of 0 or no number.
     fn count(start: Self, limit: Self, delta: Self) -> Option<f64>;
     /// `start + i·delta`.
@@ -108,12 +143,17 @@ step! {
     i64 as i128, start, delta, i => start.wrapping_add((i as i64).wrapping_mul(delta));
 }
 
-fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
+/// Where a range begins, in which steps it goes on, and how many elements it has.
+pub(crate) fn extent<T: Step>(call: &Call) -> Result<(T, T, usize)> {
     let (start, limit, delta) = (one::<T>(call, 0)?, one::<T>(call, 1)?, one::<T>(call, 2)?);
     let Some(count) = T::count(start, limit, delta) else {
         bail!("a range from {start:?} to {limit:?} in steps of {delta:?} does not end");
     };
-    let count = count.max(0.0) as usize;
+    Ok((start, delta, count.max(0.0) as usize))
+}
+
+fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
+    let (start, delta, count) = extent::<T>(call)?;
     let mut out = with_room::<T>(count)?;
     out.extend((0..count).map(|i| T::at(start, delta, i)));
     Ok(vec![Array::new(out, &[count])?.into()])
@@ -154,6 +194,18 @@ impl Kernel for EyeLike {
         Ok(vec![Type::Tensor(TensorType { dtype: self.dtype, shape })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("generate")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, _: usize) -> Needs {
+        Needs::Dims
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let &[rows, columns] = call.value(0)?.dims()? else { bail!("expected a matrix") };
         let one = one_of(self.dtype)?;
@@ -172,7 +224,7 @@ impl Kernel for EyeLike {
 }
 
 /// The bits of 1.
-fn one_of(dtype: DType) -> Result<u64> {
+pub(crate) fn one_of(dtype: DType) -> Result<u64> {
     Ok(match dtype {
         DType::Float16 => f16::ONE.to_bits().into(),
         DType::Bfloat16 => bf16::ONE.to_bits().into(),
@@ -210,13 +262,30 @@ impl Kernel for OneHot {
         Ok(vec![Type::Tensor(TensorType { dtype: values.dtype, shape })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("generate")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        let is_number = |dtype| dtype == DType::Bool || NUMBERS.contains(&dtype);
+        Ok(match (operands.dtype(0), operands.dtype(2)) {
+            (Some(index), Some(value)) if is_number(index) && value != DType::String => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 1 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (indices, depth) = (call.tensor(0)?, truncated(call.tensor(1)?)?);
-        let (axis, &[depth]) = (axes::resolve(self.axis, indices.rank() + 1)?, &depth[..]) else {
-            bail!("the depth is {} numbers, where one is needed", depth.len());
-        };
-        let mut dims = indices.dims().to_vec();
-        dims.insert(axis, axes::dims(&[depth])?[0]);
+        let indices = call.tensor(0)?;
+        let (dims, axis) = self.dims(indices, call.tensor(1)?)?;
+        let depth = dims[axis] as i64;
         let inner: usize = dims[axis + 1..].iter().product();
         let data = Movable::new(&[call.value(2)?])?;
         let hot = by_width!(data.arrays[0].dtype(), W => {
@@ -232,6 +301,19 @@ impl Kernel for OneHot {
             words::array(out, &dims, data.arrays[0].dtype())
         });
         Ok(vec![data.restore(hot?)?])
+    }
+}
+
+impl OneHot {
+    /// The result's dimensions, and which of them is new.
+    pub(crate) fn dims(&self, indices: &Array, depth: &Array) -> Result<(Vec<usize>, usize)> {
+        let depth = truncated(depth)?;
+        let (axis, &[depth]) = (axes::resolve(self.axis, indices.rank() + 1)?, &depth[..]) else {
+            bail!("the depth is {} numbers, where one is needed", depth.len());
+        };
+        let mut dims = indices.dims().to_vec();
+        dims.insert(axis, axes::dims(&[depth])?[0]);
+        Ok((dims, axis))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use candle_plan_device::Gpu;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,11 @@ use super::places::Places;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{list, scratch, with_room, Array, Value};
@@ -48,12 +50,24 @@ impl Kernel for Trilu {
         &[0]
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("select")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 1 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let k = match call.optional_tensor(1)?.map(Array::to_i64).transpose()?.as_deref() {
-            None => 0,
-            Some(&[k]) => k,
-            Some(other) => bail!("the diagonal is {} numbers, where one is needed", other.len()),
-        };
+        let k = Trilu::diagonal(call)?;
         let mut x = match call.take(0) {
             Some(x) => x,
             None => call.tensor(0)?.clone(),
@@ -68,6 +82,17 @@ impl Kernel for Trilu {
             }
         }))?;
         Ok(vec![x.into()])
+    }
+}
+
+impl Trilu {
+    /// The diagonal: 0 is the main one, positive ones lie above it.
+    pub(crate) fn diagonal(call: &Call) -> Result<i64> {
+        match call.optional_tensor(1)?.map(Array::to_i64).transpose()?.as_deref() {
+            None => Ok(0),
+            Some(&[k]) => Ok(k),
+            Some(other) => bail!("the diagonal is {} numbers, where one is needed", other.len()),
+        }
     }
 }
 
@@ -222,7 +247,11 @@ impl Groups {
         for (group, run) in runs.iter().enumerate() {
             run.iter().for_each(|&row| member[row] = group);
         }
-        Groups { first: runs.iter().map(|run| run[0]).collect(), count: runs.iter().map(|run| run.len()).collect(), member }
+        Groups {
+            first: runs.iter().map(|run| run[0]).collect(),
+            count: runs.iter().map(|run| run.len()).collect(),
+            member,
+        }
     }
 }
 
@@ -323,7 +352,9 @@ mod tests {
         let x = tensor(&[1i32, 2, 3, 4, 5, 6], &[3, 2]);
         let compress = |axis, condition: &[bool]| {
             let condition: Vec<Bool> = condition.iter().map(|&keep| keep.into()).collect();
-            run(&Compress { axis }, &[Some(x.clone()), Some(tensor(&condition, &[condition.len()]))]).map(|y| ints(&y)).ok()
+            run(&Compress { axis }, &[Some(x.clone()), Some(tensor(&condition, &[condition.len()]))])
+                .map(|y| ints(&y))
+                .ok()
         };
         assert_eq!(compress(Some(0), &[false, true, true]), Some((vec![2, 2], vec![3, 4, 5, 6])));
         assert_eq!(compress(Some(-1), &[false, true]), Some((vec![3, 1], vec![2, 4, 6])));
