@@ -11,6 +11,7 @@ mod program;
 mod reduce;
 mod shapes;
 mod softmax;
+mod sort;
 mod team;
 mod transfer;
 mod unary;
