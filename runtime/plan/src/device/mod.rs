@@ -6,6 +6,8 @@
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
 mod launch;
+mod layer_norm;
+mod norm;
 mod placed;
 mod program;
 mod reduce;
@@ -25,6 +27,7 @@ use crate::kernel::Call;
 use crate::kernel::Kernel;
 use crate::value::Value;
 
+pub(crate) use layer_norm::kind as layer_norm_kind;
 pub(crate) use placed::Placed;
 #[cfg(test)]
 pub(crate) use transfer::download;

@@ -219,7 +219,8 @@ mod tests {
     #[test]
     fn infinities_and_nan() {
         let (inf, nan) = (f32::INFINITY, f32::NAN);
-        let rows = [[-inf, -inf, -inf], [inf, 0.0, inf], [nan, 1.0, 2.0], [1.0, nan, 2.0], [-inf, 2.0, 3.0], [-2.0, 0.0, 1.0]];
+        let rows =
+            [[-inf, -inf, -inf], [inf, 0.0, inf], [nan, 1.0, 2.0], [1.0, nan, 2.0], [-inf, 2.0, 3.0], [-2.0, 0.0, 1.0]];
         for function in ALL {
             go(function, &[1], tensor(&rows.concat(), &[6, 3]));
             let columns: Vec<f32> = (0..3).flat_map(|k| rows.map(|row| row[k])).collect();

@@ -68,7 +68,8 @@ mod tests {
             (&[1, 700, 2], 1),
             (&[2, 2, 1, 3, 2, 9], -2),
         ] {
-            let x: Vec<f32> = (0..dims.iter().product()).map(|i: usize| (i * 7919 % 1013) as f32 / 64.0 - 5.0).collect();
+            let x: Vec<f32> =
+                (0..dims.iter().product()).map(|i: usize| (i * 7919 % 1013) as f32 / 64.0 - 5.0).collect();
             for function in FUNCTIONS {
                 let op = Softmax { function, axis, coerce_2d: false };
                 let go = |x| run(&op, &[Some(x)]).expect("runs");
