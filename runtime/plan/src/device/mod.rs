@@ -13,7 +13,9 @@ mod cumulative;
 mod gemm;
 mod generate;
 mod launch;
+mod layer_norm;
 mod matmul;
+mod norm;
 mod numbers;
 mod placed;
 mod program;
@@ -23,6 +25,7 @@ mod resize;
 mod select;
 mod shapes;
 mod softmax;
+mod sort;
 mod team;
 mod transfer;
 mod unary;
@@ -36,6 +39,7 @@ use crate::kernel::Call;
 use crate::kernel::Kernel;
 use crate::value::Value;
 
+pub(crate) use layer_norm::kind as layer_norm_kind;
 pub(crate) use placed::Placed;
 pub(crate) use shapes::has_few_dimensions;
 #[cfg(test)]

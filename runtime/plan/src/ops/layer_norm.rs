@@ -1,5 +1,6 @@
 //! Normalisation over the last axes: layer normalisation and RMS normalisation.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
@@ -9,10 +10,11 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{layer_norm_kind, OnDevice, Placement};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{axes, bail, dispatch};
@@ -67,6 +69,14 @@ impl Kernel for LayerNorm {
         }
         let statistics = Type::Tensor(TensorType { dtype: DType::Float32, shape });
         Ok([Type::Tensor(x.clone()), statistics.clone(), statistics].into_iter().take(inputs.outputs).collect())
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("norm")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -126,6 +136,17 @@ impl Kernel for RmsNorm {
         Ok(vec![Type::Tensor(TensorType { dtype: scale.dtype, shape: x.shape.clone() })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("norm")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match (operands.dtype(0), operands.dtype(1)) {
+            (Some(x), Some(scale)) if layer_norm_kind(x, scale).is_some() => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, scale) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, axis) = (x.dims().to_vec(), axes::resolve(self.axis, x.rank())?);
@@ -168,17 +189,36 @@ impl RmsNorm {
     }
 }
 
-/// Values broadcast to the dimensions from `axis` on where they fit there, else to all of them.
-fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
+/// Those of the dimensions `from` that matter, if they broadcast to the dimensions from `axis` on or to all.
+///
+/// # Errors
+/// They do not.
+pub(crate) fn fitted<'a>(from: &'a [usize], dims: &[usize], axis: usize) -> Result<&'a [usize]> {
     let ones = from.iter().take_while(|&&dim| dim == 1).count();
     let from = &from[ones..];
-    let to = if from.len() <= dims.len() - axis { &dims[axis..] } else { dims };
-    if from == to {
-        return Ok(values.to_vec());
-    }
+    let to = target(from, dims, axis);
     let fits = from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(&f, &t)| f == t || f == 1);
     if !fits {
         bail!("{from:?} does not broadcast to {to:?}");
+    }
+    Ok(from)
+}
+
+/// What `from` broadcasts to: the dimensions from `axis` on where they are as many, else all.
+fn target<'a>(from: &[usize], dims: &'a [usize], axis: usize) -> &'a [usize] {
+    if from.len() <= dims.len() - axis {
+        &dims[axis..]
+    } else {
+        dims
+    }
+}
+
+/// Values broadcast to the dimensions from `axis` on where they fit there, else to all of them.
+fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
+    let from = fitted(from, dims, axis)?;
+    let to = target(from, dims, axis);
+    if from == to {
+        return Ok(values.to_vec());
     }
     let mut spread = values.to_vec();
     let mut length = 1;

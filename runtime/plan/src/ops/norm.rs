@@ -1,5 +1,6 @@
 //! Normalisation by means and variances: of batches, instances and groups; and by neighbouring channels.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
@@ -8,9 +9,10 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{OnDevice, Placement};
 use crate::error::Result;
 use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{axes, bail, dispatch};
@@ -88,15 +90,17 @@ impl Kernel for BatchNorm {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("norm")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, scale) = (call.tensor(0)?, call.tensor(1)?.dims());
-        let channels = if x.rank() == 1 { &[1][..] } else { x.dims().get(1..1 + scale.len()).unwrap_or_default() };
-        for (i, name) in (1..).zip(["scale", "B", "mean", "var"]) {
-            if call.tensor(i)?.dims() != channels {
-                bail!("{name} is {:?} and X {:?}: it has a value for each channel", call.tensor(i)?.dims(), x.dims());
-            }
-        }
-        let spatial = x.dims().iter().skip(1 + scale.len()).product();
+        let (_, spatial) = channel_dims(call)?;
+        let x = call.tensor(0)?;
         let y = dispatch!("BatchNorm", x.dtype(), [f32, f64, f16, bf16], T => {
             rewrite::<T>(call, 0, |call, x| {
                 let values = |i| read_wide::<<T as Float>::Wide>(call.tensor(i)?);
@@ -110,6 +114,21 @@ impl Kernel for BatchNorm {
         })?;
         Ok(vec![y.into()])
     }
+}
+
+/// The channels of X, input 0 of a batch normalisation, and the elements of each.
+///
+/// # Errors
+/// Another input has not a value for each.
+pub(crate) fn channel_dims(call: &Call) -> Result<(usize, usize)> {
+    let (x, scale) = (call.tensor(0)?, call.tensor(1)?.dims());
+    let channels = if x.rank() == 1 { &[1][..] } else { x.dims().get(1..1 + scale.len()).unwrap_or_default() };
+    for (i, name) in (1..).zip(["scale", "B", "mean", "var"]) {
+        if call.tensor(i)?.dims() != channels {
+            bail!("{name} is {:?} and X {:?}: it has a value for each channel", call.tensor(i)?.dims(), x.dims());
+        }
+    }
+    Ok((channels.iter().product(), x.dims().iter().skip(1 + scale.len()).product()))
 }
 
 impl Kernel for InstanceNorm {
@@ -128,6 +147,14 @@ impl Kernel for InstanceNorm {
             require_channels(name, inputs.tensor(i)?, x)?;
         }
         Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("norm")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -167,6 +194,14 @@ impl Kernel for GroupNorm {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("norm")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         normalize_groups(call, self.groups, self.epsilon)
     }
@@ -175,11 +210,7 @@ impl Kernel for GroupNorm {
 /// Normalises X, input 0, in groups of channels, with the scale and bias of inputs 1 and 2.
 fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
-    let &[_, channels, ref spatial @ ..] = x.dims() else { bail!("X {:?} has no channels", x.dims()) };
-    let spatial: usize = spatial.iter().product();
-    if channels > 0 && channels.checked_rem(groups) != Some(0) {
-        bail!("{channels} channels do not make {groups} groups");
-    }
+    let (channels, spatial) = group_dims(x.dims(), groups)?;
     let y = dispatch!("GroupNorm", x.dtype(), [f32, f64, f16, bf16], T => {
         rewrite::<T>(call, 0, |call, x| {
             let (scale, bias) = (call.read::<T>(1)?, call.read::<T>(2)?);
@@ -194,14 +225,35 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
     Ok(vec![y.into()])
 }
 
+/// The channels of X, whose dimensions these are, and the elements of each.
+///
+/// # Errors
+/// There are none, or they do not make so many groups.
+pub(crate) fn group_dims(x: &[usize], groups: usize) -> Result<(usize, usize)> {
+    let &[_, channels, ref spatial @ ..] = x else { bail!("X {x:?} has no channels") };
+    if channels > 0 && channels.checked_rem(groups) != Some(0) {
+        bail!("{channels} channels do not make {groups} groups");
+    }
+    Ok((channels, spatial.iter().product()))
+}
+
+/// Whether so many values are one a channel, and not one a group.
+///
+/// # Errors
+/// They are neither.
+pub(crate) fn is_by_channel(values: usize, channels: usize, groups: usize) -> Result<bool> {
+    if values != channels && values != groups {
+        bail!("{values} values for {channels} channels in {groups} groups");
+    }
+    Ok(values == channels)
+}
+
 /// One value a channel, from one a channel or one a group.
 fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<Vec<R>> {
-    if values.len() == channels {
+    if is_by_channel(values.len(), channels, groups)? {
         Ok(values.to_vec())
-    } else if values.len() == groups {
-        Ok(values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups)).collect())
     } else {
-        bail!("{} values for {channels} channels in {groups} groups", values.len())
+        Ok(values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups)).collect())
     }
 }
 
@@ -238,6 +290,14 @@ impl Kernel for Lrn {
             bail!("a sum over {} channels of {:?}", self.size, x.shape);
         }
         Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("norm")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

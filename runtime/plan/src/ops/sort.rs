@@ -1,5 +1,6 @@
 //! Order along an axis: the places of extrema, and the k greatest or smallest elements.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_kernels::topk::{Order, Ranked};
@@ -7,10 +8,11 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{require_dtype, NUMBERS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{room, scratch, Array, Value};
 use crate::{axes, bail, dispatch};
@@ -65,19 +67,17 @@ impl Kernel for ArgReduce {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("reduce_place")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let split = axes::split(x.dims(), self.axis)?;
-        if split[1] == 0 && split[0] * split[2] > 0 {
-            bail!("axis {} of {:?} has no elements to choose from", self.axis, x.dims());
-        }
-        let mut dims = x.dims().to_vec();
-        let axis = axes::resolve(self.axis, dims.len())?;
-        if self.keepdims {
-            dims[axis] = 1;
-        } else {
-            dims.remove(axis);
-        }
+        let (dims, split) = self.dims_and_split(x.dims())?;
         let y = dispatch!("ArgReduce", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             let x = x.read::<T>()?;
             scratch::<i64>(split[0] * split[2])?;
@@ -89,6 +89,24 @@ impl Kernel for ArgReduce {
             })
         })?;
         Ok(vec![Array::new(y, &dims)?.into()])
+    }
+}
+
+impl ArgReduce {
+    /// The dimensions of Y, and `[outer, n, inner]` of X.
+    pub(crate) fn dims_and_split(&self, x: &[usize]) -> Result<(Vec<usize>, [usize; 3])> {
+        let split = axes::split(x, self.axis)?;
+        if split[1] == 0 && split[0] * split[2] > 0 {
+            bail!("axis {} of {x:?} has no elements to choose from", self.axis);
+        }
+        let mut dims = x.to_vec();
+        let axis = axes::resolve(self.axis, dims.len())?;
+        if self.keepdims {
+            dims[axis] = 1;
+        } else {
+            dims.remove(axis);
+        }
+        Ok((dims, split))
     }
 }
 
@@ -152,19 +170,24 @@ impl Kernel for TopK {
         Ok(vec![values, indices].into_iter().take(inputs.outputs).collect())
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("topk")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, k) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
-        let mut dims = x.dims().to_vec();
-        let axis = axes::resolve(self.axis, dims.len())?;
-        let k = match k[..] {
-            [k] => usize::try_from(k).ok().filter(|&k| k <= dims[axis]),
-            _ => None,
-        };
-        let Some(k) = k else {
-            bail!("K is {:?}; axis {axis} has {} elements", call.tensor(1)?.to_i64()?, dims[axis]);
-        };
-        let split = axes::split(&dims, self.axis)?;
-        dims[axis] = k;
+        let x = call.tensor(0)?;
+        let Wanted { dims, split, k } = self.wanted(call)?;
         let order = Order { dims: split, k, largest: self.largest };
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             let (mut values, mut indices) = (room::<T>(&dims)?, room(&dims)?);
@@ -172,6 +195,32 @@ impl Kernel for TopK {
             T::top(Isa::get(), call.threads, x.read()?, order, &mut values, &mut indices);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })
+    }
+}
+
+/// What [`TopK`] gives.
+pub(crate) struct Wanted {
+    /// The dimensions of both outputs.
+    pub dims: Vec<usize>,
+    /// `[outer, n, inner]` of X.
+    pub split: [usize; 3],
+    pub k: usize,
+}
+
+impl TopK {
+    /// What is to be given.
+    pub(crate) fn wanted(&self, call: &Call) -> Result<Wanted> {
+        let (x, k) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
+        let mut dims = x.dims().to_vec();
+        let axis = axes::resolve(self.axis, dims.len())?;
+        let split = axes::split(&dims, self.axis)?;
+        let wanted = match k[..] {
+            [k] => usize::try_from(k).ok().filter(|&k| k <= dims[axis]),
+            _ => None,
+        };
+        let Some(wanted) = wanted else { bail!("K is {k:?}; axis {axis} has {} elements", dims[axis]) };
+        dims[axis] = wanted;
+        Ok(Wanted { dims, split, k: wanted })
     }
 }
 

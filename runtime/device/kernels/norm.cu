@@ -1,0 +1,183 @@
+// Normalisation by means and variances.
+#include "team.cuh"
+
+// What a row's elements have in common: their mean (0 unless `centred`), and 1 / √(mean square around it + ε).
+template <class W> struct Statistics {
+    W mean, factor;
+};
+
+// Of the row of `length` elements that begins at `x`; 0 for a team that has no row. The square is taken around the mean
+// in a second pass, so that a large mean costs no accuracy.
+template <class T>
+HOST_DEVICE Statistics<wide<T>> statistics(const Teams& teams, const T* x, u32 length, bool centred, f64 epsilon) {
+    typedef wide<T> W;
+    u32 number = member_number(teams);
+    f64 mean = 0;
+    if (centred) {
+        mean = sum_of(number, length, teams.size, [&](u32 k) { return widen(x[k]); });
+        mean = joined(teams, mean, Add()) / length;
+    }
+    W centre = (W)mean;
+    f64 square = sum_of(number, length, teams.size, [&](u32 k) {
+        W away = widen(x[k]) - centre;
+        return away * away;
+    });
+    square = joined(teams, square, Add()) / length;
+    return Statistics<W>{centre, (W)(1 / sqrt(square + epsilon))};
+}
+
+// ── Rows of the last axes ──
+
+// X, Y [rows, n] of dimensions `dims`, over which scale and bias have steps; or both have n elements, if `by_place`.
+// Without a bias its address is 0, and so are those of means and factors [rows] that are not wanted.
+struct LayerNormOf {
+    u64 x, y, scale, bias, means, factors;
+    Lines rows;
+    u32 centred, by_place;
+    Dims dims;
+    f64 epsilon;
+    Strides scale_steps, bias_steps;
+};
+
+template <class T, class S> HOST_DEVICE void layer_norm(const LayerNormOf& p) {
+    typedef wide<T> W;
+    const Teams& teams = p.rows.teams;
+    for_each_line(p.rows, [&](u32 row, u32 n) {
+        u32 start = row * p.rows.n;
+        const T* x = at<const T>(p.x) + start;
+        Statistics<W> of_row = statistics(teams, x, n, p.centred, p.epsilon);
+        u32 number = member_number(teams);
+        if (p.means && number == 0 && n > 0) {
+            at<f32>(p.means)[row] = (f32)of_row.mean;
+            at<f32>(p.factors)[row] = (f32)of_row.factor;
+        }
+        for (u32 k = number; k < n; k += teams.size) {
+            i64 of_scale = p.by_place ? k : offset(p.dims, p.scale_steps, start + k);
+            W value = (widen(x[k]) - of_row.mean) * of_row.factor * widen(at<const S>(p.scale)[of_scale]);
+            if (p.bias) {
+                i64 of_bias = p.by_place ? k : offset(p.dims, p.bias_steps, start + k);
+                value += widen(at<const S>(p.bias)[of_bias]);
+            }
+            narrow(value, at<S>(p.y) + start + k);
+        }
+    });
+}
+
+COOPERATIVE(layer_norm_f16, LayerNormOf, layer_norm<f16, f16>)
+COOPERATIVE(layer_norm_bf16, LayerNormOf, layer_norm<bf16, bf16>)
+COOPERATIVE(layer_norm_f32, LayerNormOf, layer_norm<f32, f32>)
+COOPERATIVE(layer_norm_f64, LayerNormOf, layer_norm<f64, f64>)
+// X of 16 bits, scale and Y of 32, and the other way round.
+COOPERATIVE(layer_norm_f16_f32, LayerNormOf, layer_norm<f16, f32>)
+COOPERATIVE(layer_norm_bf16_f32, LayerNormOf, layer_norm<bf16, f32>)
+COOPERATIVE(layer_norm_f32_f16, LayerNormOf, layer_norm<f32, f16>)
+COOPERATIVE(layer_norm_f32_bf16, LayerNormOf, layer_norm<f32, bf16>)
+
+// ── Groups of channels ──
+
+// X, Y [N, groups, channels of a group, spatial], a row a group; scale and bias have an element a channel, or a group.
+struct GroupNormOf {
+    u64 x, y, scale, bias;
+    Lines rows;
+    u32 groups, channels, spatial;
+    u32 scale_by_group, bias_by_group;
+    f64 epsilon;
+};
+
+template <class T> HOST_DEVICE void group_norm(const GroupNormOf& p) {
+    typedef wide<T> W;
+    const Teams& teams = p.rows.teams;
+    for_each_line(p.rows, [&](u32 row, u32 n) {
+        const T* x = at<const T>(p.x) + row * p.rows.n;
+        T* y = at<T>(p.y) + row * p.rows.n;
+        u32 group = row % p.groups;
+        Statistics<W> of_row = statistics(teams, x, n, true, p.epsilon);
+        for (u32 k = member_number(teams); k < n; k += teams.size) {
+            u32 channel = group * p.channels + k / p.spatial;
+            W scale = widen(at<const T>(p.scale)[p.scale_by_group ? group : channel]);
+            W bias = widen(at<const T>(p.bias)[p.bias_by_group ? group : channel]);
+            narrow((widen(x[k]) - of_row.mean) * (of_row.factor * scale) + bias, y + k);
+        }
+    });
+}
+
+COOPERATIVE(group_norm_f16, GroupNormOf, group_norm<f16>)
+COOPERATIVE(group_norm_bf16, GroupNormOf, group_norm<bf16>)
+COOPERATIVE(group_norm_f32, GroupNormOf, group_norm<f32>)
+COOPERATIVE(group_norm_f64, GroupNormOf, group_norm<f64>)
+
+// ── Channels with given statistics ──
+
+enum FloatKind : u32 { OfF16, OfBf16, OfF32, OfF64 };
+
+// Numbers of any type of floating point.
+struct AnyFloats {
+    u64 address;
+    u32 kind, padding;
+};
+template <class W> HOST_DEVICE W number_of(const AnyFloats& floats, u32 i) {
+    switch (floats.kind) {
+        case OfF16: return (W)widen(at<const f16>(floats.address)[i]);
+        case OfBf16: return (W)widen(at<const bf16>(floats.address)[i]);
+        case OfF32: return (W)at<const f32>(floats.address)[i];
+        default: return (W)at<const f64>(floats.address)[i];
+    }
+}
+
+// X, Y [N, channels, spatial], a line a channel of one of N; all others [channels].
+struct BatchNormOf {
+    u64 x, y;
+    AnyFloats scale, bias, mean, variance;
+    Lines lines;
+    u32 channels;
+    f64 epsilon;
+};
+
+template <class T> HOST_DEVICE void batch_norm(const BatchNormOf& p) {
+    typedef wide<T> W;
+    const Teams& teams = p.lines.teams;
+    for_each_line(p.lines, [&](u32 line, u32 n) {
+        if (n == 0) return;
+        u32 channel = line % p.channels, start = line * n;
+        W mean = number_of<W>(p.mean, channel), bias = number_of<W>(p.bias, channel);
+        W factor = number_of<W>(p.scale, channel) / sqrt(number_of<W>(p.variance, channel) + (W)p.epsilon);
+        for (u32 k = member_number(teams); k < n; k += teams.size)
+            narrow((widen(at<const T>(p.x)[start + k]) - mean) * factor + bias, at<T>(p.y) + start + k);
+    });
+}
+
+KERNEL(batch_norm_f16, BatchNormOf, batch_norm<f16>)
+KERNEL(batch_norm_bf16, BatchNormOf, batch_norm<bf16>)
+KERNEL(batch_norm_f32, BatchNormOf, batch_norm<f32>)
+KERNEL(batch_norm_f64, BatchNormOf, batch_norm<f64>)
+
+// ── Neighbouring channels ──
+
+// X, Y [N, channels, spatial]; the squares of a channel, `before` channels before it and `after` after it are summed.
+struct LrnOf {
+    u64 x, y;
+    u32 count, channels, spatial, before, after;
+    u32 padding;
+    f64 bias, factor, power;
+};
+
+template <class T> HOST_DEVICE void lrn(const LrnOf& p) {
+    typedef wide<T> W;
+    const T* x = at<const T>(p.x);
+    for (u32 i = first(); i < p.count; i += stride()) {
+        u32 channel = i / p.spatial % p.channels;
+        u32 fore = channel < p.before ? channel : p.before, rest = p.channels - 1 - channel;
+        u32 aft = rest < p.after ? rest : p.after;
+        W sum = 0;
+        for (u32 k = 0; k <= fore + aft; k++) {
+            W value = widen(x[i - fore * p.spatial + k * p.spatial]);
+            sum += value * value;
+        }
+        narrow(widen(x[i]) * pow((W)p.bias + (W)p.factor * sum, (W)p.power), at<T>(p.y) + i);
+    }
+}
+
+KERNEL(lrn_f16, LrnOf, lrn<f16>)
+KERNEL(lrn_bf16, LrnOf, lrn<bf16>)
+KERNEL(lrn_f32, LrnOf, lrn<f32>)
+KERNEL(lrn_f64, LrnOf, lrn<f64>)
