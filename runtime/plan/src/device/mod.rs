@@ -5,9 +5,13 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod int8;
+mod integer;
 mod launch;
 mod placed;
 mod program;
+mod qlinear;
+mod qlinear_elementwise;
 mod quantize;
 mod resize;
 mod shapes;
@@ -23,7 +27,9 @@ use crate::kernel::Call;
 use crate::kernel::Kernel;
 use crate::value::Value;
 
+pub(crate) use integer::{ConvIntegerOnGpu, MatMulIntegerOnGpu};
 pub(crate) use placed::Placed;
+pub(crate) use qlinear::QLinearOnGpu;
 #[cfg(test)]
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer};
