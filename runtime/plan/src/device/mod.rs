@@ -5,6 +5,8 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod detection;
+mod grid_sample;
 mod int8;
 mod integer;
 mod launch;
