@@ -12,7 +12,8 @@ use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 use crate::words;
 
-struct NoBlocks;
+/// Of an op that has none.
+pub struct NoBlocks;
 
 impl Blocks for NoBlocks {
     fn run(&self, index: usize, _: Vec<Value>) -> Result<Vec<Value>> {

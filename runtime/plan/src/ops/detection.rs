@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::ops::cast::converted;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, room, with_room, Array, Value};
@@ -163,6 +165,14 @@ impl Kernel for RoiAlign {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("detection")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
         let (&[batch, channels, high, wide], &[count, 4]) = (x.dims(), rois.dims()) else {
@@ -285,6 +295,14 @@ impl Kernel for MaxRoiPool {
         let dim = |input: &TensorType, axis: usize| input.shape.as_ref().and_then(|shape| shape[axis].clone());
         let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("detection")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -1,5 +1,6 @@
 //! Images read at the points of a grid.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::threads::Threads;
@@ -7,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::converted;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, room, Array, Value};
@@ -74,6 +76,14 @@ impl Kernel for GridSample {
         let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
         let shape = vec![dim(x, 0), dim(x, 1), dim(grid, 1), dim(grid, 2)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("grid_sample")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -3,6 +3,7 @@
 //! Sums are exact. Where no partial sum can leave the integers that `f32` holds (2²⁴), they are computed in `f32`, which is
 //! several times faster; else in `int32`, which wraps.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
@@ -17,6 +18,7 @@ use super::qlinear::{is_signed, pack, single};
 use super::padding::Padding;
 use super::window::{check_bias, infer_window, out_dims, Window};
 use crate::bail;
+use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::Form;
@@ -100,6 +102,14 @@ impl Kernel for MatMulInteger {
         Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("integer")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(MatMulIntegerOnGpu::new(operands.tensor(1).is_some())))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(3)?);
         let a_zero = call.optional_tensor(2)?;
@@ -120,7 +130,7 @@ impl Kernel for MatMulInteger {
 }
 
 /// Whether `b` is a matrix, with one zero point, or one a column.
-fn is_one_each(b: &Array, zero: Option<&Array>) -> bool {
+pub(crate) fn is_one_each(b: &Array, zero: Option<&Array>) -> bool {
     b.rank() == 2 && zero.is_none_or(|zero| zero.len() == 1 || zero.dims() == &b.dims()[1..])
 }
 
@@ -184,9 +194,17 @@ impl Kernel for ConvInteger {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(4)?);
-        let shape = self.window().shape(x.dims(), w.dims())?;
+        let shape = self.shape(x.dims(), w.dims())?;
         check_bias(bias.map(Array::dims), shape.outputs)?;
         let packed_here;
         let packed = match call.packed::<PackedBytes>() {
@@ -216,6 +234,11 @@ impl Kernel for ConvInteger {
 impl ConvInteger {
     fn window(&self) -> Window<'_> {
         Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
+    }
+
+    /// The sizes of a convolution of inputs of these dimensions.
+    pub(crate) fn shape(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
+        self.window().shape(x, w)
     }
 
     /// The weights less their zero points, as `float32`.
@@ -342,6 +365,14 @@ impl Kernel for Requantize {
             bail!("the result would be {to}; allowed are int8, uint8");
         }
         Ok(vec![Type::Tensor(TensorType { dtype: to, shape: x.shape.clone() })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("integer")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -4,6 +4,8 @@
 //! makes no such step of floating-point operators); they are multiplied with the scales of the operands over the result's,
 //! which the compiler has put together, and rounded once, as onnxruntime does.
 
+use candle_plan_device::Gpu;
+use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 use schemars::JsonSchema;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::window::{check_bias, infer_window, Window};
 use super::padding::Padding;
 use crate::bail;
+use crate::device::{OnDevice, Placement, QLinearOnGpu};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::Form;
@@ -96,9 +99,17 @@ impl Kernel for QLinearConv {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some())))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w) = (call.tensor(0)?, call.tensor(1)?);
-        let shape = self.window().shape(&channels_second(x.dims()), w.dims())?;
+        let shape = self.shape(x.dims(), w.dims())?;
         let packed_here;
         let filter = match call.packed::<Filter>() {
             Some(packed) => packed,
@@ -121,6 +132,11 @@ impl Kernel for QLinearConv {
 impl QLinearConv {
     fn window(&self) -> Window<'_> {
         Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
+    }
+
+    /// The sizes of a convolution of inputs of these dimensions.
+    pub(crate) fn shape(&self, x: &[usize], w: &[usize]) -> Result<Shape> {
+        self.window().shape(&channels_second(x), w)
     }
 
     fn pack(&self, w: &Array, zero: &Array) -> Result<Filter> {
@@ -180,6 +196,14 @@ impl Kernel for QLinearMatMul {
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some())))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -292,7 +316,7 @@ pub(super) fn check_codes(inputs: &Types, i: usize) -> Result<DType> {
 }
 
 /// Whether codes are `int8`.
-pub(super) fn is_signed(codes: &Array) -> bool {
+pub(crate) fn is_signed(codes: &Array) -> bool {
     codes.dtype() == DType::Int8
 }
 

@@ -1,5 +1,6 @@
 //! Functions of 8-bit codes, element by element, and their means over images.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
@@ -10,9 +11,10 @@ use super::integer::broadcast;
 use super::qlinear::{check_codes, check_limits, is_signed, single};
 use crate::bail;
 use crate::broadcast::{join, shape_of};
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::size::room;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
@@ -79,6 +81,14 @@ impl Kernel for QLinearBinary {
         Ok(vec![Type::Tensor(TensorType { dtype, shape: shape_of(&[a, b])? })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear_elementwise")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
         let (dims, _) = join(&[a.dims(), b.dims()])?;
@@ -120,6 +130,14 @@ impl Kernel for LookUp {
         }
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear_elementwise")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
         let table_bits = table.bits::<u8>()?;
@@ -151,6 +169,14 @@ impl Kernel for QLinearGlobalAveragePool {
             shape
         });
         Ok(vec![Type::Tensor(TensorType { dtype, shape })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear_elementwise")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
