@@ -5,13 +5,16 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod col2im;
 mod conv;
 mod launch;
 mod placed;
+mod pool;
 mod program;
 mod shapes;
 mod transfer;
 mod unary;
+mod unpool;
 
 use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
