@@ -7,6 +7,7 @@
 
 mod binary;
 mod cast;
+mod col2im;
 mod conditional;
 mod conv;
 mod cumulative;
@@ -22,6 +23,7 @@ mod matmul;
 mod norm;
 mod numbers;
 mod placed;
+mod pool;
 mod program;
 mod qlinear;
 mod qlinear_elementwise;
@@ -35,6 +37,7 @@ mod sort;
 mod team;
 mod transfer;
 mod unary;
+mod unpool;
 
 use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;

@@ -1,5 +1,6 @@
 //! Sliding blocks added up to an image.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::gemm::Term;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +9,11 @@ use super::conv::{room, rounded, single};
 use super::padding::{check_steps, output_size};
 use crate::axes;
 use crate::bail;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
@@ -53,6 +55,22 @@ impl Kernel for Col2Im {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("col2im")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(self.for_gpu())
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 0 {
+            Needs::Elements
+        } else {
+            Needs::Numbers
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let image = axes::dims(&call.tensor(1)?.to_i64()?)?;
@@ -91,7 +109,7 @@ impl Col2Im {
     }
 
     /// The numbers of windows on each axis, and the dimensions of the result.
-    fn windows(&self, x: &[usize], image: &[usize], kernel: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
+    pub(crate) fn windows(&self, x: &[usize], image: &[usize], kernel: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
         let axes = self.strides.len();
         if [self.dilations.len(), self.pads.len(), image.len(), kernel.len()] != [axes; 4] {
             bail!("image {image:?}, kernel {kernel:?}, strides, dilations and pads are not for one number of axes");

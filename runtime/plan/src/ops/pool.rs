@@ -1,5 +1,6 @@
 //! Pooling over windows of one or two spatial axes, and its inverse.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
@@ -13,6 +14,7 @@ use super::padding::{check_steps, output_size, output_size_ceil, Padding};
 use super::pool_blocks;
 use crate::axes;
 use crate::bail;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -142,7 +144,7 @@ impl PoolWindow {
     }
 
     /// How windows lie in a tensor of shape `dims`, along rows and columns, and the output's shape.
-    pub(super) fn windows(&self, dims: &[usize]) -> Result<([Window; 2], Vec<usize>)> {
+    pub(crate) fn windows(&self, dims: &[usize]) -> Result<([Window; 2], Vec<usize>)> {
         let [n, c, spatial @ ..] = dims else { bail!("a tensor of shape {dims:?} has no spatial axes") };
         if spatial.len() != self.kernel.len() {
             bail!("a window of {} spatial axes cannot pool a tensor of shape {dims:?}", self.kernel.len());
@@ -184,6 +186,17 @@ impl Kernel for MaxPool {
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("pool")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(dtype) if FLOATS.contains(&dtype) || [DType::Int8, DType::Uint8].contains(&dtype) => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -239,6 +252,17 @@ impl Kernel for AveragePool {
         pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("pool")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(dtype) if FLOATS.contains(&dtype) => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
@@ -274,6 +298,17 @@ impl Kernel for LpPool {
         Ok(vec![Type::Tensor(self.window.infer(inputs.tensor(0)?)?)])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("pool")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(dtype) if FLOATS.contains(&dtype) => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
@@ -303,19 +338,32 @@ impl MaxUnpool {
         [Ok(*n), Ok(*c)].into_iter().chain(sizes).collect()
     }
 
-    fn run_as<T: Element>(&self, x: &Array, indices: &[i64], dims: &[usize]) -> Result<Array> {
+    /// The shape that the indices count in, and that of the result, which has room for it.
+    pub(crate) fn sizes(&self, call: &Call) -> Result<(Vec<usize>, Vec<usize>)> {
+        let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
+        if x.dims() != indices.dims() {
+            bail!("{:?} elements cannot have {:?} indices", x.dims(), indices.dims());
+        }
         let counted = self.unpooled(x.dims())?;
-        if counted.len() != dims.len() || counted.iter().zip(dims).any(|(counted, dim)| counted > dim) {
+        let dims = match call.optional_tensor(2)? {
+            Some(shape) => axes::dims(&shape.to_i64()?)?,
+            None => counted.clone(),
+        };
+        if counted.len() != dims.len() || counted.iter().zip(&dims).any(|(counted, dim)| counted > dim) {
             bail!("the output's shape {dims:?} has no room for {counted:?}");
         }
+        Ok((counted, dims))
+    }
+
+    fn run_as<T: Element>(&self, x: &Array, indices: &[i64], counted: &[usize], dims: &[usize]) -> Result<Array> {
         let mut y = room::<T>(dims)?;
         y.fill(bytemuck::Zeroable::zeroed());
-        let count = element_count(&counted)?;
+        let count = element_count(counted)?;
         for (&x, &index) in x.read::<T>()?.iter().zip(indices) {
             let Some(index) = usize::try_from(index).ok().filter(|&index| index < count) else {
                 bail!("index {index} is not in a tensor of shape {counted:?}");
             };
-            y[place(index, &counted, dims)] = x;
+            y[place(index, counted, dims)] = x;
         }
         Array::new(y, dims)
     }
@@ -356,18 +404,31 @@ impl Kernel for MaxUnpool {
         Ok(vec![Type::Tensor(shape.unwrap_or_else(|| TensorType::ranked(x.dtype, 2 + self.kernel.len())))])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("unpool")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(dtype) if FLOATS.contains(&dtype) => OnDevice::kernel(self.clone()),
+            _ => OnDevice::NoKernel,
+        })
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        if input == 2 {
+            Needs::Numbers
+        } else {
+            Needs::Elements
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
-        if x.dims() != indices.dims() {
-            bail!("{:?} elements cannot have {:?} indices", x.dims(), indices.dims());
-        }
-        let dims = match call.optional_tensor(2)? {
-            Some(shape) => axes::dims(&shape.to_i64()?)?,
-            None => self.unpooled(x.dims())?,
-        };
+        let (counted, dims) = self.sizes(call)?;
         let indices = indices.read::<i64>()?;
         dispatch!("MaxUnpool", x.dtype(), [f32, f64, f16, bf16], T => {
-            Ok(vec![self.run_as::<T>(x, indices, &dims)?.into()])
+            Ok(vec![self.run_as::<T>(x, indices, &counted, &dims)?.into()])
         })
     }
 }

@@ -91,9 +91,11 @@ where
 
     fn compute(&self, gpu: &Gpu, call: &Call, shape: &Shape, transposed: bool) -> Result<Vec<Value>> {
         let operands = Operands { x: call.tensor(0)?, w: call.tensor(1)?, bias: call.optional_tensor(2)? };
-        count(element_count(&out_dims(shape, operands.x.rank()))?)?;
-        let way = Way::of(shape, transposed, operands.x.dtype());
-        let y = convolve(gpu, shape, transposed, operands, self.limits, way)?;
+        let (dims, dtype) = (out_dims(shape, operands.x.rank()), operands.x.dtype());
+        let y = match count(element_count(&dims)?)? {
+            0 => room(gpu, &dims, dtype)?,
+            _ => convolve(gpu, shape, transposed, operands, self.limits, Way::of(shape, transposed, dtype))?,
+        };
         if let Some(program) = &self.program {
             program.run(call, &y, true, None)?;
         }
@@ -136,7 +138,7 @@ impl OnGpu for Convolution<ConvTranspose> {
     }
 }
 
-/// The convolution of operands that fit the shape, or the transposed one, within limits.
+/// The convolution of operands that fit the shape, or the transposed one, within limits. It has elements.
 ///
 /// # Errors
 /// The dtypes differ, a size is too large for kernels, or what the device says.
@@ -154,9 +156,6 @@ fn convolve(
         bail!("a convolution is of operands of one dtype, found X of {dtype} and W of {}", w.dtype());
     }
     let y = room(gpu, &out_dims(shape, x.rank()), dtype)?;
-    if y.is_empty() {
-        return Ok(y);
-    }
     let mut params = params(shape, transposed, operands, &y)?;
     params.limits = limits;
     match way {

@@ -117,7 +117,7 @@ impl Drawn {
 #[test]
 fn random_convolutions() {
     let (mut draw, mut done) = (Draw(1), 0);
-    while done < 200 {
+    while done < 150 {
         let it = Drawn::new(&mut draw);
         let outputs = it.groups * it.outputs;
         let (epilogue, operands) = epilogue(&mut draw, it.dtype, outputs, it.axes());
@@ -136,7 +136,7 @@ fn random_convolutions() {
 #[test]
 fn random_transposed_convolutions() {
     let (mut draw, mut done) = (Draw(2), 0);
-    while done < 200 {
+    while done < 120 {
         let it = Drawn::new(&mut draw);
         let (epilogue, operands) = epilogue(&mut draw, it.dtype, it.groups * it.outputs, it.axes());
         let (pads, output_padding) = (padding(&mut draw, it.axes()), draw.axes(it.axes(), 0, 2));
