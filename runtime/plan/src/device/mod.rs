@@ -5,10 +5,19 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod copy;
+mod gather;
+mod join;
+mod keys;
 mod launch;
+mod layout;
+mod pad;
 mod placed;
 mod program;
+mod repeat;
+mod scatter;
 mod shapes;
+mod slice;
 mod transfer;
 mod unary;
 
@@ -21,7 +30,9 @@ use crate::kernel::Call;
 use crate::kernel::Kernel;
 use crate::value::Value;
 
+pub(crate) use gather::takes_indices;
 pub(crate) use placed::Placed;
+pub(crate) use shapes::has_few_dims;
 #[cfg(test)]
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer};
