@@ -39,6 +39,11 @@ HOST_DEVICE void narrow(f32 x, bf16* y) { *y = __float2bfloat16_rn(x); }
 
 #endif
 
+// The widest word that a thread moves at once.
+struct alignas(16) u128 {
+    u64 low, high;
+};
+
 // The type that numbers of a type are computed in, and the way there and back.
 template <class T> struct Wide { typedef T Type; };
 template <> struct Wide<f16> { typedef f32 Type; };

@@ -73,6 +73,25 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     Ok(outputs)
 }
 
+/// What the op gives on a device, and whether its kernel found a fault.
+pub fn run_on_device(kernel: &dyn Kernel, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
+    let (gpu, types) = (Gpu::emulator(), inputs.iter().map(type_of).collect::<Vec<Type>>());
+    let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
+    let operands = Constants { values: &vec![None; inputs.len()], types: &types, memory: Memory::Full };
+    let OnDevice::Kernel(placed) = kernel.on_device(&operands, &gpu)? else {
+        return Err(Error::op("there is no kernel"));
+    };
+    let give = |(i, value): (usize, &Value)| match kernel.needs(i) {
+        Needs::Elements => upload(&gpu, value).map(Input::Owned),
+        Needs::Numbers | Needs::Dims => Ok(Input::Owned(value.clone())),
+    };
+    let inputs = &mut inputs.iter().enumerate().map(give).collect::<Result<Vec<Input>>>()?[..];
+    gpu.mark(7);
+    let call = &mut Call { inputs, outputs: 1, packed: None, threads: &Threads::serial(), blocks: &NoBlocks };
+    let outputs = placed.run(&gpu, call)?.iter().map(download).collect::<Result<_>>()?;
+    Ok((outputs, gpu.fault_found()? == Some(7)))
+}
+
 /// Asserts that the op gives the same on a device, where it runs there: with shared inputs, and with inputs that it may
 /// overwrite.
 fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {

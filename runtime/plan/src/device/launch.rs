@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::value::{element_count, no_room, Array};
 
+/// The widest word that a thread moves has 2 to this power bytes.
+const WIDEST: u32 = 4;
+
 /// The parameters of a kernel: the twin of its structure in `runtime/device/kernels/`.
 ///
 /// # Safety
@@ -92,12 +95,25 @@ pub(super) fn kind(dtype: DType) -> Result<&'static str> {
 /// # Errors
 /// It has no elements on a device.
 pub(super) fn width(dtype: DType) -> Result<&'static str> {
-    Ok(match dtype.carrier()?.size_in_bytes() {
+    Ok(word(dtype.carrier()?.size_in_bytes()))
+}
+
+/// The suffix of kernels that move words of so many bytes.
+pub(super) fn word(bytes: usize) -> &'static str {
+    match bytes {
         1 => "u8",
         2 => "u16",
         4 => "u32",
-        _ => "u64",
-    })
+        8 => "u64",
+        _ => "u128",
+    }
+}
+
+/// How many elements of `bytes` bytes a thread can move as one word, where runs of `run` of them stand together and begin at
+/// multiples of `run` from the addresses.
+pub(super) fn joined_in_words(bytes: usize, run: usize, addresses: &[u64]) -> usize {
+    let spans = addresses.iter().fold((run * bytes) as u64, |bits, address| bits | address);
+    ((1 << spans.trailing_zeros().min(WIDEST)) / bytes).max(1)
 }
 
 impl From<candle_plan_device::Error> for Error {

@@ -11,7 +11,7 @@ use crate::kernel::Constants;
 use crate::types::{TensorType, Type};
 
 /// The most dimensions, as `RANK` in `device.cuh`.
-const RANK: usize = 8;
+pub(super) const RANK: usize = 8;
 
 /// Whether no operand is known to have more dimensions than kernels take.
 pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
@@ -57,8 +57,7 @@ impl Strides {
         let mut step = [0; RANK];
         for (i, stride) in strides.into_iter().enumerate() {
             let Some(place) = step.get_mut(i) else { bail!("kernels of the device take at most {RANK} dimensions") };
-            *place =
-                i32::try_from(stride).map_err(|_| Error::op(format!("a stride of {stride} elements is too large")))?;
+            *place = self::step(stride)?;
         }
         Ok(Strides { step })
     }
@@ -70,6 +69,20 @@ impl Strides {
     pub fn of_operand(broadcast: &Broadcast, i: usize) -> Result<Strides> {
         Strides::new(broadcast.strides(i).iter().map(|&stride| stride as isize))
     }
+}
+
+/// A stride as kernels take it.
+///
+/// # Errors
+/// It is too large.
+pub(super) fn step(stride: isize) -> Result<i32> {
+    i32::try_from(stride).map_err(|_| Error::op(format!("a stride of {stride} elements is too large")))
+}
+
+/// Whether input `i` has as many dimensions as kernels take, if that is known.
+pub(crate) fn has_few_dims(operands: &Constants, i: usize) -> bool {
+    let kind = operands.types.get(i).copied().flatten().and_then(|kind| kind.tensor().ok());
+    kind.and_then(|kind| kind.rank()).is_none_or(|rank| rank <= RANK)
 }
 
 /// The dimensions of a view, as few as possible, and its strides over them.

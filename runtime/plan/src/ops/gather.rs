@@ -1,5 +1,6 @@
 //! Elements and rows picked by index.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::indexed::gather_runs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +10,14 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
+use crate::device::{has_few_dims, takes_indices, OnDevice, Placement};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
-use crate::work::Work;
 use crate::words;
+use crate::work::Work;
 
 /// Rows of `axis` of `X`, in the order and shape of `indices`:
 /// `Y[…, i₀, …, iₖ, …] = X[…, indices[i₀, …, iₖ], …]`. A negative index counts from the end.
@@ -36,14 +38,28 @@ impl Kernel for Gather {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, indices) = (inputs.tensor(0)?, index_type(inputs, 1)?);
         let axis = x.rank().map(|rank| axes::resolve(self.axis, rank)).transpose()?;
-        let shape = x.shape.as_ref().zip(indices.shape.as_ref()).zip(axis).map(|((x, indices), axis)| {
-            x[..axis].iter().chain(indices).chain(&x[axis + 1..]).cloned().collect()
-        });
+        let shape = x
+            .shape
+            .as_ref()
+            .zip(indices.shape.as_ref())
+            .zip(axis)
+            .map(|((x, indices), axis)| x[..axis].iter().chain(indices).chain(&x[axis + 1..]).cloned().collect());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("gather")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match takes_indices(operands, 1) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
     }
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
@@ -111,6 +127,17 @@ impl Kernel for GatherElements {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("gather")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match takes_indices(operands, 1) && has_few_dims(operands, 0) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
+    }
+
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)
     }
@@ -149,11 +176,26 @@ impl Kernel for GatherNd {
         let shape = match (&x.shape, &indices.shape, depth) {
             (Some(x), Some(indices), Some(depth)) => match x.get(self.batch_dims.saturating_add(depth)..) {
                 Some(rest) => Some(indices[..indices.len() - 1].iter().chain(rest).cloned().collect()),
-                None => bail!("{depth} indices after {} batch dimensions are too many for rank {}", self.batch_dims, x.len()),
+                None => bail!(
+                    "{depth} indices after {} batch dimensions are too many for rank {}",
+                    self.batch_dims,
+                    x.len()
+                ),
             },
             _ => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("gather")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match takes_indices(operands, 1) && has_few_dims(operands, 0) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
     }
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {

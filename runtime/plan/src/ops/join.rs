@@ -1,5 +1,6 @@
 //! Tensors joined along an axis, and taken apart.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::blocked::BLOCK;
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::concat::{concat, Part};
@@ -11,9 +12,10 @@ use smallvec::SmallVec;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::error::{Error, Result};
-use crate::layout::{Blocked, Image, Layout};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::layout::{Blocked, Image, Layout};
 use crate::movable::{copy_view, Movable};
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::{Array, Value};
@@ -48,7 +50,10 @@ impl Kernel for Concat {
                 _ => None,
             };
         }
-        Ok(vec![Type::Tensor(TensorType { dtype: first.dtype, shape: shape.or(first.rank().map(|rank| vec![None; rank])) })])
+        Ok(vec![Type::Tensor(TensorType {
+            dtype: first.dtype,
+            shape: shape.or(first.rank().map(|rank| vec![None; rank])),
+        })])
     }
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
@@ -64,6 +69,14 @@ impl Kernel for Concat {
             outputs: vec![Layout::Blocks],
             gain: -image.wasted(),
         })
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -94,7 +107,9 @@ impl Kernel for Split {
         let x = inputs.tensor(0)?;
         let axis = x.rank().map(|rank| axes::resolve(self.axis, rank)).transpose()?;
         let equal = match (axis.and_then(|axis| x.size(axis)), inputs.optional(1)) {
-            (Some(size), None) => equal_parts(size, inputs.outputs)?.into_iter().map(|part| Some(Dim::Size(part))).collect(),
+            (Some(size), None) => {
+                equal_parts(size, inputs.outputs)?.into_iter().map(|part| Some(Dim::Size(part))).collect()
+            }
             _ => vec![None; inputs.outputs],
         };
         let part = |size: Option<Dim>| {
@@ -111,6 +126,21 @@ impl Kernel for Split {
         input == 0
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         Ok(Some(axes::read_lists(constants)))
     }
@@ -118,14 +148,7 @@ impl Kernel for Split {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let x = &data.arrays[0];
-        let axis = axes::resolve(self.axis, x.rank())?;
-        let sizes = match axes::optional_list(call, 1)? {
-            Some(sizes) => axes::dims(&sizes)?,
-            None => equal_parts(x.dims()[axis], call.outputs)?,
-        };
-        if sizes.len() != call.outputs || sum(&sizes) != Some(x.dims()[axis]) {
-            bail!("sizes {sizes:?} do not make {} parts of axis {axis} of {:?}", call.outputs, x.dims());
-        }
+        let (axis, sizes) = self.parts(x.dims(), call)?;
         let mut start = 0;
         let part = |size: usize| {
             let part = part_of(x, axis, start, size, call)?;
@@ -136,11 +159,26 @@ impl Kernel for Split {
     }
 }
 
-/// Tensors of one dtype joined along an axis.
+impl Split {
+    /// The axis that is cut of a tensor of shape `dims`, and the parts' sizes.
+    pub(crate) fn parts(&self, dims: &[usize], call: &Call) -> Result<(usize, Vec<usize>)> {
+        let axis = axes::resolve(self.axis, dims.len())?;
+        let sizes = match axes::optional_list(call, 1)? {
+            Some(sizes) => axes::dims(&sizes)?,
+            None => equal_parts(dims[axis], call.outputs)?,
+        };
+        if sizes.len() != call.outputs || sum(&sizes) != Some(dims[axis]) {
+            bail!("sizes {sizes:?} do not make {} parts of axis {axis} of {dims:?}", call.outputs);
+        }
+        Ok((axis, sizes))
+    }
+}
+
+/// The axis along which tensors are joined, and the dimensions that they make.
 ///
 /// # Errors
 /// Their dimensions differ beside `axis`.
-pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
+pub(crate) fn joined_dims(arrays: &[&Array], axis: i64) -> Result<(usize, Dims)> {
     let Some(first) = arrays.first() else { bail!("nothing to join") };
     let axis = axes::resolve(axis, first.rank())?;
     let mut dims = Dims::from_slice(first.dims());
@@ -151,6 +189,16 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
         }
         dims[axis] = dims[axis].checked_add(other.dims()[axis]).ok_or_else(|| Error::op("the parts are too many"))?;
     }
+    Ok((axis, dims))
+}
+
+/// Tensors of one dtype joined along an axis.
+///
+/// # Errors
+/// Their dimensions differ beside `axis`.
+pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
+    let Some(first) = arrays.first() else { bail!("nothing to join") };
+    let (axis, dims) = joined_dims(arrays, axis)?;
     by_width!(first.dtype(), W => {
         let mut out = words::room::<W>(&dims)?;
         let data: SmallVec<[&[W]; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
@@ -163,13 +211,18 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
 
 /// `size` rows of an axis; a view where they stand together.
 pub(super) fn part_of(x: &Array, axis: usize, start: usize, size: usize, call: &Call) -> Result<Array> {
-    if x.dims()[..axis].iter().all(|&dim| dim == 1) {
-        return x.narrow_outer(axis, start, size);
+    match place_of(x.dims(), axis, start, size) {
+        None => x.narrow_outer(axis, start, size),
+        Some(view) => copy_view(x, &view, call.threads),
     }
-    let mut view = View::contiguous(x.dims());
+}
+
+/// Where `size` rows of an axis stand in a tensor of shape `dims`; `None` where they stand together.
+pub(crate) fn place_of(dims: &[usize], axis: usize, start: usize, size: usize) -> Option<View> {
+    let mut view = View::contiguous(dims);
     view.offset = start * view.strides[axis] as usize;
     view.dims[axis] = size;
-    copy_view(x, &view, call.threads)
+    dims[..axis].iter().any(|&dim| dim != 1).then_some(view)
 }
 
 fn joined_shape(mut shape: Shape, other: &Shape, axis: usize) -> Result<Shape> {
@@ -234,7 +287,9 @@ mod tests {
         let parts = run_outputs(&Split { axis: 1 }, &[Some(x.clone())], 3).expect("2, 2 and 1");
         assert_eq!(seen(&parts[1]), (vec![2, 2], vec![2, 3, 7, 8]));
         assert_eq!(seen(&parts[2]), (vec![2, 1], vec![4, 9]));
-        let split = |sizes: &[i64]| run_outputs(&Split { axis: -2 }, &[Some(x.clone()), Some(tensor(sizes, &[sizes.len()]))], 2);
+        let split = |sizes: &[i64]| {
+            run_outputs(&Split { axis: -2 }, &[Some(x.clone()), Some(tensor(sizes, &[sizes.len()]))], 2)
+        };
         assert_eq!(seen(&split(&[2, 0]).expect("two rows")[1]), (vec![0, 5], vec![]));
         for sizes in [&[1, 2][..], &[3, -1], &[2], &[i64::MAX, i64::MAX]] {
             assert!(split(sizes).is_err(), "{sizes:?}");

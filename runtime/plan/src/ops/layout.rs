@@ -1,5 +1,6 @@
 //! The same elements in another order of axes.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
@@ -9,8 +10,9 @@ use super::gather::runs;
 use super::places::Places;
 use crate::axes;
 use crate::bail;
+use crate::device::{takes_indices, OnDevice, Placement};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
@@ -26,7 +28,7 @@ pub struct Transpose {
 }
 
 impl Transpose {
-    fn order(&self, rank: usize) -> Result<Vec<usize>> {
+    pub(crate) fn order(&self, rank: usize) -> Result<Vec<usize>> {
         let Some(permutation) = &self.permutation else { return Ok((0..rank).rev().collect()) };
         let signed: Vec<i64> = permutation.iter().map(|&axis| i64::try_from(axis).unwrap_or(i64::MAX)).collect();
         if axes::mask(&signed, rank)?.contains(&false) {
@@ -53,6 +55,14 @@ impl Kernel for Transpose {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -95,10 +105,27 @@ impl Kernel for DepthToSpace {
         true // where no element moves: blocks of one pixel, images of one
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let (x, b) = (&data.arrays[0], checked_block(self.block_size)?);
-        let &[n, c, h, w] = x.dims() else { bail!("expected [N, C, H, W], found {:?}", x.dims()) };
+        let Regrouped { split, order, dims } = self.regrouped(data.arrays[0].dims())?;
+        let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
+        Ok(vec![data.restore(moved.reshape(&dims)?)?])
+    }
+}
+
+impl DepthToSpace {
+    /// How an image of these dimensions is regrouped.
+    pub(crate) fn regrouped(&self, dims: &[usize]) -> Result<Regrouped> {
+        let b = checked_block(self.block_size)?;
+        let &[n, c, h, w] = dims else { bail!("expected [N, C, H, W], found {dims:?}") };
         let channels = c / (b * b);
         if channels * b * b != c {
             bail!("{c} channels are not a multiple of the block's {} pixels", b * b);
@@ -108,8 +135,7 @@ impl Kernel for DepthToSpace {
         } else {
             ([n, b, b, channels, h, w], [0, 3, 4, 1, 5, 2])
         };
-        let moved = transposed(&x.reshape(&split)?, &order, call.threads)?;
-        Ok(vec![data.restore(moved.reshape(&[n, channels, h * b, w * b])?)?])
+        Ok(Regrouped { split, order, dims: [n, channels, h * b, w * b] })
     }
 }
 
@@ -146,18 +172,41 @@ impl Kernel for SpaceToDepth {
         true // where no element moves: blocks of one pixel, images of one
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let (x, b) = (&data.arrays[0], checked_block(self.block_size)?);
-        let &[n, c, h, w] = x.dims() else { bail!("expected [N, C, H, W], found {:?}", x.dims()) };
+        let Regrouped { split, order, dims } = self.regrouped(data.arrays[0].dims())?;
+        let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
+        Ok(vec![data.restore(moved.reshape(&dims)?)?])
+    }
+}
+
+impl SpaceToDepth {
+    /// How an image of these dimensions is regrouped.
+    pub(crate) fn regrouped(&self, dims: &[usize]) -> Result<Regrouped> {
+        let b = checked_block(self.block_size)?;
+        let &[n, c, h, w] = dims else { bail!("expected [N, C, H, W], found {dims:?}") };
         if h % b != 0 || w % b != 0 {
             bail!("{h}×{w} pixels are not a multiple of the block size {b}");
         }
-        let split = x.reshape(&[n, c, h / b, b, w / b, b])?;
         let order = if self.channels_first { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
-        let moved = transposed(&split, &order, call.threads)?;
-        Ok(vec![data.restore(moved.reshape(&[n, c * b * b, h / b, w / b])?)?])
+        Ok(Regrouped { split: [n, c, h / b, b, w / b, b], order, dims: [n, c * b * b, h / b, w / b] })
     }
+}
+
+/// An image whose pixels and channels become each other: as a tensor of shape `split`, whose axes are taken in this order,
+/// and then as one of shape `dims`.
+pub(crate) struct Regrouped {
+    pub split: [usize; 6],
+    pub order: [usize; 6],
+    pub dims: [usize; 4],
 }
 
 /// `X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two axes, of
@@ -179,17 +228,32 @@ impl Kernel for ReverseSequence {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         if x.rank().is_some_and(|rank| rank < 2) || inputs.tensor(1)?.rank().is_some_and(|rank| rank != 1) {
-            bail!("expected a tensor of rank 2 or more and a list of lengths, found {} and {}", inputs.get(0)?, inputs.get(1)?);
+            bail!(
+                "expected a tensor of rank 2 or more and a list of lengths, found {} and {}",
+                inputs.get(0)?,
+                inputs.get(1)?
+            );
         }
         Ok(vec![Type::Tensor(x.clone())])
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("gather")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match takes_indices(operands, 1) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, lengths) = (&data.arrays[0], axes::dims(&call.tensor(1)?.to_i64()?)?);
-        let &[first, second, ..] = x.dims() else { bail!("expected two axes or more, found {:?}", x.dims()) };
+        let [first, second] = self.axes(x.dims(), lengths.len())?;
         let (steps, batch) = if self.time_first { (first, second) } else { (second, first) };
-        if lengths.len() != batch || lengths.iter().any(|&length| length > steps) {
+        if lengths.iter().any(|&length| length > steps) {
             bail!("lengths {lengths:?} do not fit a batch of {batch} with {steps} steps");
         }
         let reversed = |step: usize, length: usize| if step < length { length - 1 - step } else { step };
@@ -204,13 +268,30 @@ impl Kernel for ReverseSequence {
     }
 }
 
+impl ReverseSequence {
+    /// The sizes of the first two axes, for as many lengths.
+    pub(crate) fn axes(&self, dims: &[usize], lengths: usize) -> Result<[usize; 2]> {
+        let &[first, second, ..] = dims else { bail!("expected two axes or more, found {dims:?}") };
+        let batch = if self.time_first { second } else { first };
+        if lengths != batch {
+            bail!("{lengths} lengths do not fit a batch of {batch}");
+        }
+        Ok([first, second])
+    }
+}
+
 /// The axes of `x` in another order; a view where no element moves.
 fn transposed(x: &Array, order: &[usize], threads: &Threads) -> Result<Array> {
     let view = View::contiguous(x.dims()).permute(order);
-    if x.is_empty() || order.iter().filter(|&&axis| x.dims()[axis] != 1).is_sorted() {
+    if stays(x.dims(), order) {
         return x.reshape(&view.dims);
     }
     copy_view(x, &view, threads)
+}
+
+/// Whether no element of a tensor of shape `dims` moves when its axes are taken in this order.
+pub(crate) fn stays(dims: &[usize], order: &[usize]) -> bool {
+    dims.contains(&0) || order.iter().filter(|&&axis| dims[axis] != 1).is_sorted()
 }
 
 fn checked_block(block_size: usize) -> Result<usize> {
@@ -243,10 +324,12 @@ mod tests {
             (true, [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]),
         ];
         for (channels_first, expected) in cases {
-            let y = run(&DepthToSpace { block_size: 2, channels_first }, &[Some(x.clone())]).expect("8 = 2 · 4 channels");
+            let y =
+                run(&DepthToSpace { block_size: 2, channels_first }, &[Some(x.clone())]).expect("8 = 2 · 4 channels");
             let y = y.tensor().expect("a tensor");
             assert_eq!((y.dims(), y.read::<u8>().expect("uint8")), (&[1, 2, 2, 4][..], &expected[..]));
-            let back = run(&SpaceToDepth { block_size: 2, channels_first }, &[Some(y.clone().into())]).expect("even sizes");
+            let back =
+                run(&SpaceToDepth { block_size: 2, channels_first }, &[Some(y.clone().into())]).expect("even sizes");
             assert_eq!(back.tensor().expect("a tensor").read::<u8>().expect("uint8"), depth);
         }
         assert!(run(&DepthToSpace { block_size: 3, channels_first: true }, &[Some(x.clone())]).is_err());
@@ -274,7 +357,8 @@ mod tests {
     fn reverses_the_beginning_of_sequences() {
         let x = tensor(&[0u16, 1, 2, 3, 4, 5], &[2, 3]);
         let reverse = |time_first, lengths: &[i64]| {
-            let y = run(&ReverseSequence { time_first }, &[Some(x.clone()), Some(tensor(lengths, &[lengths.len()]))]).ok()?;
+            let y = run(&ReverseSequence { time_first }, &[Some(x.clone()), Some(tensor(lengths, &[lengths.len()]))])
+                .ok()?;
             let data = y.tensor().expect("a tensor").read::<u16>().expect("uint16").to_vec();
             Some(data)
         };

@@ -14,7 +14,7 @@ use crate::types::Type;
 mod conv_blocks;
 pub(crate) mod matrices;
 pub mod padding;
-mod places;
+pub(crate) mod places;
 mod pool_blocks;
 mod power;
 mod recurrent_inputs;

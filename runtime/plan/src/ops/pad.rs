@@ -1,5 +1,6 @@
 //! Tensors with something put around them, or cut off.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
@@ -8,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::by_width;
+use crate::device::{has_few_dims, Needs, OnDevice, Placement};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, scratch, Array, Value};
@@ -54,10 +56,28 @@ impl Kernel for Pad {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("pad")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match has_few_dims(operands, 0) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.value(0)?;
-        let dims = x.dims()?;
-        let places = self.places(call, dims)?;
+        let windows = self.windows(call, x.dims()?)?;
+        let places = windows.iter().map(|window| window.places(self.mode)).collect::<Result<Vec<_>>>()?;
         let values: Vec<&Value> = [Some(x), call.optional(2)].into_iter().flatten().collect();
         let data = Movable::new(&values)?;
         if matches!(x, Value::Strings(_)) && data.arrays.len() == 1 {
@@ -69,7 +89,8 @@ impl Kernel for Pad {
 }
 
 impl Pad {
-    fn places(&self, call: &Call, dims: &[usize]) -> Result<Vec<Places>> {
+    /// What each axis of a tensor of shape `dims` shows.
+    pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
         let pads = call.tensor(1)?.to_i64()?;
         let axes = match call.optional_tensor(3)? {
             Some(axes) => axes.to_i64()?,
@@ -79,19 +100,18 @@ impl Pad {
             bail!("{} pads do not give one before and one after each of {} axes", pads.len(), axes.len());
         }
         axes::mask(&axes, dims.len())?;
-        let mut places: Vec<Option<Places>> = vec![None; dims.len()];
+        let mut windows: Vec<Window> = dims.iter().map(|&dim| Window::whole(dim)).collect();
         for (i, &axis) in axes.iter().enumerate() {
             let axis = axes::resolve(axis, dims.len())?;
-            places[axis] = Some(self.mode.places(dims[axis], pads[i], pads[axes.len() + i])?);
+            windows[axis] = self.mode.window(dims[axis], pads[i], pads[axes.len() + i])?;
         }
-        let whole = |(places, &dim): (Option<Places>, &usize)| places.unwrap_or_else(|| Places::all(dim));
-        Ok(places.into_iter().zip(dims).map(whole).collect())
+        Ok(windows)
     }
 }
 
 impl PadMode {
     /// What an axis of size `size` shows with `before` places put before it and `after` after it.
-    fn places(self, size: usize, before: i64, after: i64) -> Result<Places> {
+    fn window(self, size: usize, before: i64, after: i64) -> Result<Window> {
         let signed = size as i64;
         let count = before.checked_add(after).and_then(|pads| pads.checked_add(signed));
         let count = count.and_then(|count| usize::try_from(count).ok());
@@ -100,28 +120,52 @@ impl PadMode {
         };
         // What is left after cutting is what is repeated.
         let cut = |pad: i64| pad.min(0).saturating_neg();
-        let (low, kept) = (cut(before), signed.saturating_sub(cut(before)).saturating_sub(cut(after)));
+        let kept = signed.saturating_sub(cut(before)).saturating_sub(cut(after));
         if self != PadMode::Constant && kept <= 0 && count > 0 {
             bail!("{size} places cut by {} and {} leave nothing to repeat", cut(before), cut(after));
         }
-        let shown = |i: i64| match self {
-            PadMode::Constant | PadMode::Edge => i.clamp(0, kept - 1),
-            PadMode::Reflect => mirrored(i, kept),
-            PadMode::Wrap => i.rem_euclid(kept),
+        let before_them = (before.max(0) as usize).min(count);
+        Ok(match kept {
+            1.. => Window { count, before: before_them, first: cut(before) as usize, kept: kept as usize },
+            _ => Window { count, before: before_them, first: 0, kept: 0 },
+        })
+    }
+}
+
+/// What an axis of a result shows of the source's: `kept` places from `first` on, and what the mode says `before` and after
+/// them, `count` in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub count: usize,
+    pub before: usize,
+    pub first: usize,
+    pub kept: usize,
+}
+
+impl Window {
+    /// All places of an axis of size `size`.
+    pub fn whole(size: usize) -> Window {
+        Window { count: size, before: 0, first: 0, kept: size }
+    }
+
+    fn places(self, mode: PadMode) -> Result<Places> {
+        let Window { count, before, first, kept } = self;
+        let shown = |i: i64| match mode {
+            PadMode::Constant | PadMode::Edge => i.clamp(0, kept as i64 - 1),
+            PadMode::Reflect => mirrored(i, kept as i64),
+            PadMode::Wrap => i.rem_euclid(kept as i64),
         };
-        let inside = |i: i64| i.clamp(0, count as i64) as usize;
-        let (start, end) = (inside(before), inside(before.saturating_add(signed)));
-        if self != PadMode::Constant {
-            scratch::<Option<usize>>(count - (end - start))?;
+        if mode != PadMode::Constant {
+            scratch::<Option<usize>>(count - kept)?;
         }
         let mut places = Places::default();
-        let border = |places: &mut Places, from: usize, to: usize| match self {
+        let border = |places: &mut Places, from: usize, to: usize| match mode {
             PadMode::Constant => places.fill(to - from),
-            _ => places.extend((from..to).map(|i| Some((low + shown(i as i64 - before.max(0))) as usize))),
+            _ => places.extend((from..to).map(|i| Some(first + shown(i as i64 - before as i64) as usize))),
         };
-        border(&mut places, 0, start);
-        places.forward((start as i64 - before) as usize, end - start);
-        border(&mut places, end, count);
+        border(&mut places, 0, before);
+        places.forward(first, kept);
+        border(&mut places, before + kept, count);
         Ok(places)
     }
 }
@@ -161,30 +205,51 @@ impl Kernel for CenterCropPad {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("pad")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match has_few_dims(operands, 0) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, shape) = (call.tensor(0)?, axes::dims(&call.tensor(1)?.to_i64()?)?);
-        let axes = self.axes.clone().unwrap_or_else(|| (0..x.rank() as i64).collect());
-        if shape.len() != axes.len() {
-            bail!("shape {shape:?} does not give a size for each of {} axes", axes.len());
-        }
-        axes::mask(&axes, x.rank())?;
-        let mut places: Vec<Places> = x.dims().iter().map(|&dim| Places::all(dim)).collect();
-        for (&axis, &size) in axes.iter().zip(&shape) {
-            let axis = axes::resolve(axis, x.rank())?;
-            places[axis] = centered(x.dims()[axis], size)?;
-        }
+        let x = call.tensor(0)?;
+        let windows = self.windows(call, x.dims())?;
+        let places = windows.iter().map(|window| window.places(PadMode::Constant)).collect::<Result<Vec<_>>>()?;
         Ok(vec![padded(x, &places, None, call.threads)?.into()])
     }
 }
 
-fn centered(dim: usize, size: usize) -> Result<Places> {
-    element_count(&[size])?;
-    let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
-    let mut places = Places::default();
-    places.fill(put);
-    places.forward(cut, dim.min(size));
-    places.fill(size - places.len());
-    Ok(places)
+impl CenterCropPad {
+    /// What each axis of a tensor of shape `dims` shows.
+    pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
+        let shape = axes::dims(&call.tensor(1)?.to_i64()?)?;
+        let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
+        if shape.len() != axes.len() {
+            bail!("shape {shape:?} does not give a size for each of {} axes", axes.len());
+        }
+        axes::mask(&axes, dims.len())?;
+        let mut windows: Vec<Window> = dims.iter().map(|&dim| Window::whole(dim)).collect();
+        for (&axis, &size) in axes.iter().zip(&shape) {
+            let axis = axes::resolve(axis, dims.len())?;
+            element_count(&[size])?;
+            let dim = dims[axis];
+            let (cut, put) = (dim.saturating_sub(size) / 2, size.saturating_sub(dim) / 2);
+            windows[axis] = Window { count: size, before: put, first: cut, kept: dim.min(size) };
+        }
+        Ok(windows)
+    }
 }
 
 /// The elements of `x` at the places of each axis; elsewhere the one element of `value`, or zero.

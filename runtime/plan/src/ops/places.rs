@@ -92,11 +92,7 @@ pub(super) fn row_places(dims: &[usize], indices: &Array, axis: i64) -> Result<P
 
 /// Where the elements stand in a tensor of shape `dims` that `indices` pick along an axis.
 pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Places> {
-    let axis = axes::resolve(axis, dims.len())?;
-    let fits = |(i, (&own, &size)): (usize, (&usize, &usize))| i == axis || own <= size;
-    if indices.rank() != dims.len() || !indices.dims().iter().zip(dims).enumerate().all(fits) {
-        bail!("indices of shape {:?} do not fit a tensor of shape {dims:?}", indices.dims());
-    }
+    let axis = element_axis(dims, indices.dims(), axis)?;
     let (size, inner) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
     let numbers = in_range(indices, size, axis)?;
     let (outer, last) = indices.dims().split_at(dims.len() - 1);
@@ -109,6 +105,19 @@ pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Resu
         starts.extend(row.iter().enumerate().map(start));
     }
     Ok(Places { starts, run: 1 })
+}
+
+/// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.
+///
+/// # Errors
+/// There is no such axis, or the indices go beyond the tensor on another one.
+pub(crate) fn element_axis(dims: &[usize], indices: &[usize], axis: i64) -> Result<usize> {
+    let axis = axes::resolve(axis, dims.len())?;
+    let fits = |(i, (&own, &size)): (usize, (&usize, &usize))| i == axis || own <= size;
+    if indices.len() != dims.len() || !indices.iter().zip(dims).enumerate().all(fits) {
+        bail!("indices of shape {indices:?} do not fit a tensor of shape {dims:?}");
+    }
+    Ok(axis)
 }
 
 /// The indices, all of which are inside an axis of size `size`.
@@ -163,22 +172,45 @@ impl<'a> Counter<'a> {
     }
 }
 
+/// How vectors of indices lead to parts of a tensor.
+pub(crate) struct VectorParts<'a> {
+    /// The dimensions of the vectors, the batch's first.
+    pub outer: &'a [usize],
+    /// The number of vectors for each member of the batch.
+    pub per_batch: usize,
+    /// The sizes of the axes that a vector has an index for.
+    pub picked: &'a [usize],
+    /// The dimensions of a part.
+    pub rest: &'a [usize],
+}
+
+/// How the vectors of indices of shape `indices`, `[.., k]`, lead to parts of a tensor of shape `dims`.
+///
+/// # Errors
+/// They do not fit the tensor.
+pub(crate) fn vector_parts<'a>(dims: &'a [usize], indices: &'a [usize], batch_dims: usize) -> Result<VectorParts<'a>> {
+    let Some((&depth, outer)) = indices.split_last() else { bail!("indices have no dimensions") };
+    let shared = dims.get(..batch_dims).zip(outer.get(..batch_dims)).filter(|(mine, theirs)| mine == theirs);
+    let rest = batch_dims.checked_add(depth).and_then(|skip| dims.get(skip..));
+    match shared.zip(rest) {
+        Some((_, rest)) => Ok(VectorParts {
+            outer,
+            per_batch: outer[batch_dims..].iter().product(),
+            picked: &dims[batch_dims..batch_dims + depth],
+            rest,
+        }),
+        None => bail!(
+            "indices of shape {indices:?} do not fit a tensor of shape {dims:?} with {batch_dims} batch dimensions"
+        ),
+    }
+}
+
 /// Where the parts begin in a tensor of shape `dims` that the vectors of `indices`, `[.., k]`, lead to.
 pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) -> Result<Places> {
-    let Some((&depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
-    let shared = dims.get(..batch_dims).zip(outer.get(..batch_dims)).filter(|(mine, theirs)| mine == theirs);
-    let (Some((batch, vectors)), Some(rest)) = (
-        shared.map(|(batch, _)| (batch, &outer[batch_dims..])),
-        batch_dims.checked_add(depth).and_then(|skip| dims.get(skip..)),
-    ) else {
-        bail!(
-            "indices of shape {:?} do not fit a tensor of shape {dims:?} with {batch_dims} batch dimensions",
-            indices.dims()
-        );
-    };
-    let picked = &dims[batch_dims..batch_dims + depth];
+    let VectorParts { outer, per_batch: vectors, picked, rest } = vector_parts(dims, indices.dims(), batch_dims)?;
+    let depth = picked.len();
     let strides: Vec<usize> = (0..depth).map(|i| dims[batch_dims + i + 1..].iter().product()).collect();
-    let (batches, vectors) = (batch.iter().product::<usize>(), vectors.iter().product::<usize>());
+    let batches: usize = outer[..batch_dims].iter().product();
     let block: usize = dims[batch_dims..].iter().product();
     let numbers = indices.to_i64()?;
     let mut starts = with_room(batches * vectors)?;

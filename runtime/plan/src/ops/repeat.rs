@@ -1,5 +1,6 @@
 //! Elements repeated along axes.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
@@ -8,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{TensorType, Type};
 use crate::value::Value;
@@ -35,6 +37,21 @@ impl Kernel for Expand {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -71,27 +88,50 @@ impl Kernel for Tile {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
-        let (x, repeats) = (&data.arrays[0], axes::dims(&axes::numbers(call.tensor(1)?)?)?);
-        if repeats.len() != x.rank() {
-            bail!("{repeats:?} does not give one number of repeats for each dimension of {:?}", x.dims());
-        }
-        // Each dimension as a pair: the repeats, which stand still in the source, around the elements.
-        let inner = View::contiguous(x.dims());
-        let pairs = repeats.iter().zip(x.dims()).flat_map(|(&repeat, &dim)| [repeat, dim]).collect();
-        let strides = inner.strides.iter().flat_map(|&stride| [0, stride]).collect();
-        let tiled = copy_view(x, &View { offset: 0, dims: pairs, strides }, call.threads)?;
-        let grown = |(&dim, &repeat): (&usize, &usize)| {
-            dim.checked_mul(repeat).ok_or_else(|| Error::op(format!("{repeat} times {dim} elements are too many")))
-        };
-        let dims: Vec<usize> = x.dims().iter().zip(&repeats).map(grown).collect::<Result<_>>()?;
+        let (view, dims) = self.tiles(data.arrays[0].dims(), call)?;
+        let tiled = copy_view(&data.arrays[0], &view, call.threads)?;
         Ok(vec![data.restore(tiled.reshape(&dims)?)?])
     }
 }
 
+impl Tile {
+    /// The view of a tensor of shape `dims` that repeats it, and the dimensions of what it shows.
+    pub(crate) fn tiles(&self, dims: &[usize], call: &Call) -> Result<(View, Vec<usize>)> {
+        let repeats = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
+        if repeats.len() != dims.len() {
+            bail!("{repeats:?} does not give one number of repeats for each dimension of {dims:?}");
+        }
+        // Each dimension as a pair: the repeats, which stand still in the source, around the elements.
+        let inner = View::contiguous(dims);
+        let pairs = repeats.iter().zip(dims).flat_map(|(&repeat, &dim)| [repeat, dim]).collect();
+        let strides = inner.strides.iter().flat_map(|&stride| [0, stride]).collect();
+        let grown = |(&dim, &repeat): (&usize, &usize)| {
+            dim.checked_mul(repeat).ok_or_else(|| Error::op(format!("{repeat} times {dim} elements are too many")))
+        };
+        let grown = dims.iter().zip(&repeats).map(grown).collect::<Result<_>>()?;
+        Ok((View { offset: 0, dims: pairs, strides }, grown))
+    }
+}
+
 /// The view of a tensor of shape `dims` that has its broadcast shape with `shape`.
-pub(super) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
+pub(crate) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
     let rank = dims.len().max(shape.len());
     let source = View::contiguous(dims);
     let mut view = View { offset: 0, dims: Vec::with_capacity(rank), strides: Vec::with_capacity(rank) };

@@ -1,17 +1,19 @@
 //! Elements and rows written by index.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gather::index_type;
-use super::places::{self, element_places, vector_places, Places};
+use super::places::{self, element_places, vector_parts, vector_places, Places, VectorParts};
 use crate::axes;
 use crate::bail;
 use crate::by_width;
+use crate::device::{has_few_dims, takes_indices, OnDevice, Placement};
 use crate::dispatch;
-use crate::dtype::{Bool, Element};
+use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
@@ -49,6 +51,15 @@ pub enum Combination {
     Max,
 }
 
+impl Combination {
+    /// Whether elements of a type can be combined so.
+    fn is_defined_for(self, dtype: Option<DType>) -> bool {
+        use DType::*;
+        let is_unpacked = |dtype: DType| matches!(dtype, Int2 | Int4 | Uint2 | Uint4) || dtype.is_small_float();
+        self == Combination::None || dtype.is_some_and(|dtype| !is_unpacked(dtype) && dtype != String)
+    }
+}
+
 impl Kernel for ScatterElements {
     fn arity(&self) -> Arity {
         Arity::exact(3, 1)
@@ -69,6 +80,22 @@ impl Kernel for ScatterElements {
         &[0]
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("scatter")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(
+            match takes_indices(operands, 1)
+                && has_few_dims(operands, 0)
+                && self.reduction.is_defined_for(operands.dtype(0))
+            {
+                true => OnDevice::kernel(self.clone()),
+                false => OnDevice::NoKernel,
+            },
+        )
+    }
+
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         places::prepack(constants, |dims, indices| element_places(dims, indices, self.axis))
     }
@@ -77,9 +104,7 @@ impl Kernel for ScatterElements {
         let target = Target::new(call, 2)?;
         let (dims, indices) = (target.array().dims(), call.tensor(1)?);
         let places = places::places(call, dims, |dims, indices| element_places(dims, indices, self.axis))?;
-        if target.updates().dims() != indices.dims() {
-            bail!("updates of shape {:?} do not fit indices of shape {:?}", target.updates().dims(), indices.dims());
-        }
+        check_elements(target.updates().dims(), indices.dims())?;
         target.write(&places, self.reduction)
     }
 }
@@ -110,6 +135,22 @@ impl Kernel for ScatterNd {
         &[0]
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("scatter")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(
+            match takes_indices(operands, 1)
+                && has_few_dims(operands, 0)
+                && self.reduction.is_defined_for(operands.dtype(0))
+            {
+                true => OnDevice::kernel(self.clone()),
+                false => OnDevice::NoKernel,
+            },
+        )
+    }
+
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         places::prepack(constants, |dims, indices| vector_places(dims, indices, 0))
     }
@@ -118,11 +159,7 @@ impl Kernel for ScatterNd {
         let target = Target::new(call, 2)?;
         let (dims, indices) = (target.array().dims(), call.tensor(1)?);
         let places = places::places(call, dims, |dims, indices| vector_places(dims, indices, 0))?;
-        let Some((&depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
-        let found = target.updates().dims();
-        if !found.iter().eq(outer.iter().chain(&dims[depth..])) {
-            bail!("updates have shape {found:?} where {:?} is needed", [outer, &dims[depth..]].concat());
-        }
+        check_parts(target.updates().dims(), &vector_parts(dims, indices.dims(), 0)?)?;
         target.write(&places, self.reduction)
     }
 }
@@ -159,21 +196,26 @@ impl Kernel for TensorScatter {
         &[0]
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("scatter")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(2).is_none() || takes_indices(operands, 2) {
+            true => OnDevice::kernel(self.clone()),
+            false => OnDevice::NoKernel,
+        })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let target = Target::new(call, 1)?;
         let (dims, new) = (target.array().dims(), target.updates().dims());
-        let axis = self.row_axis(dims.len())?;
-        let fits = |(i, (&old, &new)): (usize, (&usize, &usize))| if i == axis { new <= old } else { new == old };
-        if dims.len() != new.len() || !dims.iter().zip(new).enumerate().all(fits) {
-            bail!("an update of shape {new:?} does not fit a cache of shape {dims:?}");
-        }
+        let axis = self.fitting_axis(dims, new)?;
         let first = match call.optional_tensor(2)? {
             Some(first) => axes::dims(&first.to_i64()?)?,
             None => vec![0; dims[0]],
         };
-        if first.len() != dims[0] {
-            bail!("{} places to write at for a batch of {}", first.len(), dims[0]);
-        }
+        check_places(first.len(), dims)?;
         let places = self.places(dims, axis, new[axis], &first)?;
         target.write(&places, Combination::None)
     }
@@ -185,6 +227,16 @@ impl TensorScatter {
             0 => bail!("axis 0 is the batch"),
             axis => Ok(axis),
         }
+    }
+
+    /// The axis of rows of a cache of shape `dims` that an update of shape `new` is written into.
+    pub(crate) fn fitting_axis(&self, dims: &[usize], new: &[usize]) -> Result<usize> {
+        let axis = self.row_axis(dims.len())?;
+        let fits = |(i, (&old, &new)): (usize, (&usize, &usize))| if i == axis { new <= old } else { new == old };
+        if dims.len() != new.len() || !dims.iter().zip(new).enumerate().all(fits) {
+            bail!("an update of shape {new:?} does not fit a cache of shape {dims:?}");
+        }
+        Ok(axis)
     }
 
     /// Where each new row begins.
@@ -202,6 +254,30 @@ impl TensorScatter {
         }
         Ok(Places { starts, run })
     }
+}
+
+/// Checks that there is an update for each index.
+pub(crate) fn check_elements(updates: &[usize], indices: &[usize]) -> Result<()> {
+    if updates != indices {
+        bail!("updates of shape {updates:?} do not fit indices of shape {indices:?}");
+    }
+    Ok(())
+}
+
+/// Checks that the updates are as large as the parts that they go to.
+pub(crate) fn check_parts(updates: &[usize], parts: &VectorParts) -> Result<()> {
+    if !updates.iter().eq(parts.outer.iter().chain(parts.rest)) {
+        bail!("updates have shape {updates:?} where {:?} is needed", [parts.outer, parts.rest].concat());
+    }
+    Ok(())
+}
+
+/// Checks that there is a place to write at for each member of the batch.
+pub(crate) fn check_places(places: usize, dims: &[usize]) -> Result<()> {
+    if places != dims[0] {
+        bail!("{places} places to write at for a batch of {}", dims[0]);
+    }
+    Ok(())
 }
 
 /// The type of tensor 0, which updates of its dtype in input `updates` are written into.
@@ -351,7 +427,11 @@ mod tests {
         assert_eq!(found::<f32>(&op(Combination::Add), &rows), Some(vec![1.0, 2.0, 15.0, 18.0]));
         let points = [x.clone(), tensor(&[0i64, 1, 1, 0], &[2, 2]), tensor(&[f32::NAN, 9.0], &[2])];
         assert_eq!(found::<f32>(&op(Combination::Max), &points).map(|y| (y[1].is_nan(), y[2])), Some((true, 9.0)));
-        let slice = [tensor(&[0u8; 6], &[2, 3]), tensor(&[0i64, 1, 0, 2, 1, 1, 1, 2], &[2, 2, 2]), tensor(&[1u8, 2, 3, 4], &[2, 2])];
+        let slice = [
+            tensor(&[0u8; 6], &[2, 3]),
+            tensor(&[0i64, 1, 0, 2, 1, 1, 1, 2], &[2, 2, 2]),
+            tensor(&[1u8, 2, 3, 4], &[2, 2]),
+        ];
         assert_eq!(found::<u8>(&op(Combination::None), &slice), Some(vec![0, 1, 2, 0, 3, 4]));
         assert_eq!(found::<u8>(&op(Combination::Max), &slice), Some(vec![0, 1, 2, 0, 3, 4]));
         let bad = [x.clone(), tensor(&[0i64, 2], &[1, 2]), tensor(&[0f32], &[1])];

@@ -1,13 +1,14 @@
 //! Parts of a tensor.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
+use crate::device::{Needs, OnDevice, Placement};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::{copy_view, Movable};
@@ -37,6 +38,21 @@ impl Kernel for Slice {
         input == 0
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("copy")
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::kernel(self.clone()))
+    }
+
+    fn needs(&self, input: usize) -> Needs {
+        match input {
+            0 => Needs::Elements,
+            _ => Needs::Numbers,
+        }
+    }
+
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         Ok(Some(axes::read_lists(constants)))
     }
@@ -48,13 +64,14 @@ impl Kernel for Slice {
             return Ok(vec![value.clone()]);
         }
         let data = Movable::new(&[value])?;
-        Ok(vec![data.restore(sliced(&data.arrays[0], &ranges, call.threads)?)?])
+        let copy = |x: &Array, view: &View| copy_view(x, view, call.threads);
+        Ok(vec![data.restore(sliced(&data.arrays[0], &ranges, copy)?)?])
     }
 }
 
 impl Slice {
     /// What is taken of each dimension.
-    fn ranges(&self, call: &Call, dims: &[usize]) -> Result<SmallVec<[Range; 6]>> {
+    pub(crate) fn ranges(&self, call: &Call, dims: &[usize]) -> Result<SmallVec<[Range; 6]>> {
         let (starts, ends) = (axes::list(call, 1)?, axes::list(call, 2)?);
         let axes = axes::optional_list(call, 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
         let steps = axes::optional_list(call, 4)?.unwrap_or_else(|| vec![1; starts.len()].into());
@@ -73,7 +90,7 @@ impl Slice {
 
 /// The elements `start, start + step, …` of a dimension, `count` of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Range {
+pub(crate) struct Range {
     start: usize,
     step: isize,
     count: usize,
@@ -97,12 +114,16 @@ impl Range {
         };
         let count = distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
         // With fewer than two elements the step is never taken.
-        Ok(Range { start: if count == 0 { 0 } else { start as usize }, step: if count < 2 { 1 } else { step as isize }, count })
+        Ok(Range {
+            start: if count == 0 { 0 } else { start as usize },
+            step: if count < 2 { 1 } else { step as isize },
+            count,
+        })
     }
 }
 
-/// The elements in `ranges`; a view where they stand together.
-fn sliced(x: &Array, ranges: &[Range], threads: &Threads) -> Result<Array> {
+/// The elements in `ranges`; a view where they stand together, else what `copy` makes of their places.
+pub(crate) fn sliced(x: &Array, ranges: &[Range], copy: impl FnOnce(&Array, &View) -> Result<Array>) -> Result<Array> {
     let mut view = View::contiguous(x.dims());
     let mut outer = Some(x.clone());
     for (axis, range) in ranges.iter().enumerate() {
@@ -119,12 +140,14 @@ fn sliced(x: &Array, ranges: &[Range], threads: &Threads) -> Result<Array> {
     }
     match outer {
         Some(part) => Ok(part),
-        None => copy_view(x, &view, threads),
+        None => copy(x, &view),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use candle_plan_kernels::threads::Threads;
+
     use super::*;
     use crate::testing::{run, tensor};
 
@@ -170,12 +193,17 @@ mod tests {
             (&[&[1, 1], &[2, 3], &[-1, 1]], &[2, 2, 1], &[5, 9, 17, 21]),
             (&[&[-1, 0], &[-9, 1], &[2, 1], &[-2, 1]], &[2, 1, 2], &[3, 1, 15, 13]),
             (&[&[2], &[1], &[1]], &[2, 0, 4], &[]),
-            (&[&[], &[]], &[2, 3, 4], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]),
+            (
+                &[&[], &[]],
+                &[2, 3, 4],
+                &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23],
+            ),
         ];
         for (lists, dims, expected) in cases {
             assert_eq!(slice(lists).expect("a slice"), (dims.to_vec(), expected.to_vec()), "{lists:?}");
         }
-        let bad: [&[&[i64]]; 4] = [&[&[0], &[1, 2]], &[&[0], &[1], &[3]], &[&[0, 0], &[1, 1], &[0, -3]], &[&[0], &[1], &[0], &[0]]];
+        let bad: [&[&[i64]]; 4] =
+            [&[&[0], &[1, 2]], &[&[0], &[1], &[3]], &[&[0, 0], &[1, 1], &[0, -3]], &[&[0], &[1], &[0], &[0]]];
         for lists in bad {
             assert!(slice(lists).is_err(), "{lists:?}");
         }
@@ -185,9 +213,10 @@ mod tests {
     fn outer_slices_are_views() {
         let x = Array::new((0..24).collect::<Vec<i32>>(), &[1, 6, 4]).expect("24 elements");
         let range = |start, count| Range { start, step: 1, count };
-        let outer = sliced(&x, &[range(0, 1), range(2, 3), range(0, 4)], &Threads::serial()).expect("in range");
+        let copy = |x: &Array, view: &View| copy_view(x, view, &Threads::serial());
+        let outer = sliced(&x, &[range(0, 1), range(2, 3), range(0, 4)], copy).expect("in range");
         assert!(outer.shares_storage_with(&x));
-        let inner = sliced(&x, &[range(0, 1), range(2, 3), range(1, 3)], &Threads::serial()).expect("in range");
+        let inner = sliced(&x, &[range(0, 1), range(2, 3), range(1, 3)], copy).expect("in range");
         assert!(!inner.shares_storage_with(&x));
     }
 }

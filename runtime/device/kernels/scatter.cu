@@ -1,0 +1,226 @@
+// Elements and slices written by index, so that the result does not depend on the order of threads. Each update has a key:
+// the number of the slice that it goes to, and below that its own. Of updates that take the place of what stands there,
+// those win their slice that come last; others are sorted by their keys, and go to their slice one after the other.
+#include "indices.cuh"
+
+// The slice of updates that lead nowhere: they are reported, and not written.
+const u32 NOWHERE = 0xffffffffu;
+
+HOST_DEVICE u32 slice_of_key(u64 key) { return (u32)(key >> 32); }
+
+// Where keys are written: of `updates`, and behind them up to `count` such as stand behind all others. Where there is to be
+// a winner of every slice, `winners` has room for one each.
+struct ScatterKeys {
+    u64 keys, winners;
+    u32 updates, count;
+};
+
+HOST_DEVICE void write_key(const ScatterKeys& p, u32 update, u32 slice) {
+    at<u64>(p.keys)[update] = (u64)slice << 32 | update;
+    if (p.winners && slice != NOWHERE) at<u32>(p.winners)[slice] = 0;
+}
+
+// Keys of single elements, as `GatherElements` picks them.
+struct ScatterElements {
+    ScatterKeys to;
+    Indices indices;
+    Fault fault;
+    u32 size, step;
+    Dims dims;
+    Strides strides;
+    u32 padding;
+};
+
+HOST_DEVICE void keys_of_elements(const ScatterElements& p) {
+    for (u32 i = first(); i < p.to.count; i += stride()) {
+        u32 place = 0, slice = NOWHERE;
+        if (i < p.to.updates && find_place(index_at(p.indices, i), p.size, p.fault, &place))
+            slice = (u32)(offset(p.dims, p.strides, i) + (i64)place * p.step);
+        write_key(p.to, i, slice);
+    }
+}
+
+// Keys of slices.
+struct ScatterSlices {
+    ScatterKeys to;
+    Vectors vectors;
+};
+
+HOST_DEVICE void keys_of_slices(const ScatterSlices& p) {
+    for (u32 i = first(); i < p.to.count; i += stride()) {
+        u64 slice = 0;
+        bool is_there = i < p.to.updates && find_slice(p.vectors, i, &slice);
+        write_key(p.to, i, is_there ? (u32)slice : NOWHERE);
+    }
+}
+
+// The last update of each slice, counted from 1.
+HOST_DEVICE void find_winners(const ScatterKeys& p) {
+    for (u32 i = first(); i < p.updates; i += stride()) {
+        u32 slice = slice_of_key(at<const u64>(p.keys)[i]);
+        if (slice != NOWHERE) atomicMax(at<u32>(p.winners) + slice, i + 1);
+    }
+}
+
+// Updates of `run` elements each are written to their slices of Y, in one of two ways; `count` elements in all.
+struct ScatterWrite {
+    u64 keys, winners, updates, y;
+    u32 count, run, operation, padding;
+};
+
+template <class T> HOST_DEVICE void write_winners(const ScatterWrite& p) {
+    for (u32 i = first(); i < p.count; i += stride()) {
+        u32 update = i / p.run, slice = slice_of_key(at<const u64>(p.keys)[update]);
+        if (slice != NOWHERE && at<const u32>(p.winners)[slice] == update + 1)
+            at<T>(p.y)[(u64)slice * p.run + (i - update * p.run)] = at<const T>(p.updates)[i];
+    }
+}
+
+enum Combination : u32 { CombineAdd, CombineMul, CombineMin, CombineMax };
+
+// Where two do not compare, the update stays.
+template <class T> HOST_DEVICE T smaller_or_larger(u32 operation, T old, T update) {
+    bool stays = operation == CombineMin ? widen(old) < widen(update) : widen(old) > widen(update);
+    return stays ? old : update;
+}
+struct CombineFloats {
+    template <class T> HOST_DEVICE T operator()(u32 operation, T old, T update) const {
+        if (operation == CombineAdd) return narrowed<T>(widen(old) + widen(update));
+        if (operation == CombineMul) return narrowed<T>(widen(old) * widen(update));
+        return smaller_or_larger(operation, old, update);
+    }
+};
+// They wrap.
+struct CombineIntegers {
+    template <class T> HOST_DEVICE T operator()(u32 operation, T old, T update) const {
+        if (operation == CombineAdd) return (T)((u64)old + (u64)update);
+        if (operation == CombineMul) return (T)((u64)old * (u64)update);
+        return smaller_or_larger(operation, old, update);
+    }
+};
+// Sums are "or", products are "and".
+struct CombineTruths {
+    HOST_DEVICE u8 operator()(u32 operation, u8 old, u8 update) const {
+        if (operation == CombineAdd) return old | update;
+        if (operation == CombineMul) return old & update;
+        return smaller_or_larger(operation, old, update);
+    }
+};
+
+// The keys are sorted: the thread of the first one of a slice goes on to the last.
+template <class T, class Combine> HOST_DEVICE void combine_in_order(const ScatterWrite& p) {
+    const u64* keys = at<const u64>(p.keys);
+    u32 updates = p.count / p.run;
+    for (u32 i = first(); i < p.count; i += stride()) {
+        u32 place = i / p.run, column = i - place * p.run, slice = slice_of_key(keys[place]);
+        if (slice == NOWHERE || (place > 0 && slice_of_key(keys[place - 1]) == slice)) continue;
+        T* y = at<T>(p.y) + (u64)slice * p.run + column;
+        T value = *y;
+        for (; place < updates && slice_of_key(keys[place]) == slice; place++) {
+            u64 update = keys[place] & 0xffffffffu;
+            value = Combine()(p.operation, value, at<const T>(p.updates)[update * p.run + column]);
+        }
+        *y = value;
+    }
+}
+
+// ── A bitonic sort of `count` keys, a power of two. Stage `span` makes sorted runs of as many keys of halves that are. ──
+
+struct ScatterSort {
+    u64 keys;
+    u32 count, first_span, last_span, reach;
+};
+
+// The pair of places `reach` apart whose number is `pair`; runs go up and down in turn.
+HOST_DEVICE void sort_pair_of_keys(u64* keys, u32 pair, u32 reach, u32 begin, u32 span) {
+    u32 low = pair / reach * reach * 2 + pair % reach;
+    u64 a = keys[low], b = keys[low + reach];
+    bool goes_up = ((begin + low) & span) == 0;
+    if (goes_up == (a > b)) {
+        keys[low] = b;
+        keys[low + reach] = a;
+    }
+}
+
+// One step of a stage.
+HOST_DEVICE void sort_far(const ScatterSort& p) {
+    for (u32 pair = first(); pair < p.count / 2; pair += stride())
+        sort_pair_of_keys(at<u64>(p.keys), pair, p.reach, 0, p.last_span);
+}
+
+// The keys that a block sorts in shared memory.
+const u32 SORTED_TOGETHER = 1024;
+
+// All steps of the stages from `first_span` to `last_span` that reach no further than half of what a block sorts.
+HOST_DEVICE void sort_near(const ScatterSort& p) {
+    __shared__ u64 keys[SORTED_TOGETHER];
+    u32 length = p.count < SORTED_TOGETHER ? p.count : SORTED_TOGETHER;
+    for (u32 block = blockIdx.x; block < p.count / length; block += gridDim.x) {
+        u64* all = at<u64>(p.keys) + (u64)block * length;
+        for (u32 i = threadIdx.x; i < length; i += blockDim.x) keys[i] = all[i];
+        __syncthreads();
+        for (u32 span = p.first_span; span <= p.last_span; span *= 2)
+            for (u32 reach = (span < length ? span : length) / 2; reach > 0; reach /= 2) {
+                for (u32 pair = threadIdx.x; pair < length / 2; pair += blockDim.x)
+                    sort_pair_of_keys(keys, pair, reach, block * length, span);
+                __syncthreads();
+            }
+        for (u32 i = threadIdx.x; i < length; i += blockDim.x) all[i] = keys[i];
+        __syncthreads();
+    }
+}
+
+KERNEL(scatter_keys_of_elements, ScatterElements, keys_of_elements)
+KERNEL(scatter_keys_of_slices, ScatterSlices, keys_of_slices)
+KERNEL(scatter_winners, ScatterKeys, find_winners)
+KERNEL(scatter_sort_far, ScatterSort, sort_far)
+COOPERATIVE(scatter_sort_near, ScatterSort, sort_near)
+KERNEL(scatter_write_u8, ScatterWrite, write_winners<u8>)
+KERNEL(scatter_write_u16, ScatterWrite, write_winners<u16>)
+KERNEL(scatter_write_u32, ScatterWrite, write_winners<u32>)
+KERNEL(scatter_write_u64, ScatterWrite, write_winners<u64>)
+KERNEL(scatter_write_u128, ScatterWrite, write_winners<u128>)
+#define COMBINE(kind, T, Combine) KERNEL(scatter_combine_##kind, ScatterWrite, combine_in_order<T, Combine>)
+COMBINE(f16, f16, CombineFloats)
+COMBINE(bf16, bf16, CombineFloats)
+COMBINE(f32, f32, CombineFloats)
+COMBINE(f64, f64, CombineFloats)
+COMBINE(i8, i8, CombineIntegers)
+COMBINE(i16, i16, CombineIntegers)
+COMBINE(i32, i32, CombineIntegers)
+COMBINE(i64, i64, CombineIntegers)
+COMBINE(u8, u8, CombineIntegers)
+COMBINE(u16, u16, CombineIntegers)
+COMBINE(u32, u32, CombineIntegers)
+COMBINE(u64, u64, CombineIntegers)
+COMBINE(bool, u8, CombineTruths)
+#undef COMBINE
+
+// Y[batch, prefix, (first[batch] + row) mod size, ..] = updates[batch, prefix, row, ..] with Y [batch, prefixes, size, run]
+// and updates [batch, prefixes, rows, run]; batch members whose rows do not fit are reported where not `circular`, and left.
+struct ScatterCache {
+    u64 y, updates;
+    // Not there where `has_firsts` is 0: rows are written from place 0 on.
+    Indices firsts;
+    Fault fault;
+    u32 count, prefixes, size, rows, run, circular, has_firsts, padding;
+};
+
+template <class T> HOST_DEVICE void write_cache(const ScatterCache& p) {
+    for (u32 i = first(); i < p.count; i += stride()) {
+        u32 line = i / p.run, outer = line / p.rows, row = line - outer * p.rows;
+        i64 begin = p.has_firsts ? index_at(p.firsts, outer / p.prefixes) : 0;
+        if (begin < 0 || (!p.circular && begin > (i64)(p.size - p.rows))) {
+            report(p.fault);
+            continue;
+        }
+        u32 place = ((u32)(begin % p.size) + row) % p.size;
+        at<T>(p.y)[((u64)outer * p.size + place) * p.run + (i - line * p.run)] = at<const T>(p.updates)[i];
+    }
+}
+
+KERNEL(scatter_cache_u8, ScatterCache, write_cache<u8>)
+KERNEL(scatter_cache_u16, ScatterCache, write_cache<u16>)
+KERNEL(scatter_cache_u32, ScatterCache, write_cache<u32>)
+KERNEL(scatter_cache_u64, ScatterCache, write_cache<u64>)
+KERNEL(scatter_cache_u128, ScatterCache, write_cache<u128>)
