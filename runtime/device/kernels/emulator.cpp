@@ -5,9 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <vector>
 
-thread_local Place threadIdx, blockIdx, blockDim, gridDim;
+Place threadIdx, blockIdx, blockDim, gridDim;
 Entry* Entry::all = nullptr;
 
 // ── 16-bit floating point ──
@@ -61,7 +62,7 @@ struct Block {
     const void* params;
 };
 
-thread_local Block block;
+Block block;
 
 void wait(bool Fiber::*reason) {
     Fiber* self = block.current;
@@ -135,8 +136,10 @@ extern "C" const Entry* emulator_find(const char* name) {
 
 extern "C" u64 emulator_parameters(const Entry* entry) { return entry->size; }
 
-// Runs a kernel in blocks of threads.
+// Runs a kernel in blocks of threads; one kernel at a time.
 extern "C" void emulator_run(const Entry* entry, const u32* blocks, u32 threads, const void* params) {
+    static std::mutex turn;
+    std::lock_guard<std::mutex> held(turn);
     gridDim = {blocks[0], blocks[1], blocks[2]};
     blockDim = {threads, 1, 1};
     block.entry = entry;

@@ -27,7 +27,7 @@ struct bf16 {
 
 #define __device__
 #define __forceinline__ inline
-#define __shared__ static thread_local
+#define __shared__ static
 #define __restrict__
 #define __launch_bounds__(...)
 #define HOST_DEVICE inline
@@ -40,14 +40,14 @@ void narrow(f32 x, bf16* y);
 struct Place {
     u32 x, y, z;
 };
-extern thread_local Place threadIdx, blockIdx, blockDim, gridDim;
+extern Place threadIdx, blockIdx, blockDim, gridDim;
 
 void __syncthreads();
 void __syncwarp(u32 mask = 0xffffffffu);
 
 // What the thread whose number in the warp differs by `flip` gives.
 template <class T> T __shfl_xor_sync(u32, T value, int flip) {
-    static thread_local T given[1024];
+    static T given[1024];
     given[threadIdx.x] = value;
     __syncwarp();
     value = given[threadIdx.x ^ (u32)flip];
