@@ -49,8 +49,7 @@ impl Strides {
         let mut step = [0; RANK];
         for (i, stride) in strides.into_iter().enumerate() {
             let Some(place) = step.get_mut(i) else { bail!("kernels of the device take at most {RANK} dimensions") };
-            *place =
-                i32::try_from(stride).map_err(|_| Error::op(format!("a stride of {stride} elements is too large")))?;
+            *place = i32::try_from(stride).map_err(|_| Error::op(format!("a stride of {stride} elements is too large")))?;
         }
         Ok(Strides { step })
     }
