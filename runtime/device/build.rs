@@ -39,12 +39,8 @@ fn ptx(sources: &[PathBuf]) {
         let compile = |source: &PathBuf| {
             let target = out.join(source.file_stem().expect("a name")).with_extension("ptx");
             let mut command = Command::new(&nvcc);
-            command
-                .args(["-ptx", "-O3", "-std=c++17", "-diag-suppress", "186", "-arch", VIRTUAL_ARCHITECTURE, "-o"])
-                .arg(&target)
-                .arg(source);
-            let running =
-                command.spawn().unwrap_or_else(|error| panic!("{nvcc:?} does not start: {error}; see `make cuda`"));
+            command.args(["-ptx", "-O3", "-std=c++17", "-diag-suppress", "186", "-arch", VIRTUAL_ARCHITECTURE, "-o"]).arg(&target).arg(source);
+            let running = command.spawn().unwrap_or_else(|error| panic!("{nvcc:?} does not start: {error}; see `make cuda`"));
             (target, running)
         };
         let running: Vec<_> = group.iter().map(compile).collect();

@@ -22,7 +22,7 @@ template <class T> HOST_DEVICE void write_result(const Reduce& p, u32 i, u64 tot
     T result;
     switch (p.function) {
         case Mean: result = is_signed ? (T)((i64)total / count) : (T)(total / count); break;
-        case L2: case LogSum: result = truncated<T>(real_result<T>(p, real), is_signed); break;
+        case L2: case LogSum: result = truncated_real<T>(real_result<T>(p, real), is_signed); break;
         default: result = (T)total;
     }
     at<T>(p.y)[i] = result;

@@ -18,7 +18,7 @@ struct Reduce {
 };
 
 // The nearest integer towards 0, as far as there is one; 0 for NaN.
-template <class T> HOST_DEVICE T truncated(f64 x, bool is_signed) {
+template <class T> HOST_DEVICE T truncated_real(f64 x, bool is_signed) {
     const u32 bits = 8 * sizeof(T);
     f64 limit = exp2((f64)(is_signed ? bits - 1 : bits)), least = is_signed ? -limit : 0;
     if (x != x) return 0;
@@ -28,14 +28,14 @@ template <class T> HOST_DEVICE T truncated(f64 x, bool is_signed) {
 
 // A rule says how elements become a result. A thread's `Lane` takes PIECE elements by `step(function, lane, element, place)`
 // and becomes a `Total`; totals are joined by `add`, and `finish` writes a result. With no elements, lanes are `start`.
-template <class Rule> struct Joined {
+template <class Rule> struct AddTotals {
     u32 function;
     HOST_DEVICE typename Rule::Total operator()(const typename Rule::Total& a, const typename Rule::Total& b) const {
         return Rule::add(function, a, b);
     }
 };
 
-// The total of every `team`th of the elements `from..to` of a result.
+// The total of what the member takes of the elements `from..to` of a result.
 template <class Rule> HOST_DEVICE typename Rule::Total total_of(const Reduce& p, u32 result, u32 from, u32 to) {
     auto x = at<const typename Rule::In>(p.x) + offset(p.kept, p.kept_steps, result);
     auto total = Rule::total(Rule::start(p.function));
@@ -57,7 +57,7 @@ template <class Rule> HOST_DEVICE void reduce(const Reduce& p) {
         bool is_there = result < p.results;
         u32 from = part * p.part, to = from + p.part < p.n ? from + p.part : p.n;
         auto total = total_of<Rule>(p, is_there ? result : 0, from, is_there ? to : 0);
-        total = joined(p.teams, total, Joined<Rule>{p.function});
+        total = joined(p.teams, total, AddTotals<Rule>{p.function});
         if (!is_there || member_number(p.teams) != 0) continue;
         if (p.parts == 1) Rule::finish(p, result, total);
         else at<typename Rule::Total>(p.totals)[part * p.results + result] = total;

@@ -2,29 +2,29 @@
 #include "reduce.cuh"
 
 // What elements of a type are compared as, its least value and its greatest.
-template <class T> struct Ordered;
-#define ORDERED(T, As, low, high)                              \
-    template <> struct Ordered<T> {                            \
-        typedef As Type;                                     \
-        static HOST_DEVICE As least() { return low; }        \
-        static HOST_DEVICE As greatest() { return high; }    \
+template <class T> struct Comparable;
+#define COMPARABLE(T, As, low, high)                      \
+    template <> struct Comparable<T> {                    \
+        typedef As Type;                                  \
+        static HOST_DEVICE As least() { return low; }     \
+        static HOST_DEVICE As greatest() { return high; } \
     };
-ORDERED(f16, f32, -INFINITY, INFINITY)
-ORDERED(bf16, f32, -INFINITY, INFINITY)
-ORDERED(f32, f32, -INFINITY, INFINITY)
-ORDERED(f64, f64, -INFINITY, INFINITY)
-ORDERED(i8, i32, -128, 127)
-ORDERED(u8, i32, 0, 255)
-ORDERED(i32, i32, (i32)0x80000000, 0x7fffffff)
-ORDERED(i64, i64, (i64)0x8000000000000000, 0x7fffffffffffffff)
-ORDERED(u32, u32, 0, 0xffffffff)
-ORDERED(u64, u64, 0, 0xffffffffffffffff)
+COMPARABLE(f16, f32, -INFINITY, INFINITY)
+COMPARABLE(bf16, f32, -INFINITY, INFINITY)
+COMPARABLE(f32, f32, -INFINITY, INFINITY)
+COMPARABLE(f64, f64, -INFINITY, INFINITY)
+COMPARABLE(i8, i32, -128, 127)
+COMPARABLE(u8, i32, 0, 255)
+COMPARABLE(i32, i32, (i32)0x80000000, 0x7fffffff)
+COMPARABLE(i64, i64, (i64)0x8000000000000000, 0x7fffffffffffffff)
+COMPARABLE(u32, u32, 0, 0xffffffff)
+COMPARABLE(u64, u64, 0, 0xffffffffffffffff)
 
 template <class T> struct ExtremumRule {
     typedef T In;
-    typedef typename Ordered<T>::Type Lane;
+    typedef typename Comparable<T>::Type Lane;
     typedef Lane Total;
-    static HOST_DEVICE Lane start(u32 function) { return function == Max ? Ordered<T>::least() : Ordered<T>::greatest(); }
+    static HOST_DEVICE Lane start(u32 function) { return function == Max ? Comparable<T>::least() : Comparable<T>::greatest(); }
     static HOST_DEVICE Lane step(u32 function, Lane lane, T element, u32) { return add(function, lane, widen(element)); }
     static HOST_DEVICE Total total(Lane lane) { return lane; }
     static HOST_DEVICE Total add(u32 function, Total a, Total b) { return function == Max ? Greater()(a, b) : Less()(a, b); }

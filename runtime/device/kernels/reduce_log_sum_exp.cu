@@ -42,7 +42,7 @@ template <class T> struct LogSumExpRule {
     static HOST_DEVICE void write_log(f64 x, bf16* y) { narrow((f32)x, y); }
     static HOST_DEVICE void write_log(f64 x, f32* y) { *y = (f32)x; }
     static HOST_DEVICE void write_log(f64 x, f64* y) { *y = x; }
-    template <class I> static HOST_DEVICE void write_log(f64 x, I* y) { *y = truncated<I>(x, I(-1) < I(0)); }
+    template <class I> static HOST_DEVICE void write_log(f64 x, I* y) { *y = truncated_real<I>(x, I(-1) < I(0)); }
 };
 
 REDUCTION(log_sum_exp, f16, LogSumExpRule)

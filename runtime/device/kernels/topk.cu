@@ -108,6 +108,28 @@ HOST_DEVICE Digit digit_of_element(u32* bins, u32 wanted, Digit* found) {
     return digit;
 }
 
+// The last place of the first `wanted` elements with a key.
+template <class T>
+HOST_DEVICE u32 last_place(const TopKOf& p, const T* x, key_type<T> key, u32 wanted, u32* bins, Digit* found) {
+    u32 last = 0;
+    bool is_last = false;
+    i32 shift = 32;
+    while (shift > 0 && !is_last) {
+        shift -= 8;
+        if ((p.n - 1) >> shift == 0) continue;
+        for (u32 i = threadIdx.x; i < p.n; i += blockDim.x) {
+            bool matches = shift == 24 || (i ^ last) >> (shift + 8) == 0;
+            if (matches && entry_at(p, x, i).key == key) atomicAdd(bins + ((i >> shift) & (DIGITS - 1)), 1u);
+        }
+        __syncthreads();
+        Digit digit = digit_of_element(bins, wanted, found);
+        last |= digit.digit << shift;
+        wanted = digit.wanted;
+        is_last = digit.count == wanted;
+    }
+    return last | ((1u << shift) - 1);
+}
+
 // The last entry of the first k: those up to it are k.
 template <class T> HOST_DEVICE EntryOf<key_type<T>> last_wanted(const TopKOf& p, const T* x) {
     typedef key_type<T> K;
@@ -135,21 +157,7 @@ template <class T> HOST_DEVICE EntryOf<key_type<T>> last_wanted(const TopKOf& p,
     }
     // Digits that were not looked at do not matter.
     if (is_last) return EntryOf<K>{shift == bits ? (K)~(K)0 : (K)(last.key | (((K)1 << shift) - 1)), NOWHERE};
-    // Of the elements with that key the first `wanted`.
-    for (shift = 32; shift > 0 && !is_last;) {
-        shift -= 8;
-        if ((p.n - 1) >> shift == 0) continue;
-        for (u32 i = threadIdx.x; i < p.n; i += blockDim.x) {
-            bool matches = shift == 24 || (i ^ last.place) >> (shift + 8) == 0;
-            if (matches && entry_at(p, x, i).key == last.key) atomicAdd(bins + ((i >> shift) & (DIGITS - 1)), 1u);
-        }
-        __syncthreads();
-        Digit digit = digit_of_element(bins, wanted, &found);
-        last.place |= digit.digit << shift;
-        wanted = digit.wanted;
-        is_last = digit.count == wanted;
-    }
-    last.place |= (1u << shift) - 1;
+    last.place = last_place(p, x, last.key, wanted, bins, &found);
     return last;
 }
 

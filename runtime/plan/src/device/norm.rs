@@ -111,7 +111,7 @@ impl OnGpu for BatchNorm {
         let (channels, spatial) = channel_dims(call)?;
         let x = call.tensor(0)?;
         let (dtype, address) = (x.dtype(), x.address()?);
-        let planes = if spatial == 0 { 0 } else { x.len() / spatial };
+        let planes = x.len().checked_div(spatial).unwrap_or(0);
         let mut given = [AnyFloats::zeroed(); 4];
         for (i, given) in (1..).zip(&mut given) {
             *given = AnyFloats::new(call.tensor(i)?)?;

@@ -116,7 +116,8 @@ fn parts(n: u32, teams: Teams, results: u32) -> (u32, u32) {
     let wanted = BLOCKS / teams.blocks(results).max(1);
     let parts = wanted.min(n.div_ceil(teams.size() * MANY)).max(1);
     let part = n.div_ceil(parts);
-    (n.checked_div(part).map_or(1, |whole| whole + u32::from(n % part != 0)), part)
+    // As `part` is rounded up, fewer may do.
+    (n.div_ceil(part.max(1)).max(1), part)
 }
 
 /// The dimensions that are reduced or those that are kept, and the steps along them.
