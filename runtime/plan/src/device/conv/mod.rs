@@ -1,17 +1,17 @@
 //! Convolutions and transposed ones.
 
+mod params;
 #[cfg(test)]
 mod tests;
 mod way;
 
-use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::program::Program;
-use num_integer::gcd;
 
+use self::params::{ConvolutionParams, Operands, NO_LIMITS};
 use self::way::{Tile, Way};
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{count, kind, launch, room};
 use super::program::OnGpuProgram;
 use super::{OnDevice, OnGpu};
 use crate::bail;
@@ -24,34 +24,6 @@ use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::window::out_dims;
 use crate::value::{element_count, Array, Value};
 
-/// The twin of `Convolution`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct ConvolutionParams {
-    x: u64,
-    w: u64,
-    bias: u64,
-    y: u64,
-    partial: u64,
-    batch: u32,
-    groups: u32,
-    channels: u32,
-    outputs: u32,
-    parts: u32,
-    transposed: u32,
-    input: [i32; 2],
-    output: [i32; 2],
-    kernel: [i32; 2],
-    stride: [i32; 2],
-    dilation: [i32; 2],
-    before: [i32; 2],
-    apart: [i32; 2],
-    limits: [f32; 2],
-}
-
-// SAFETY: as `convolution.cuh` has it; `convolve` checks that the tensors are those of the shape.
-unsafe impl Params for ConvolutionParams {}
-
 /// A convolution on a GPU, with what finishes its result.
 #[derive(Debug)]
 struct Convolution<Op> {
@@ -60,15 +32,6 @@ struct Convolution<Op> {
     program: Option<OnGpuProgram>,
 }
 
-/// The operands of a convolution on a GPU: `bias` may be absent.
-#[derive(Clone, Copy)]
-struct Operands<'a> {
-    x: &'a Array,
-    w: &'a Array,
-    bias: Option<&'a Array>,
-}
-
-const NO_LIMITS: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
 /// The most inputs of a step whose epilogue runs on a GPU.
 const INPUTS: usize = 32;
 /// The most blocks along y and z.
@@ -156,7 +119,7 @@ fn convolve(
         bail!("a convolution is of operands of one dtype, found X of {dtype} and W of {}", w.dtype());
     }
     let y = room(gpu, &out_dims(shape, x.rank()), dtype)?;
-    let mut params = params(shape, transposed, operands, &y)?;
+    let mut params = ConvolutionParams::new(shape, transposed, operands, &y)?;
     params.limits = limits;
     match way {
         Way::Product => product(gpu, &mut params, dtype)?,
@@ -165,7 +128,7 @@ fn convolve(
             let threads = count(windows)?.next_multiple_of(32).clamp(32, BLOCK);
             let blocks = [
                 count(windows)?.div_ceil(threads),
-                planes(&params).min(MOST),
+                params.planes().min(MOST),
                 remainders(shape, transposed)?.min(MOST),
             ];
             step(gpu, "conv_direct", dtype, Grid { blocks, threads }, &params)?;
@@ -173,55 +136,6 @@ fn convolve(
         Way::Tiles { tile, parts } => tiles(gpu, shape, transposed, (tile, parts), &y, &mut params)?,
     }
     Ok(y)
-}
-
-fn params(shape: &Shape, transposed: bool, Operands { x, w, bias }: Operands, y: &Array) -> Result<ConvolutionParams> {
-    let by_axis = |of: &dyn Fn(usize) -> Result<i32>| Ok::<_, crate::error::Error>([of(0)?, of(1)?]);
-    for size in [x.len(), w.len(), y.len()] {
-        count(size)?;
-    }
-    // With one tap, there is no step between taps; with one window, none between windows.
-    let dilation = |a: usize| if shape.kernel[a] < 2 { 1 } else { shape.dilations[a] };
-    let stride = |a: usize| if !transposed && shape.output[a] < 2 { 1 } else { shape.strides[a] };
-    let apart = |a: usize| if transposed { stride(a) / gcd(stride(a), dilation(a)) } else { 1 };
-    let before = |a: usize| usize::try_from(shape.before[a]).map_or_else(|_| small(usize::MAX), small);
-    for a in 0..2 {
-        let sides = [shape.input[a], shape.output[a]].map(|size| size.saturating_mul(stride(a)));
-        small(sides[usize::from(!transposed)].saturating_add(shape.kernel[a].saturating_mul(dilation(a))))?;
-    }
-    Ok(ConvolutionParams {
-        x: x.address()?,
-        w: w.address()?,
-        bias: bias.map(Array::address).transpose()?.unwrap_or(0),
-        y: y.address()?,
-        partial: 0,
-        batch: count(shape.batch)?,
-        groups: count(shape.groups)?,
-        channels: count(shape.channels / shape.groups)?,
-        outputs: count(shape.outputs / shape.groups)?,
-        parts: 1,
-        transposed: transposed.into(),
-        input: by_axis(&|a| small(shape.input[a]))?,
-        output: by_axis(&|a| small(shape.output[a]))?,
-        kernel: by_axis(&|a| small(shape.kernel[a]))?,
-        stride: by_axis(&|a| small(stride(a)))?,
-        dilation: by_axis(&|a| small(dilation(a)))?,
-        before: by_axis(&before)?,
-        apart: by_axis(&|a| small(apart(a)))?,
-        limits: NO_LIMITS,
-    })
-}
-
-/// A size along an axis, of which kernels add up two.
-fn small(size: usize) -> Result<i32> {
-    match i32::try_from(size) {
-        Ok(size) if size < 1 << 30 => Ok(size),
-        _ => bail!("kernels of the device slide windows over fewer than 2³⁰ elements, found {size}"),
-    }
-}
-
-fn planes(params: &ConvolutionParams) -> u32 {
-    params.batch * params.groups * params.outputs
 }
 
 fn remainders(shape: &Shape, transposed: bool) -> Result<u32> {
@@ -263,7 +177,7 @@ fn tiles(
 fn product(gpu: &Gpu, params: &mut ConvolutionParams, dtype: DType) -> Result<()> {
     let ConvolutionParams { groups, channels: k, outputs: m, batch, .. } = *params;
     let n = (params.output[0] * params.output[1]).unsigned_abs();
-    let finish = |params: &ConvolutionParams| step(gpu, "conv_finish", dtype, Grid::over(planes(params) * n), params);
+    let finish = |params: &ConvolutionParams| step(gpu, "conv_finish", dtype, Grid::over(params.planes() * n), params);
     // What is not rounded can have the bias afterwards.
     let rounded = matches!(dtype, DType::Float16 | DType::Bfloat16) && params.bias != 0;
     if rounded {
