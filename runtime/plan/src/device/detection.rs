@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn regions_are_sampled_and_pooled_in_every_type() {
         let regions: Vec<f32> = REGIONS.concat();
-        let numbered: Vec<f32> = REGIONS.iter().zip(0..).flat_map(|(r, i)| [(i % 2) as f32, r[0], r[1], r[2], r[3]]).collect();
+        let numbered: Vec<f32> =
+            REGIONS.iter().zip(0..).flat_map(|(r, i)| [(i % 2) as f32, r[0], r[1], r[2], r[3]]).collect();
         let images = tensor(&[0i64, 1, 0, 1, 1, 0, 1], &[7]);
         let both = |x: Value, rois: Value, numbered: Value| {
             for (samples, half_pixel, greatest, scale) in
@@ -201,7 +202,8 @@ mod tests {
     fn fault(op: &dyn OnGpu, inputs: &[Value]) -> Option<u32> {
         let gpu = Gpu::emulator();
         gpu.mark(7);
-        let mut inputs: Vec<Input> = inputs.iter().map(|value| Input::Owned(upload(&gpu, value).expect("room"))).collect();
+        let mut inputs: Vec<Input> =
+            inputs.iter().map(|value| Input::Owned(upload(&gpu, value).expect("room"))).collect();
         let threads = &candle_plan_kernels::threads::Threads::serial();
         let call = &mut Call { inputs: &mut inputs, outputs: 1, packed: None, threads, blocks: &NoBlocks };
         op.run(&gpu, call).expect("it is said later");
@@ -218,7 +220,8 @@ mod tests {
             assert_eq!(fault(&align, &inputs), expected, "{image} {far}");
         }
         let pool = MaxRoiPool { height: 2, width: 2, scale: 1.0 };
-        for (image, expected) in [(1.0f32, None), (2.0, Some(7)), (-1.0, Some(7)), (0.5, Some(7)), (f32::NAN, Some(7))] {
+        for (image, expected) in [(1.0f32, None), (2.0, Some(7)), (-1.0, Some(7)), (0.5, Some(7)), (f32::NAN, Some(7))]
+        {
             let inputs = [x.clone(), tensor(&[image, 0.0, 0.0, 3.0, 3.0], &[1, 5])];
             assert_eq!(fault(&pool, &inputs), expected, "{image}");
         }

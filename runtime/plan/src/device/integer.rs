@@ -219,7 +219,9 @@ fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]
     const TILE: u32 = 64;
     const MOST: u32 = 65_535;
     let (left, right) = (Side::new(a, a_zero, false)?, Side::new(b, b_zero, true)?);
-    let (&[.., m, k], &[.., rows, n]) = (&left.dims[..], &right.dims[..]) else { bail!("a matrix product takes no scalars") };
+    let (&[.., m, k], &[.., rows, n]) = (&left.dims[..], &right.dims[..]) else {
+        bail!("a matrix product takes no scalars")
+    };
     if k != rows {
         bail!("a matrix of {k} columns does not multiply one of {rows} rows: {:?} and {:?}", a.dims(), b.dims());
     }
@@ -347,7 +349,8 @@ mod tests {
             let pads = Padding::Explicit(vec![[1, 0]; axes]);
             let op = ConvInteger { strides: vec![2; axes], dilations: vec![1; axes], pads, groups };
             let bias = tensor(&(0..w[0] as i32).map(|i| i - 3).collect::<Vec<_>>(), &w[..1]);
-            for zeros in [[None, None], [Some(bytes(&[], 1)), Some(signed(&w[..1], 11))], [None, Some(signed(&[], 1))]] {
+            for zeros in [[None, None], [Some(bytes(&[], 1)), Some(signed(&w[..1], 11))], [None, Some(signed(&[], 1))]]
+            {
                 let [x_zero, w_zero] = zeros;
                 let inputs = [Some(bytes(x, 77)), Some(signed(w, 41)), x_zero, w_zero, Some(bias.clone())];
                 run(&op, &inputs).expect("a convolution");
@@ -368,7 +371,8 @@ mod tests {
         for [a, b] in shapes {
             for y_scale in [0.5f32, f32::NAN] {
                 let y_scale = Some(tensor(&[y_scale], &[]));
-                let inputs = [Some(tensor(&x, &[4, 5, 30])), scales(a), scales(b), y_scale.clone(), Some(bytes(&[1], 1))];
+                let inputs =
+                    [Some(tensor(&x, &[4, 5, 30])), scales(a), scales(b), y_scale.clone(), Some(bytes(&[1], 1))];
                 run(&Requantize {}, &inputs).expect("codes");
                 let inputs = [Some(tensor(&x, &[4, 5, 30])), scales(a), scales(b), y_scale, Some(signed(&[], 1))];
                 run(&Requantize {}, &inputs).expect("codes");

@@ -117,7 +117,9 @@ mod tests {
     fn all_types(op: impl Fn(i32, i32) -> Box<dyn crate::kernel::Kernel>, x: &[usize], w: &[usize], outputs: usize) {
         let each: Vec<i8> = (0..outputs).map(|i| (i * 5) as u8 as i8).collect();
         let ends = ends(outputs, 3e-4);
-        for (i, (signed_x, signed_w)) in [(false, true), (true, true), (false, false), (true, false)].into_iter().enumerate() {
+        for (i, (signed_x, signed_w)) in
+            [(false, true), (true, true), (false, false), (true, false)].into_iter().enumerate()
+        {
             let w_zero = if i % 2 == 0 { zero(signed_w, 0) } else { zeros(signed_w, &each, &[outputs]) };
             let [scale, y_zero, bias] = ends[i % 3].clone();
             let (low, high) = if i % 3 == 0 { (-128, 127) } else { (3, 250) };
@@ -144,7 +146,8 @@ mod tests {
         ];
         for (x, w, strides, dilations, pads, groups) in cases {
             let op = |low, high| {
-                let (strides, dilations, pads) = (strides.to_vec(), dilations.to_vec(), Padding::Explicit(pads.to_vec()));
+                let (strides, dilations, pads) =
+                    (strides.to_vec(), dilations.to_vec(), Padding::Explicit(pads.to_vec()));
                 Box::new(QLinearConv { strides, dilations, pads, groups, low, high }) as Box<_>
             };
             all_types(op, x, w, w[0]);
@@ -176,9 +179,11 @@ mod tests {
         let gpu = Gpu::emulator();
         let op = QLinearOnGpu::new(QLinearMatMul { low: 0, high: 255 }, false);
         let refused = |inputs: [Option<Value>; 6], expected: &str| {
-            let up = |value: Option<Value>| value.map_or(crate::kernel::Input::Absent, |value| {
-                crate::kernel::Input::Owned(crate::device::upload(&gpu, &value).expect("room"))
-            });
+            let up = |value: Option<Value>| {
+                value.map_or(crate::kernel::Input::Absent, |value| {
+                    crate::kernel::Input::Owned(crate::device::upload(&gpu, &value).expect("room"))
+                })
+            };
             let call = &mut Call {
                 inputs: &mut inputs.map(up),
                 outputs: 1,

@@ -192,7 +192,8 @@ mod tests {
     #[test]
     fn pairs_of_every_type_broadcast() {
         let bytes = |count: usize, step: usize| (0..count).map(|i| (i * step % 256) as u8).collect::<Vec<_>>();
-        let signed = |count: usize, step: usize| bytes(count, step).into_iter().map(u8::cast_signed).collect::<Vec<_>>();
+        let signed =
+            |count: usize, step: usize| bytes(count, step).into_iter().map(u8::cast_signed).collect::<Vec<_>>();
         let shapes: [[&[usize]; 2]; 4] = [[&[700], &[700]], [&[3, 1, 50], &[4, 1]], [&[2, 0], &[1]], [&[], &[2, 3]]];
         for function in [QLinearFunction::Add, QLinearFunction::Mul] {
             for [a, b] in shapes {

@@ -82,7 +82,10 @@ impl OnGpu for InterpolateOnGpu {
             [] => return Ok(vec![x.clone().into()]),
             [one] => (None, one),
             [first, last] => (Some(first), last),
-            _ => bail!("{} axes change: only one-dimensional and two-dimensional interpolation is supported", changed.len()),
+            _ => bail!(
+                "{} axes change: only one-dimensional and two-dimensional interpolation is supported",
+                changed.len()
+            ),
         };
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
         let y = room(gpu, &dims, x.dtype())?;
@@ -120,7 +123,12 @@ impl InterpolateOnGpu {
 
     /// The bits of the extrapolation value.
     fn fill(&self, dtype: DType) -> Result<u64> {
-        by_width!(dtype, W => self.op.fill::<W>(dtype).map(u64::from))
+        let mut bits = [0; 8];
+        by_width!(dtype, W => {
+            let fill = self.op.fill::<W>(dtype)?;
+            bits[..size_of::<W>()].copy_from_slice(bytemuck::bytes_of(&fill));
+            Ok(u64::from_le_bytes(bits))
+        })
     }
 
     /// The tables of the first, if there are two, and the last axis that changes.
@@ -240,7 +248,8 @@ mod tests {
                     let x = || tensor(&ramp(2 * 3 * 5 * 7), &[2, 3, 5, 7]);
                     resized(&op(mode, coordinates, &[2, -1]), x(), &sizes);
                     resized(&op(mode, coordinates, &[1, 3]), x(), &sizes);
-                    let filters = Interpolate { antialias: true, exclude_outside: true, ..op(mode, coordinates, &[2, 3]) };
+                    let filters =
+                        Interpolate { antialias: true, exclude_outside: true, ..op(mode, coordinates, &[2, 3]) };
                     resized(&filters, x(), &sizes);
                 }
                 resized(&op(mode, coordinates, &[0]), tensor(&ramp(70), &[7, 10]), &[4]);
