@@ -39,8 +39,12 @@ fn ptx(sources: &[PathBuf]) {
         let compile = |source: &PathBuf| {
             let target = out.join(source.file_stem().expect("a name")).with_extension("ptx");
             let mut command = Command::new(&nvcc);
-            command.args(["-ptx", "-O3", "-std=c++17", "-diag-suppress", "186", "-arch", VIRTUAL_ARCHITECTURE, "-o"]).arg(&target).arg(source);
-            let running = command.spawn().unwrap_or_else(|error| panic!("{nvcc:?} does not start: {error}; see `make cuda`"));
+            command
+                .args(["-ptx", "-O3", "-std=c++17", "-diag-suppress", "186", "-arch", VIRTUAL_ARCHITECTURE, "-o"])
+                .arg(&target)
+                .arg(source);
+            let running =
+                command.spawn().unwrap_or_else(|error| panic!("{nvcc:?} does not start: {error}; see `make cuda`"));
             (target, running)
         };
         let running: Vec<_> = group.iter().map(compile).collect();
@@ -56,7 +60,8 @@ fn name(source: &Path) -> String {
     source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_string()
 }
 
-/// A library of all modules, each of which lists its kernels when the program starts.
+/// A library of all modules, each of which lists its kernels when the program starts. Each is in a namespace of its own, for
+/// modules have functions of the same names.
 #[cfg(feature = "emulator")]
 fn emulator(sources: &[PathBuf]) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));

@@ -123,7 +123,12 @@ impl InterpolateOnGpu {
 
     /// The bits of the extrapolation value.
     fn fill(&self, dtype: DType) -> Result<u64> {
-        by_width!(dtype, W => self.op.fill::<W>(dtype).map(u64::from))
+        let mut bits = [0; 8];
+        by_width!(dtype, W => {
+            let fill = self.op.fill::<W>(dtype)?;
+            bits[..size_of::<W>()].copy_from_slice(bytemuck::bytes_of(&fill));
+            Ok(u64::from_le_bytes(bits))
+        })
     }
 
     /// The tables of the first, if there are two, and the last axis that changes.
