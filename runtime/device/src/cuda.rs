@@ -174,8 +174,12 @@ unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Re
     };
     let (single, double) = ([gemm.alpha, gemm.beta], [gemm.alpha, gemm.beta].map(f64::from));
     let (compute, [alpha, beta]) = match gemm.kind {
-        Kind::F64 => (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(|x| (&raw const *x).cast::<c_void>())),
-        _ => (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(|x| (&raw const *x).cast::<c_void>())),
+        Kind::F64 => {
+            (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(|x| (&raw const *x).cast::<c_void>()))
+        }
+        _ => {
+            (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(|x| (&raw const *x).cast::<c_void>()))
+        }
     };
     let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
     // SAFETY: the caller's promise; the factors live to the end of the call, which reads them.
@@ -211,7 +215,8 @@ unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Re
 /// Whether the libraries can be opened: cudarc panics where one is missing.
 fn check_libraries() -> Result<()> {
     // SAFETY: each opens a library of NVIDIA's.
-    let (driver, blas, rand) = unsafe { (sys::is_culib_present(), blas::is_culib_present(), curand::sys::is_culib_present()) };
+    let (driver, blas, rand) =
+        unsafe { (sys::is_culib_present(), blas::is_culib_present(), curand::sys::is_culib_present()) };
     if !driver {
         return Err(unavailable(format!("there is no NVIDIA driver on this machine (libcuda.so.1): {DRIVER}")));
     }
@@ -234,7 +239,9 @@ fn check_driver(ordinal: usize) -> Result<()> {
     match result::init().and_then(|()| result::device::get_count()) {
         Ok(count) if (ordinal as i64) < i64::from(count) => Ok(()),
         Ok(1) => Err(unavailable(format!("there is no GPU {ordinal}: the driver has one, number 0"))),
-        Ok(count) if count > 1 => Err(unavailable(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1))),
+        Ok(count) if count > 1 => {
+            Err(unavailable(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1)))
+        }
         Ok(_) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
             Err(unavailable("the driver finds no GPU: see whether `nvidia-smi` lists one".to_string()))
         }

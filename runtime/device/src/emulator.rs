@@ -23,7 +23,11 @@ struct Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         let bytes: &[u8] = bytemuck::cast_slice(&self.words);
-        assert!(bytes[self.bytes..].iter().all(|&byte| byte == UNWRITTEN), "a kernel wrote behind {} bytes", self.bytes);
+        assert!(
+            bytes[self.bytes..].iter().all(|&byte| byte == UNWRITTEN),
+            "a kernel wrote behind {} bytes",
+            self.bytes
+        );
     }
 }
 

@@ -88,7 +88,8 @@ impl Gemm {
     pub(crate) fn launch(&self) -> (Symbol, Grid, Params) {
         let Gemm { kind, m, n, k, batch, a, b, c, alpha, beta } = *self;
         let symbol = Symbol { module: "gemm", name: "gemm", kind: kind.name() };
-        let grid = Grid { blocks: [n.div_ceil(TILE), m.div_ceil(TILE).min(MOST), batch.min(MOST)], threads: crate::BLOCK };
+        let grid =
+            Grid { blocks: [n.div_ceil(TILE), m.div_ceil(TILE).min(MOST), batch.min(MOST)], threads: crate::BLOCK };
         let params = Params { a, b, c, m, n, k, batch, alpha, beta };
         (symbol, grid, params)
     }

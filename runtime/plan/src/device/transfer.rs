@@ -2,12 +2,12 @@
 
 use candle_plan_device::Gpu;
 
+use crate::by_width;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
 use crate::value::{Array, Value};
 use crate::words;
-use crate::by_width;
 
 /// A tensor of the host, on a GPU.
 ///

@@ -43,7 +43,8 @@ impl OnGpu for Unary {
             Some(array) => array,
             None => room(gpu, &dims, if self.is_predicate() { DType::Bool } else { dtype })?,
         };
-        let params = UnaryParams { x: address, y: y.address()?, count: count(y.len())?, function: Function::of(self.function) };
+        let params =
+            UnaryParams { x: address, y: y.address()?, count: count(y.len())?, function: Function::of(self.function) };
         launch(gpu, Symbol { module: "unary", name, kind: kind(dtype)? }, Grid::over(params.count), &params)?;
         Ok(vec![y.into()])
     }

@@ -25,8 +25,8 @@ use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
 use crate::value::Value;
 use graph::{Graph, Node};
-use placement::Border;
 use lifetime::Lifetimes;
+use placement::Border;
 use release::Readers;
 use serde::Serialize;
 
@@ -258,7 +258,8 @@ impl Preparing<'_> {
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for (at, node) in self.largest_first(&graph) {
             let border = Border::Step(node.kernel.as_ref(), node.inputs.len());
-            let blocks = node.kernel.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
+            let blocks =
+                node.kernel.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
             parts.push((at, (blocks, self.prepack(&graph, node)?)));
         }
         parts.sort_by_key(|(at, _)| *at);

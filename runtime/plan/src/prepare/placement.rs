@@ -137,8 +137,7 @@ impl Placement<'_> {
         let is_integer = |&id: &u32| matches!(self.graph.kind(id), Type::Tensor(tensor) if !tensor.dtype.is_float());
         let of_host = inputs.iter().all(|id| self.sides[*id as usize] == Side::Host && is_integer(id));
         let outputs: Vec<u32> = node.outputs.iter().flatten().copied().collect();
-        let is_small =
-            |id: &u32| matches!(self.graph.kind(*id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
+        let is_small = |id: &u32| matches!(self.graph.kind(*id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
         !inputs.is_empty() && outputs.iter().all(is_small) && (from_sizes || of_host && outputs.iter().all(is_integer))
     }
 
