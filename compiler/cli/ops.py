@@ -22,12 +22,16 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     """List every ONNX operator that can be compiled, with the newest version of it that is understood.
 
     The family is the file in compiler/lower/ that compiles it. With OPERATOR, only those; exit code 1 when one of them
-    cannot be compiled.
+    cannot be compiled. With --device cuda, the ops of plans are listed instead, which operators become, with the module
+    of their kernel there, or where else they run.
 
     \b
     candlec ops
     candlec ops Conv Einsum
+    candlec ops --device cuda
     """
+    if device != "cpu":
+        _list_placements(context, names, as_json)
     every = _operators()
     rows = [row for row in every if not names or row[0] in names]
     missing = {

@@ -13,7 +13,7 @@ use crate::value::{Array, Value};
 use crate::words;
 
 /// Of an op that has none.
-pub struct NoBlocks;
+struct NoBlocks;
 
 impl Blocks for NoBlocks {
     fn run(&self, index: usize, _: Vec<Value>) -> Result<Vec<Value>> {
@@ -71,6 +71,11 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     }
     assert_on_device(kernel, inputs, &types, &outputs);
     Ok(outputs)
+}
+
+/// Whether the op's kernel on a device finds a fault in these inputs.
+pub fn fault(kernel: &dyn Kernel, inputs: &[Value]) -> bool {
+    run_on_device(kernel, inputs).unwrap_or_else(|error| panic!("{kernel:?} on the device: {error}")).1
 }
 
 /// What the op gives on a device, and whether its kernel found a fault.
@@ -138,29 +143,6 @@ fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Opti
                 }
             }
         }
-    }
-}
-
-/// Whether the kernel of an op says on a device that a value is one that it cannot take.
-pub fn fault(kernel: &dyn Kernel, inputs: &[Value]) -> bool {
-    const MARK: u32 = 7;
-    let gpu = Gpu::emulator();
-    let types: Vec<Type> = inputs.iter().map(type_of).collect();
-    let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
-    let operands = Constants { values: &vec![None; inputs.len()], types: &types, memory: Memory::Full };
-    let how = kernel.on_device(&operands, &gpu).expect("the emulator has room");
-    let OnDevice::Kernel(placed) = how else { panic!("{kernel:?} has no kernel") };
-    let there = |(i, value): (usize, &Value)| match kernel.needs(i) {
-        Needs::Elements => Input::Owned(upload(&gpu, value).expect("the emulator has room")),
-        Needs::Numbers | Needs::Dims => Input::Owned(value.clone()),
-    };
-    let mut inputs: Vec<Input> = inputs.iter().enumerate().map(there).collect();
-    let (inputs, threads) = (&mut inputs[..], &Threads::serial());
-    gpu.mark(MARK);
-    placed.run(&gpu, &mut Call { inputs, outputs: 1, packed: None, threads, blocks: &NoBlocks }).expect("it runs");
-    match gpu.fault_found().expect("a word is read") {
-        None => false,
-        Some(mark) => mark == MARK,
     }
 }
 

@@ -63,7 +63,6 @@ pub(crate) use layer_norm::kind as layer_norm_kind;
 pub(crate) use placed::Placed;
 pub(crate) use qlinear::QLinearOnGpu;
 pub(crate) use shapes::has_few_dimensions;
-pub(crate) use shapes::has_few_dims;
 #[cfg(test)]
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer};

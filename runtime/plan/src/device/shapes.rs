@@ -79,12 +79,6 @@ pub(super) fn step(stride: isize) -> Result<i32> {
     i32::try_from(stride).map_err(|_| Error::op(format!("a stride of {stride} elements is too large")))
 }
 
-/// Whether input `i` has as many dimensions as kernels take, if that is known.
-pub(crate) fn has_few_dims(operands: &Constants, i: usize) -> bool {
-    let kind = operands.types.get(i).copied().flatten().and_then(|kind| kind.tensor().ok());
-    kind.and_then(|kind| kind.rank()).is_none_or(|rank| rank <= RANK)
-}
-
 /// The dimensions of a view, as few as possible, and its strides over them.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{has_few_dims, takes_indices, OnDevice, Placement};
+use crate::device::{has_few_dimensions, takes_indices, OnDevice, Placement};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
@@ -132,7 +132,7 @@ impl Kernel for GatherElements {
     }
 
     fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match takes_indices(operands, 1) && has_few_dims(operands, 0) {
+        Ok(match takes_indices(operands, 1) && has_few_dimensions(operands) {
             true => OnDevice::kernel(self.clone()),
             false => OnDevice::NoKernel,
         })
@@ -192,7 +192,7 @@ impl Kernel for GatherNd {
     }
 
     fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match takes_indices(operands, 1) && has_few_dims(operands, 0) {
+        Ok(match takes_indices(operands, 1) && has_few_dimensions(operands) {
             true => OnDevice::kernel(self.clone()),
             false => OnDevice::NoKernel,
         })

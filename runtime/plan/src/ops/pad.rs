@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{has_few_dims, Needs, OnDevice, Placement};
+use crate::device::{has_few_dimensions, Needs, OnDevice, Placement};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::movable::Movable;
@@ -61,7 +61,7 @@ impl Kernel for Pad {
     }
 
     fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match has_few_dims(operands, 0) {
+        Ok(match has_few_dimensions(operands) {
             true => OnDevice::kernel(self.clone()),
             false => OnDevice::NoKernel,
         })
@@ -210,7 +210,7 @@ impl Kernel for CenterCropPad {
     }
 
     fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match has_few_dims(operands, 0) {
+        Ok(match has_few_dimensions(operands) {
             true => OnDevice::kernel(self.clone()),
             false => OnDevice::NoKernel,
         })

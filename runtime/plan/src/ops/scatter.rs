@@ -11,7 +11,7 @@ use super::places::{self, element_places, vector_parts, vector_places, Places, V
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{has_few_dims, takes_indices, OnDevice, Placement};
+use crate::device::{has_few_dimensions, takes_indices, OnDevice, Placement};
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
@@ -87,7 +87,7 @@ impl Kernel for ScatterElements {
     fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
         Ok(
             match takes_indices(operands, 1)
-                && has_few_dims(operands, 0)
+                && has_few_dimensions(operands)
                 && self.reduction.is_defined_for(operands.dtype(0))
             {
                 true => OnDevice::kernel(self.clone()),
@@ -142,7 +142,7 @@ impl Kernel for ScatterNd {
     fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
         Ok(
             match takes_indices(operands, 1)
-                && has_few_dims(operands, 0)
+                && has_few_dimensions(operands)
                 && self.reduction.is_defined_for(operands.dtype(0))
             {
                 true => OnDevice::kernel(self.clone()),
