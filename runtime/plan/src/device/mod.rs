@@ -5,11 +5,14 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod attention;
 mod gemm;
 mod launch;
 mod matmul;
 mod placed;
 mod program;
+mod recurrent;
+mod rotary;
 mod shapes;
 mod transfer;
 mod unary;
