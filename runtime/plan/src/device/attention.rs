@@ -1,7 +1,10 @@
 //! Attention: a product, a kernel that makes weights of scores, a product.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
+use candle_plan_kernels::attention::Dims;
 
 use super::gemm::{Matrices, Product};
 use super::launch::{count, kind, launch, room, width, Params};
@@ -61,9 +64,8 @@ unsafe impl Params for RowsParams {}
 // SAFETY: as above.
 unsafe impl Params for JoinParams {}
 
-/// The scores that are in memory at a time, if those of one head of keys are not more; few in tests, which so take them in
-/// parts.
-const SCORES: usize = if cfg!(test) { 64 } else { 1 << 28 };
+/// The scores that are in memory at a time, if those of one query are not more; few in tests, which so take them in parts.
+const SCORES: usize = if cfg!(test) { 2900 } else { 1 << 26 };
 /// As far as a window of keys reaches; positions are nearer.
 const FAR: usize = 1 << 60;
 
@@ -188,11 +190,22 @@ struct Heads<'a> {
     params: RowsParams,
 }
 
-/// Rows of queries of each head of keys: `times` products of `m` rows, which stand at these distances in Q and Y.
-struct Queries {
+/// Some rows of scores that follow one another: those of all queries for some heads of keys, or of some queries for one head
+/// of queries.
+struct Part {
+    batch: usize,
+    /// The heads of keys, counted from a batch's first.
+    heads: Range<usize>,
+    /// Which of the heads of queries that share one of keys.
+    members: Range<usize>,
+    queries: Range<usize>,
+}
+
+/// Queries of each head of keys: `times` products of `m` rows, which stand at these distances in Q and Y.
+struct Rows {
     times: usize,
     m: usize,
-    rows: [usize; 2],
+    steps: [usize; 2],
 }
 
 impl Heads<'_> {
@@ -203,72 +216,99 @@ impl Heads<'_> {
         if rows == 0 {
             return Ok(());
         }
-        let group = dims.heads / dims.kv_heads;
-        // Whether heads stand at equal distances through all batches.
-        let is_even = |(i, (_, [batch, head, _])): (usize, &(&Array, Strides))| {
-            *batch == head * if [0, 3].contains(&i) { dims.heads } else { dims.kv_heads }
+        let group = self.group();
+        let spans = if self.is_even() { [1, dims.batch * dims.kv_heads] } else { [dims.batch, dims.kv_heads] };
+        // As many heads of keys at a time as there is room for, or as many queries of one head.
+        let fitting = SCORES / dims.keys.max(1);
+        let heads = (fitting / (group * dims.queries)).clamp(1, spans[1]);
+        let (members, queries) = match group * dims.queries <= fitting {
+            true => (group, dims.queries),
+            false => (1, fitting.clamp(1, dims.queries)),
         };
-        let is_whole = dims.batch == 1 || self.vectors.iter().enumerate().all(is_even);
-        let spans = if is_whole { [1, dims.batch * dims.kv_heads] } else { [dims.batch, dims.kv_heads] };
-        let scores_of_one = (group * dims.queries).saturating_mul(dims.keys);
-        let most = (SCORES / scores_of_one.max(1)).clamp(1, spans[1]);
-        let part = [most, group, dims.queries, dims.keys];
-        let dtype = self.vectors[0].0.dtype();
-        let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
-        let scores = room(self.gpu, &part, wide)?;
-        let weights = if dtype == wide { scores.clone() } else { room(self.gpu, &part, dtype)? };
-        for batch in 0..spans[0] {
-            for first in (0..spans[1]).step_by(most) {
-                self.part(batch, first..spans[1].min(first + most), [&scores, &weights])?;
+        let scratch = self.scratch(&[heads, members, queries, dims.keys])?;
+        let pieces = |all: usize, size: usize| (0..all).step_by(size).map(move |at| at..all.min(at + size));
+        for (batch, heads) in (0..spans[0]).flat_map(|batch| pieces(spans[1], heads).map(move |heads| (batch, heads))) {
+            for members in pieces(group, members) {
+                for queries in pieces(dims.queries, queries) {
+                    let (heads, members) = (heads.clone(), members.clone());
+                    self.part(&Part { batch, heads, members, queries }, [&scratch[0], &scratch[1]])?;
+                }
             }
         }
         Ok(())
     }
 
-    /// The outputs for some heads of keys, which are counted from a batch's first.
-    fn part(&self, batch: usize, heads: std::ops::Range<usize>, [scores, weights]: [&Array; 2]) -> Result<()> {
-        let dims = self.layout.dims;
-        let group = dims.heads / dims.kv_heads;
-        let queries = self.queries(group);
-        let start = |i: usize, group: usize| {
-            let [of_batch, head, _] = self.vectors[i].1;
-            batch * of_batch + heads.start * group * head
+    /// How many heads of queries share one of keys.
+    fn group(&self) -> usize {
+        self.layout.dims.heads / self.layout.dims.kv_heads
+    }
+
+    /// Whether heads stand at equal distances through all batches.
+    fn is_even(&self) -> bool {
+        let Dims { batch, heads, kv_heads, .. } = self.layout.dims;
+        let heads = [heads, kv_heads, kv_heads, heads];
+        batch == 1 || self.vectors.iter().zip(heads).all(|((_, [batch, head, _]), heads)| *batch == head * heads)
+    }
+
+    /// Room for scores and for weights, which may be the same.
+    fn scratch(&self, dims: &[usize]) -> Result<[Array; 2]> {
+        let dtype = self.vectors[0].0.dtype();
+        let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
+        let scores = room(self.gpu, dims, wide)?;
+        let weights = if dtype == wide { scores.clone() } else { room(self.gpu, dims, dtype)? };
+        Ok([scores, weights])
+    }
+
+    /// The outputs of a part.
+    fn part(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
+        let (dims, group, rows) = (self.layout.dims, self.group(), self.rows(part));
+        let of_queries = |i: usize, time: usize| {
+            let (tensor, [batch, head, row]) = self.vectors[i];
+            let first = part.heads.start * group + part.members.start + time;
+            let start = part.batch * batch + first * head + part.queries.start * row;
+            Matrices { tensor, start, next: group * head, row: rows.steps[usize::from(i == 3)], transposed: false }
         };
-        let of = |i: usize, time: usize| {
-            let (tensor, [_, head, _]) = self.vectors[i];
-            let (start, row) = (start(i, group) + time * head, queries.rows[usize::from(i == 3)]);
-            Matrices { tensor, start, next: group * head, row, transposed: false }
+        let of_keys = |i: usize| {
+            let (tensor, [batch, head, row]) = self.vectors[i];
+            let start = part.batch * batch + part.heads.start * head;
+            Matrices { tensor, start, next: head, row, transposed: false }
         };
-        let shared = |i: usize| {
-            let (tensor, [_, head, row]) = self.vectors[i];
-            Matrices { tensor, start: start(i, 1), next: head, row, transposed: false }
+        let size = rows.m * dims.keys;
+        let square = |tensor, time: usize| Matrices {
+            tensor,
+            start: time * size,
+            next: rows.times * size,
+            row: dims.keys,
+            transposed: false,
         };
-        let size = dims.queries * dims.keys;
-        let square = |tensor, time: usize| {
-            Matrices { tensor, start: time * size, next: group * size, row: dims.keys, transposed: false }
-        };
-        let product = |n: usize, k: usize| Product { batch: heads.len(), ..Product::of(queries.m, n, k) };
-        for time in 0..queries.times {
-            product(dims.keys, dims.depth).run(self.gpu, of(0, time), shared(1).columns(), square(scores, time))?;
+        let product = |n: usize, k: usize| Product { batch: part.heads.len(), ..Product::of(rows.m, n, k) };
+        for time in 0..rows.times {
+            product(dims.keys, dims.depth).run(
+                self.gpu,
+                of_queries(0, time),
+                of_keys(1).columns(),
+                square(scores, time),
+            )?;
         }
-        let first = (batch * dims.kv_heads + heads.start) * group * dims.queries;
-        self.weigh(first, heads.len() * group * dims.queries, [scores, weights])?;
-        for time in 0..queries.times {
-            product(dims.width, dims.keys).run(self.gpu, square(weights, time), shared(2), of(3, time))?;
+        self.weigh(part, [scores, weights])?;
+        for time in 0..rows.times {
+            product(dims.width, dims.keys).run(self.gpu, square(weights, time), of_keys(2), of_queries(3, time))?;
         }
         Ok(())
     }
 
-    /// Makes weights of rows of scores, the first of which is row `first` of all.
-    fn weigh(&self, first: usize, rows: usize, [scores, weights]: [&Array; 2]) -> Result<()> {
+    /// Makes weights of the scores of a part.
+    fn weigh(&self, part: &Part, [scores, weights]: [&Array; 2]) -> Result<()> {
         if scores.is_empty() {
             return Ok(());
         }
+        let dims = self.layout.dims;
+        let head = (part.batch * dims.kv_heads + part.heads.start) * self.group() + part.members.start;
         let params = RowsParams {
             scores: scores.address()?,
             weights: weights.address()?,
-            rows: count(rows)?,
-            first: count(first)?,
+            rows: count(part.heads.len() * part.members.len() * part.queries.len())?,
+            first: count(head * dims.queries + part.queries.start)?,
             ..self.params
         };
         let symbol = Symbol { module: "attention", name: "rows", kind: kind(weights.dtype())? };
@@ -276,15 +316,15 @@ impl Heads<'_> {
     }
 
     /// The rows of queries that share a head of keys: in one product where they stand at equal distances.
-    fn queries(&self, group: usize) -> Queries {
-        let queries = self.layout.dims.queries;
+    fn rows(&self, part: &Part) -> Rows {
+        let (members, queries) = (part.members.len(), part.queries.len());
         let [[_, q_head, q_row], [_, y_head, y_row]] = [self.vectors[0].1, self.vectors[3].1];
         if queries == 1 {
-            return Queries { times: 1, m: group, rows: [q_head, y_head] };
+            return Rows { times: 1, m: members, steps: [q_head, y_head] };
         }
-        let is_even = group == 1 || [q_head, y_head] == [queries * q_row, queries * y_row];
-        let (times, m) = if is_even { (1, group * queries) } else { (group, queries) };
-        Queries { times, m, rows: [q_row, y_row] }
+        let is_even = members == 1 || [q_head, y_head] == [queries * q_row, queries * y_row];
+        let (times, m) = if is_even { (1, members * queries) } else { (members, queries) };
+        Rows { times, m, steps: [q_row, y_row] }
     }
 }
 
@@ -319,51 +359,54 @@ mod tests {
     }
 
     /// Two batches, four heads that share two of keys, folded and not, with and without a past.
-    fn check<T: Element>(from: impl Fn(f32) -> T) {
-        let stages = [
-            AttentionScores::Product,
-            AttentionScores::Capped,
-            AttentionScores::Masked,
-            AttentionScores::Softmax,
-        ];
+    fn check<T: Element>(from: impl Fn(f32) -> T, queries: usize, new: usize) {
+        let stages =
+            [AttentionScores::Product, AttentionScores::Capped, AttentionScores::Masked, AttentionScores::Softmax];
         for (i, (folded, past)) in [(false, 0), (true, 0), (false, 2), (true, 3)].into_iter().enumerate() {
-            for (queries, new) in [(3, 5), (1, 4), (2, 300)] {
-                let dims = |heads: usize, rows: usize, size: usize| match folded {
-                    true => vec![2, rows, heads * size],
-                    false => vec![2, heads, rows, size],
-                };
-                let [heads, kv_heads] = [4, 2].map(|heads| folded.then_some(heads));
-                let all = new + past;
-                let mask = [None, data(&[queries, all], &from), chosen(&[2, 1, queries, all]), chosen(&[4, 1, all - 1])];
-                let op = Attention {
-                    heads,
-                    kv_heads,
-                    softcap: (i % 2 == 0).then_some(0.7),
-                    is_causal: i == 2,
-                    left_window: (i == 1).then_some(2),
-                    scale: (i == 3).then_some(0.3),
-                    scores: stages[i],
-                    ..PLAIN
-                };
-                let before = |size| data(&[2, 2, past, size], &from).filter(|_| past > 0);
-                let (q, k, v) = (dims(4, queries, 6), dims(2, new, 6), dims(2, new, 5));
-                let [q, k, v] = [q, k, v].map(|dims| data(&dims, &from));
-                for mask in mask {
-                    let inputs = [q.clone(), k.clone(), v.clone(), mask, before(6), before(5)];
-                    for outputs in [1, 3, 4] {
-                        run_outputs(&op, &inputs, outputs).expect("it runs");
-                    }
-                }
-            }
+            let dims = |heads: usize, rows: usize, size: usize| match folded {
+                true => vec![2, rows, heads * size],
+                false => vec![2, heads, rows, size],
+            };
+            let [heads, kv_heads] = [4, 2].map(|heads| folded.then_some(heads));
+            let all = new + past;
+            let op = Attention {
+                heads,
+                kv_heads,
+                softcap: (i % 2 == 0).then_some(0.7),
+                is_causal: i == 2,
+                left_window: (i == 1).then_some(2),
+                scale: (i == 3).then_some(0.3),
+                scores: stages[i],
+                ..PLAIN
+            };
+            let mask = match i {
+                0 => chosen(&[4, 1, all - 1]),
+                1 => data(&[queries, all], &from),
+                2 => None,
+                _ => chosen(&[2, 1, queries, all]),
+            };
+            let before = |size| data(&[2, 2, past, size], &from).filter(|_| past > 0);
+            let (q, k, v) = (dims(4, queries, 6), dims(2, new, 6), dims(2, new, 5));
+            let [q, k, v] = [q, k, v].map(|dims| data(&dims, &from));
+            let inputs = [q, k, v, mask, before(6), before(5)];
+            run_outputs(&op, &inputs, if i == 0 { 1 } else { 4 }).expect("it runs");
         }
     }
 
     #[test]
     fn attention_is_that_of_the_processor_in_every_type() {
-        check::<f32>(|x| x);
-        check::<f64>(f64::from);
-        check::<f16>(f16::from_f32);
-        check::<bf16>(bf16::from_f32);
+        check::<f32>(|x| x, 3, 5);
+        check::<f32>(|x| x, 1, 4);
+        check::<f64>(f64::from, 2, 5);
+        check::<f16>(f16::from_f32, 2, 5);
+        check::<bf16>(bf16::from_f32, 1, 5);
+    }
+
+    /// Two of four heads of keys at a time, and some queries of one.
+    #[test]
+    fn parts_make_up_the_whole() {
+        check::<f32>(|x| x, 2, 300);
+        check::<f32>(|x| x, 12, 300);
     }
 
     #[test]

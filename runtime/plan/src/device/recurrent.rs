@@ -213,7 +213,8 @@ impl<'a, 'v> Layer<'a, 'v> {
             return Ok(weights.clone());
         }
         let wide = self.room(weights.dims(), self.wide)?;
-        let params = WidenParams { from: weights.address()?, to: wide.address()?, count: count(wide.len())?, padding: 0 };
+        let params =
+            WidenParams { from: weights.address()?, to: wide.address()?, count: count(wide.len())?, padding: 0 };
         self.launch("widen", params.count, &params)?;
         Ok(wide)
     }
@@ -331,9 +332,8 @@ mod tests {
     use crate::testing::{run_outputs, tensor};
 
     fn floats(dims: &[usize], seed: usize) -> Option<Value> {
-        let data: Vec<f32> = (0..dims.iter().product())
-            .map(|i: usize| ((i + seed) * 7919 % 101) as f32 / 200.0 - 0.25)
-            .collect();
+        let data: Vec<f32> =
+            (0..dims.iter().product()).map(|i: usize| ((i + seed) * 7919 % 101) as f32 / 200.0 - 0.25).collect();
         Some(tensor(&data, dims))
     }
 

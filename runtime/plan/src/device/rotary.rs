@@ -72,7 +72,8 @@ mod tests {
 
     fn check<T: Element>(from: impl Fn(f32) -> T) {
         let data = |dims: &[usize]| -> Option<Value> {
-            let data: Vec<T> = (0..dims.iter().product()).map(|i: usize| from((i * 7919 % 101) as f32 / 50.0 - 1.0)).collect();
+            let data: Vec<T> =
+                (0..dims.iter().product()).map(|i: usize| from((i * 7919 % 101) as f32 / 50.0 - 1.0)).collect();
             Some(tensor(&data, dims))
         };
         for (interleaved, rotary) in [(false, None), (true, None), (false, Some(6)), (true, Some(4)), (true, Some(0))] {
