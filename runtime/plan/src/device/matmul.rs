@@ -83,8 +83,13 @@ impl Stacks {
             bail!("a matrix of {k} columns does not multiply one of {rows} rows: {a:?} and {b:?}");
         }
         let mut dims = shape_from(&[a_batch, b_batch])?.to_vec();
-        let mut stacks =
-            Stacks { m, n, k, groups: groups(&dims, [a_batch, b_batch], [m * k, k * n, m * n]), dims: vec![] };
+        let mut stacks = Stacks {
+            m,
+            n,
+            k,
+            groups: groups(&dims, [a_batch, b_batch], [m * k, k * n, m.saturating_mul(n)]),
+            dims: vec![],
+        };
         if let Some(last) = stacks.groups.last().copied().filter(|last| last.steps[..2] == [m * k, 0] && !transposed[0])
         {
             // One right matrix for left ones that follow one another: they are one tall matrix.

@@ -5,6 +5,7 @@
 //! move values stand where a value is needed on the other side. How ops run on a GPU is said here, a file a family, the
 //! namesakes of `ops/`; the kernels themselves are the crate `candle-plan-device`'s.
 
+mod attention;
 mod binary;
 mod cast;
 mod col2im;
@@ -34,9 +35,11 @@ mod program;
 mod qlinear;
 mod qlinear_elementwise;
 mod quantize;
+mod recurrent;
 mod reduce;
 mod repeat;
 mod resize;
+mod rotary;
 mod scatter;
 mod select;
 mod shapes;

@@ -1,5 +1,6 @@
 //! Recurrent layers: LSTM, GRU and the simple one.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar, Weights};
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::recurrent_inputs::Expected;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::{require_dtype, Float, FLOATS};
@@ -96,18 +98,18 @@ pub struct Rnn {
 }
 
 /// What the three ops have in common.
-struct Recurrence<'a> {
-    cell: Cell,
-    hidden: usize,
-    directions: &'a [Direction],
-    clip: Option<f32>,
-    batch_first: bool,
+pub(crate) struct Recurrence<'a> {
+    pub cell: Cell,
+    pub hidden: usize,
+    pub directions: &'a [Direction],
+    pub clip: Option<f32>,
+    pub batch_first: bool,
 }
 
 macro_rules! kernel {
     ($Op:ident, $inputs:expr, $outputs:expr, $op:ident => $cell:expr) => {
         impl $Op {
-            fn recurrence(&self) -> Recurrence<'_> {
+            pub(crate) fn recurrence(&self) -> Recurrence<'_> {
                 let $op = self;
                 let Self { hidden, clip, batch_first, .. } = *self;
                 Recurrence { cell: $cell, hidden, directions: &self.directions, clip, batch_first }
@@ -139,6 +141,17 @@ macro_rules! kernel {
                 Work::multiplying(inputs, outputs, work::recurrent([X, W, R].map(|i| inputs.tensor(i).ok())))
             }
 
+            fn placement() -> Placement {
+                Placement::Kernel("recurrent")
+            }
+
+            fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+                Ok(match operands.dtype(X) {
+                    Some(_) => OnDevice::kernel(self.clone()),
+                    None => OnDevice::NoKernel,
+                })
+            }
+
             fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
                 let dtype = call.tensor(X)?.dtype();
                 dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => self.recurrence().run::<T>(call))
@@ -158,14 +171,14 @@ fn layers_form<T: Scalar>(packed: Option<&Packed>) -> Option<Form> {
 }
 
 // The places of the inputs.
-const X: usize = 0;
-const W: usize = 1;
-const R: usize = 2;
-const BIAS: usize = 3;
-const LENGTHS: usize = 4;
-const H: usize = 5;
-const C: usize = 6;
-const P: usize = 7;
+pub(crate) const X: usize = 0;
+pub(crate) const W: usize = 1;
+pub(crate) const R: usize = 2;
+pub(crate) const BIAS: usize = 3;
+pub(crate) const LENGTHS: usize = 4;
+pub(crate) const H: usize = 5;
+pub(crate) const C: usize = 6;
+pub(crate) const P: usize = 7;
 
 impl Recurrence<'_> {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -202,7 +215,7 @@ impl Recurrence<'_> {
     }
 
     /// The shapes of `Y` and of the states.
-    fn shapes<S: Clone>(&self, [s, b]: [S; 2], [d, h]: [S; 2]) -> ([S; 4], [S; 3]) {
+    pub(crate) fn shapes<S: Clone>(&self, [s, b]: [S; 2], [d, h]: [S; 2]) -> ([S; 4], [S; 3]) {
         match self.batch_first {
             true => ([b.clone(), s, d.clone(), h.clone()], [b, d, h]),
             false => ([s, d.clone(), b.clone(), h.clone()], [d, b, h]),
@@ -339,7 +352,10 @@ impl Recurrence<'_> {
     }
 
     /// The numbers of steps and of sequences in `X`, which the other inputs must fit.
-    fn sizes(&self, call: &Call) -> Result<[usize; 2]> {
+    ///
+    /// # Errors
+    /// One does not fit.
+    pub(crate) fn sizes(&self, call: &Call) -> Result<[usize; 2]> {
         self.check_attributes()?;
         let x = call.tensor(X)?;
         let (steps, batch, inputs) = match *x.dims() {

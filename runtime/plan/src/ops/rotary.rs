@@ -1,14 +1,16 @@
 //! Rotary position embedding.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::lanes::Real;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, Float};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::{Array, Value};
 use crate::{bail, dispatch};
@@ -53,6 +55,17 @@ impl Kernel for RotaryEmbedding {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
+    fn placement() -> Placement {
+        Placement::Kernel("rotary")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(match operands.dtype(0) {
+            Some(_) => OnDevice::kernel(self.clone()),
+            None => OnDevice::NoKernel,
+        })
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let turn = self.turn(call)?;
@@ -79,8 +92,24 @@ struct Turn {
     interleaved: bool,
 }
 
+/// The sizes of one run.
+pub(crate) struct Sizes {
+    pub batch: usize,
+    pub positions: usize,
+    pub heads: usize,
+    /// The elements of a vector, and how many of them turn.
+    pub size: usize,
+    pub rotary: usize,
+    /// The rows of the caches.
+    pub rows: usize,
+}
+
 impl RotaryEmbedding {
-    fn turn(&self, call: &Call) -> Result<Turn> {
+    /// The sizes of a run.
+    ///
+    /// # Errors
+    /// The inputs do not fit one another.
+    pub(crate) fn sizes(&self, call: &Call) -> Result<Sizes> {
         let x = call.tensor(0)?.dims();
         let (batch, positions, heads, size) = match (x, self.heads) {
             (&[batch, heads, positions, size], None) => (batch, positions, heads, size),
@@ -95,18 +124,25 @@ impl RotaryEmbedding {
             bail!("{rotary} elements of vectors of {size} cannot be turned in pairs");
         }
         let (cos, sin) = (call.tensor(1)?.dims(), call.tensor(2)?.dims());
-        let ids = call.optional_tensor(3)?;
+        let ids = call.optional_tensor(3)?.map(Array::dims);
         let rows = match (ids, cos) {
-            (Some(ids), &[count, half]) if half == rotary / 2 && cos == sin && ids.dims() == [batch, positions] => {
+            (Some(ids), &[count, half]) if half == rotary / 2 && cos == sin && ids == [batch, positions] => count,
+            (None, &[n, l, half]) if half == rotary / 2 && cos == sin && l == positions && [1, batch].contains(&n) => n.saturating_mul(l),
+            _ => bail!("caches of {cos:?} and {sin:?} do not fit X {x:?} and {ids:?} positions"),
+        };
+        Ok(Sizes { batch, positions, heads, size, rotary, rows })
+    }
+
+    fn turn(&self, call: &Call) -> Result<Turn> {
+        let Sizes { batch, positions, heads, size, rotary, rows: count } = self.sizes(call)?;
+        let rows = match call.optional_tensor(3)? {
+            Some(ids) => {
                 let row = |id: i64| usize::try_from(if id < 0 { id + count as i64 } else { id }).ok().filter(|&row| row < count);
                 let rows: Option<Vec<usize>> = ids.to_i64()?.into_iter().map(row).collect();
                 let Some(rows) = rows else { bail!("a position is not one of {count}") };
                 rows
             }
-            (None, &[n, l, half]) if half == rotary / 2 && cos == sin && l == positions && [1, batch].contains(&n) => {
-                (0..batch).flat_map(|i| (0..l).map(move |position| i % n * l + position)).collect()
-            }
-            _ => bail!("caches of {cos:?} and {sin:?} do not fit X {x:?} and {:?} positions", ids.map(Array::dims)),
+            None => (0..batch.saturating_mul(positions)).map(|i| i % count).collect(),
         };
         let heads_first = self.heads.is_none();
         Ok(Turn { rows, positions, heads, heads_first, size, rotary, interleaved: self.interleaved })
