@@ -61,7 +61,13 @@ impl Cuda {
             DriverError(CUresult::CUDA_ERROR_NOT_SUPPORTED) => Ok(()),
             error => Err(failed(error)),
         })?;
-        let blas = Mutex::new(device.cublas_handle());
+        let blas = device.cublas_handle();
+        let exact = blas::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+        // SAFETY: the handle is the device's.
+        unsafe { blas::cublasSetMathMode(*blas.handle(), exact) }
+            .result()
+            .map_err(|error| Error::Failed(format!("cuBLAS: {error}")))?;
+        let blas = Mutex::new(blas);
         Ok(Cuda { device, stream, functions: RwLock::default(), blas })
     }
 

@@ -207,8 +207,7 @@ mod tests {
             assert_eq!(fault(&align, &inputs), expected, "{image} {far}");
         }
         let pool = MaxRoiPool { height: 2, width: 2, scale: 1.0 };
-        for (image, expected) in [(1.0f32, false), (2.0, true), (-1.0, true), (0.5, true), (f32::NAN, true)]
-        {
+        for (image, expected) in [(1.0f32, false), (2.0, true), (-1.0, true), (0.5, true), (f32::NAN, true)] {
             let inputs = [x.clone(), tensor(&[image, 0.0, 0.0, 3.0, 3.0], &[1, 5])];
             assert_eq!(fault(&pool, &inputs), expected, "{image}");
         }

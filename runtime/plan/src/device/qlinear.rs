@@ -81,7 +81,7 @@ fn end<'a>(call: &'a Call, limits: [i32; 2]) -> Result<End<'a>> {
 mod tests {
     use super::*;
     use crate::ops::padding::Padding;
-    use crate::testing::{run, tensor};
+    use crate::testing::{run, run_on_device, tensor};
 
     /// Codes of both signs, all of them.
     fn codes(dims: &[usize], step: usize, signed: bool) -> Value {
@@ -176,23 +176,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_on_the_device() {
-        let gpu = Gpu::emulator();
-        let op = QLinearOnGpu::new(QLinearMatMul { low: 0, high: 255 }, false);
         let refused = |inputs: [Option<Value>; 6], expected: &str| {
-            let up = |value: Option<Value>| {
-                value.map_or(crate::kernel::Input::Absent, |value| {
-                    crate::kernel::Input::Owned(crate::device::upload(&gpu, &value).expect("room"))
-                })
-            };
-            let call = &mut Call {
-                inputs: &mut inputs.map(up),
-                outputs: 1,
-                packed: None,
-                threads: &candle_plan_kernels::threads::Threads::serial(),
-                blocks: &crate::testing::NoBlocks,
-            };
-            let error = op.run(&gpu, call).expect_err("it does not fit").to_string();
-            assert!(error.contains(expected), "{error}");
+            let inputs = inputs.map(|input| input.expect("it is there"));
+            let error = run_on_device(&QLinearMatMul { low: 0, high: 255 }, &inputs).expect_err("it does not fit");
+            assert!(error.to_string().contains(expected), "{error}");
         };
         let bytes = |dims: &[usize]| Some(codes(dims, 3, false));
         let scale = |count: usize| Some(tensor(&vec![0.1f32; count], &[count]));

@@ -544,11 +544,10 @@ mod tests {
 
     #[test]
     fn what_no_memory_is_left_for_is_refused() {
-        // Y needs 800 bytes, joined keys and values 8000 each, the scores 400 000, or 200 000 without a past; all eight runs
-        // have the bytes together, four of them on the emulator, which has 11 600 bytes of scores at a time and gives copies.
+        // Y needs 800 bytes, joined keys and values 8000 each, the scores 400 000.
         let half = || floats(&[1, 1, 500, 2]);
         for (bytes, outputs, is_refused) in
-            [(700, 1, true), (60_000, 1, false), (4000, 3, true), (300_000, 3, false), (160_000, 4, true), (1 << 23, 4, false)]
+            [(700, 1, true), (16_000, 1, false), (4000, 3, true), (160_000, 3, false), (160_000, 4, true), (1 << 22, 4, false)]
         {
             let past = || half().filter(|_| outputs > 1);
             let inputs = [floats(&[1, 1, 100, 2]), half(), half(), None, past(), past()];

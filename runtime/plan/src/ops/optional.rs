@@ -1,13 +1,15 @@
 //! Values that may be there or not.
 
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::Bool;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::types::Type;
 use crate::value::{Array, Value};
 
@@ -39,6 +41,14 @@ impl Kernel for Optional {
         input == 0
     }
 
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![call.optional(0).cloned().unwrap_or(Value::None)])
     }
@@ -58,6 +68,14 @@ impl Kernel for OptionalHasElement {
 
     fn infer(&self, _: &Types) -> Result<Vec<Type>> {
         Ok(vec![Type::ranked(DType::Bool, 0)])
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -87,6 +105,14 @@ impl Kernel for OptionalGetElement {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

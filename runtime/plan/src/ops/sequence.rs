@@ -1,14 +1,16 @@
 //! Sequences: lists of tensors of one type.
 
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::kernel::{Arity, Call, Constants, Kernel, Types};
 use crate::memory::Record;
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
@@ -38,6 +40,14 @@ impl Kernel for SequenceConstruct {
         true
     }
 
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items: Result<Vec<Value>> = (0..call.len()).map(|i| call.value(i).cloned()).collect();
         Ok(vec![Value::Sequence(items?)])
@@ -61,6 +71,14 @@ impl Kernel for SequenceEmpty {
 
     fn infer(&self, _: &Types) -> Result<Vec<Type>> {
         Ok(vec![Type::Sequence(Box::new(Type::any(self.dtype)))])
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
@@ -89,6 +107,14 @@ impl Kernel for SequenceAt {
         input == 0
     }
 
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items = items(call, 0)?;
         Ok(vec![items[place(call, 1, items.len(), items.len())?].clone()])
@@ -115,6 +141,14 @@ impl Kernel for SequenceInsert {
 
     fn shares(&self, input: usize) -> bool {
         input < 2
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -147,6 +181,14 @@ impl Kernel for SequenceErase {
         input == 0
     }
 
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let mut all = items(call, 0)?.to_vec();
         let at = place(call, 1, all.len().wrapping_sub(1), all.len())?;
@@ -170,6 +212,14 @@ impl Kernel for SequenceLength {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         item_type(inputs, 0)?;
         Ok(vec![Type::ranked(DType::Int64, 0)])
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -209,6 +259,14 @@ impl Kernel for SplitToSequence {
 
     fn shares(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -255,6 +313,14 @@ impl Kernel for ConcatFromSequence {
         let item = item_type(inputs, 0)?.tensor()?;
         let shape = item.shape.as_ref().map(|shape| vec![None; shape.len() + usize::from(self.new_axis)]);
         Ok(vec![Type::Tensor(TensorType { dtype: item.dtype, shape })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -1,11 +1,13 @@
 //! Tensors of text.
 
 use regex::Regex;
+use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::repeat::{broadcast, expanded};
 use crate::bail;
+use crate::device::{OnDevice, Placement};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
@@ -32,6 +34,14 @@ impl Kernel for StringConcat {
             _ => x.rank().zip(y.rank()).map(|(x, y)| vec![None; x.max(y)]),
         };
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -85,6 +95,14 @@ impl Kernel for StringSplit {
         let parts = x.shape.clone().map(|shape| shape.into_iter().chain([None]).collect());
         let parts = Type::Tensor(TensorType { dtype: DType::String, shape: parts });
         Ok(vec![parts, Type::Tensor(TensorType { dtype: DType::Int64, shape: x.shape.clone() })])
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -152,6 +170,14 @@ impl Kernel for StringNormalizer {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
         let (&[_] | &[1, _]) = &x.dims[..] else { bail!("expected [C] or [1, C], found {:?}", x.dims) };
@@ -193,6 +219,14 @@ impl Kernel for RegexFullMatch {
 
     fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
         Ok(Some(Box::new(full_match(&self.pattern)?)))
+    }
+
+    fn placement() -> Placement {
+        Placement::Host
+    }
+
+    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
+        Ok(OnDevice::Host)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
