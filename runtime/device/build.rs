@@ -72,7 +72,9 @@ fn emulator(sources: &[PathBuf]) {
     for source in sources {
         // As for CUDA, what two modules name alike is not the same.
         let module = out.join(name(source)).with_extension("cpp");
-        let text = format!("#include \"device.cuh\"\nnamespace {{\n#include \"{}.cu\"\n}}\n", name(source));
+        let name = name(source);
+        let text =
+            format!("#define MODULE \"{name}\"\n#include \"device.cuh\"\nnamespace {{\n#include \"{name}.cu\"\n}}\n");
         fs::write(&module, text).expect("it can be written");
         build.file(module);
     }

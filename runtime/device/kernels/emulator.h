@@ -105,7 +105,7 @@ inline f32 __uint_as_float(u32 bits) {
     return x;
 }
 
-// A kernel in the list of all.
+// A kernel in the list of all, by the names of its module and its own: `copy/fill_u8`.
 struct Entry {
     const char* name;
     u64 size;
@@ -121,6 +121,6 @@ struct Entry {
 
 #define LISTED(kernel, Params, waits, ...)                                                              \
     static void kernel##_run(const void* p) { __VA_ARGS__(*static_cast<const Params*>(p)); }            \
-    static Entry kernel##_entry(#kernel, sizeof(Params), kernel##_run, waits);
+    static Entry kernel##_entry(MODULE "/" #kernel, sizeof(Params), kernel##_run, waits);
 #define KERNEL(name, Params, ...) LISTED(name, Params, false, __VA_ARGS__)
 #define COOPERATIVE(name, Params, ...) LISTED(name, Params, true, __VA_ARGS__)

@@ -69,7 +69,8 @@ impl Backend for Emulator {
     }
 
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()> {
-        let name = CString::new(symbol.to_string()).map_err(|error| Error::Failed(error.to_string()))?;
+        let name =
+            CString::new(format!("{}/{symbol}", symbol.module)).map_err(|error| Error::Failed(error.to_string()))?;
         // SAFETY: the name ends with a zero.
         let kernel = unsafe { emulator_find(name.as_ptr()) };
         if kernel.is_null() {
