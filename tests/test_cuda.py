@@ -64,7 +64,6 @@ def test_no_library_of_nvidias_is_needed_to_load_it() -> None:
 
 
 DRIVER = """
-#define CASE(name) int name() {{ return 0; }}
 int cuDriverGetVersion(int* version) {{ *version = {version}; return 0; }}
 int cuInit(unsigned flags) {{ return {init}; }}
 int cuDeviceGetCount(int* count) {{ *count = {count}; return 0; }}
@@ -101,20 +100,19 @@ def test_what_is_missing_is_said(
     for name in [*libraries, *(["libcuda.so.1"] if driver else [])]:
         source.write_text(DRIVER.format(**driver) if driver and name == "libcuda.so.1" else "int nothing;")
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / name, source], check=True)
-    script = f"import compiler; compiler.load({str(smallest(tmp_path))!r}, device={device!r})"
+    script = f"""
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "nvidia" else find(name)  # what pip installed does not count
+import compiler
+if {driver is None}:
+    assert compiler.load({str(smallest(tmp_path))!r}, device="auto").device == "cpu"
+compiler.load({str(smallest(tmp_path))!r}, device={device!r})
+"""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f'compiler.errors.DeviceError: device "{device}": {said}'), done.stderr
-    automatic = script.replace(repr(device), "'auto'") + ".device"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import compiler; print({automatic.partition('; ')[2]})"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0 and (done.stdout == "cpu\n" or device != "cuda"), done.stderr
 
 
 def smallest(folder: Path) -> Path:

@@ -164,36 +164,20 @@ impl Backend for Cuda {
 /// # Safety
 /// The addresses are those of matrices of these sizes, on the handle's device.
 unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Result<(), impl std::fmt::Display> {
-    let transposed = |matrix: &Matrix| match matrix.transposed {
-        0 => blas::cublasOperation_t::CUBLAS_OP_N,
-        _ => blas::cublasOperation_t::CUBLAS_OP_T,
-    };
-    let kind = match gemm.kind {
-        Kind::F16 | Kind::F16ToF32 => blas::cudaDataType::CUDA_R_16F,
-        Kind::Bf16 | Kind::Bf16ToF32 => blas::cudaDataType::CUDA_R_16BF,
-        Kind::F32 => blas::cudaDataType::CUDA_R_32F,
-        Kind::F64 => blas::cudaDataType::CUDA_R_64F,
-    };
-    let result = match gemm.kind {
-        Kind::F16ToF32 | Kind::Bf16ToF32 => blas::cudaDataType::CUDA_R_32F,
-        _ => kind,
-    };
-    let (single, double) = ([gemm.alpha, gemm.beta], [gemm.alpha, gemm.beta].map(f64::from));
+    let [kind, result] = kinds(gemm.kind);
+    let single = [gemm.alpha, gemm.beta];
+    let double = single.map(f64::from);
     let (compute, [alpha, beta]) = match gemm.kind {
-        Kind::F64 => {
-            (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(|x| (&raw const *x).cast::<c_void>()))
-        }
-        _ => {
-            (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(|x| (&raw const *x).cast::<c_void>()))
-        }
+        Kind::F64 => (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(untyped)),
+        _ => (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(untyped)),
     };
     let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
     // SAFETY: the caller's promise; the factors live to the end of the call, which reads them.
     unsafe {
         gemm_strided_batched_ex(
             handle,
-            transposed(b),
-            transposed(a),
+            operation(b),
+            operation(a),
             *n as i32,
             *m as i32,
             *k as i32,
@@ -215,6 +199,30 @@ unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Re
             compute,
             blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
         )
+    }
+}
+
+fn operation(matrix: &Matrix) -> blas::cublasOperation_t {
+    match matrix.transposed {
+        0 => blas::cublasOperation_t::CUBLAS_OP_N,
+        _ => blas::cublasOperation_t::CUBLAS_OP_T,
+    }
+}
+
+fn untyped<T>(factor: &T) -> *const c_void {
+    (&raw const *factor).cast()
+}
+
+/// The types of the operands and of the result.
+fn kinds(kind: Kind) -> [blas::cudaDataType; 2] {
+    use blas::cudaDataType::{CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
+    match kind {
+        Kind::F16 => [CUDA_R_16F; 2],
+        Kind::Bf16 => [CUDA_R_16BF; 2],
+        Kind::F32 => [CUDA_R_32F; 2],
+        Kind::F64 => [CUDA_R_64F; 2],
+        Kind::F16ToF32 => [CUDA_R_16F, CUDA_R_32F],
+        Kind::Bf16ToF32 => [CUDA_R_16BF, CUDA_R_32F],
     }
 }
 

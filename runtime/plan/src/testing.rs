@@ -5,7 +5,7 @@ use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 
 use crate::by_width;
-use crate::device::{download, upload, Needs, OnDevice};
+use crate::device::{download, upload, Needs, OnDevice, OnGpu};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory, Packed, Types};
@@ -88,14 +88,9 @@ pub fn run_on_device(kernel: &dyn Kernel, inputs: &[Value]) -> Result<(Vec<Value
     let OnDevice::Kernel(placed) = kernel.on_device(&operands, &gpu)? else {
         return Err(Error::op("there is no kernel"));
     };
-    let give = |(i, value): (usize, &Value)| match kernel.needs(i) {
-        Needs::Elements => upload(&gpu, value).map(Input::Owned),
-        Needs::Numbers | Needs::Dims => Ok(Input::Owned(value.clone())),
-    };
-    let inputs = &mut inputs.iter().enumerate().map(give).collect::<Result<Vec<Input>>>()?[..];
     gpu.mark(7);
-    let call = &mut Call { inputs, outputs: 1, packed: None, threads: &Threads::serial(), blocks: &NoBlocks };
-    let outputs = placed.run(&gpu, call)?.iter().map(download).collect::<Result<_>>()?;
+    let inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
+    let outputs = run_placed(kernel, placed.as_ref(), &gpu, (&inputs, false), 1)?;
     Ok((outputs, gpu.fault_found()? == Some(7)))
 }
 
@@ -103,42 +98,20 @@ pub fn run_on_device(kernel: &dyn Kernel, inputs: &[Value]) -> Result<(Vec<Value
 /// overwrite.
 fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
     let gpu = Gpu::emulator();
-    let is_tensor = |value: &&Value| matches!(value, Value::Tensor(_));
-    if !inputs.iter().flatten().chain(outputs).all(|value| is_tensor(&value)) {
+    if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
     }
-    // Attributes of the op alone decide, or those that a plan would have as constants.
+    // Attributes of the op alone decide, or what a plan would have as constants too.
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     for values in [values, vec![None; inputs.len()]] {
         let operands = Constants { values: &values, types, memory: Memory::Full };
         let how = kernel.on_device(&operands, &gpu).expect("the emulator has room");
         let OnDevice::Kernel(placed) = how else { continue };
-        let there = |i: usize, value: &Value| match kernel.needs(i) {
-            Needs::Elements => upload(&gpu, value).expect("the emulator has room"),
-            Needs::Numbers | Needs::Dims => value.clone(),
-        };
-        let given: Vec<Option<Value>> =
-            inputs.iter().enumerate().map(|(i, value)| Some(there(i, value.as_ref()?))).collect();
         for owned in [false, true] {
-            let give = |(i, value): (usize, &'_ Option<Value>)| match value {
-                None => Input::Absent,
-                Some(_) if owned && placed.in_place().contains(&i) => {
-                    Input::Owned(there(i, inputs[i].as_ref().expect("it is there")))
-                }
-                Some(value) => Input::Owned(value.clone()),
-            };
-            let mut inputs: Vec<Input> = given.iter().enumerate().map(give).collect();
-            let call = &mut Call {
-                inputs: &mut inputs,
-                outputs: outputs.len(),
-                packed: None,
-                threads: &Threads::serial(),
-                blocks: &NoBlocks,
-            };
-            let found = placed.run(&gpu, call).unwrap_or_else(|error| panic!("{kernel:?} on the device: {error}"));
+            let found = run_placed(kernel, placed.as_ref(), &gpu, (inputs, owned), outputs.len());
+            let found = found.unwrap_or_else(|error| panic!("{kernel:?} on the device: {error}"));
             assert_eq!(found.len(), outputs.len(), "{kernel:?} gives as many outputs on the device");
             for (found, expected) in found.iter().zip(outputs) {
-                let found = download(found).expect("outputs of a device kernel lie on the device");
                 let (found, expected) = (found.tensor().expect("a tensor"), expected.tensor().expect("a tensor"));
                 if let Err(difference) = near(found, expected) {
                     panic!("{kernel:?} gives another result on the device: {difference}");
@@ -146,6 +119,27 @@ fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Opti
             }
         }
     }
+}
+
+/// What a kernel gives on a device, on the host again: with inputs that are shared, or that it may overwrite.
+fn run_placed(
+    kernel: &dyn Kernel,
+    placed: &dyn OnGpu,
+    gpu: &Gpu,
+    (inputs, owned): (&[Option<Value>], bool),
+    outputs: usize,
+) -> Result<Vec<Value>> {
+    let there = |(i, value): (usize, &Option<Value>)| match (value, kernel.needs(i)) {
+        (Some(value), Needs::Elements) => upload(gpu, value).map(Some),
+        (value, _) => Ok(value.clone()),
+    };
+    let given: Vec<Option<Value>> = inputs.iter().enumerate().map(there).collect::<Result<_>>()?;
+    let kept = if owned { Vec::new() } else { given.clone() };
+    let mut inputs: Vec<Input> = given.into_iter().map(|value| value.map_or(Input::Absent, Input::Owned)).collect();
+    let (inputs, threads) = (&mut inputs[..], &Threads::serial());
+    let found = placed.run(gpu, &mut Call { inputs, outputs, packed: None, threads, blocks: &NoBlocks })?;
+    drop(kept);
+    found.iter().map(download).collect()
 }
 
 /// Whether two tensors are equal, up to rounding where they are of floating point.

@@ -13,7 +13,8 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::ops::attention::{mask_strides, Attention, AttentionGuard, AttentionScores, Layout, Strides};
+use crate::ops::attention::{Attention, AttentionGuard, AttentionScores, Layout, Strides};
+use crate::ops::mask::mask_strides;
 use crate::value::{Array, Value};
 
 /// The twin of `AttentionRows`.
@@ -132,22 +133,28 @@ impl Attention {
             is_capped: self.softcap.is_some().into(),
             ..RowsParams::zeroed()
         };
-        if let Some(mask) = call.optional_tensor(3)? {
-            let (steps, keys) = mask_strides(mask.dims(), dims)?;
-            count(mask.len())?;
-            params.mask = mask.address()?;
-            params.mask_kind = if mask.dtype() == DType::Bool { 2 } else { 1 };
-            params.mask_keys = count(keys)?;
-            params.mask_step = unsigned(steps)?;
-        }
-        if let Some(nonpad) = call.optional_tensor(6)? {
-            if nonpad.dims() != [dims.batch] {
-                bail!("nonpad_kv_seqlen has a number for each of {} batches, found {:?}", dims.batch, nonpad.dims());
-            }
-            params.nonpad = nonpad.address()?;
-        }
+        masked(call, dims, &mut params)?;
         Ok(params)
     }
+}
+
+/// Adds what says which keys a query sees.
+fn masked(call: &Call, dims: Dims, params: &mut RowsParams) -> Result<()> {
+    if let Some(mask) = call.optional_tensor(3)? {
+        let (steps, keys) = mask_strides(mask.dims(), dims)?;
+        count(mask.len())?;
+        params.mask = mask.address()?;
+        params.mask_kind = if mask.dtype() == DType::Bool { 2 } else { 1 };
+        params.mask_keys = count(keys)?;
+        params.mask_step = unsigned(steps)?;
+    }
+    if let Some(nonpad) = call.optional_tensor(6)? {
+        if nonpad.dims() != [dims.batch] {
+            bail!("nonpad_kv_seqlen has a number for each of {} batches, found {:?}", dims.batch, nonpad.dims());
+        }
+        params.nonpad = nonpad.address()?;
+    }
+    Ok(())
 }
 
 fn unsigned([a, b, c]: Strides) -> Result<[u32; 3]> {

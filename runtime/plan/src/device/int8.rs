@@ -260,8 +260,21 @@ impl Convolution<'_> {
         const WIDE: u32 = 8;
         self.check()?;
         let y = room(gpu, dims, self.end.dtype())?;
-        count(y.len())?;
         let packed = weights.packed(gpu, self)?;
+        let params = self.params(&y, packed.quads.address(), packed.sums.address())?;
+        let symbol = |name| Symbol { module: "qlinear", name, kind: "" };
+        if params.outputs >= WIDE {
+            let blocks = [params.rows.div_ceil(TILE), params.outputs.div_ceil(TILE).min(MOST), params.groups.min(MOST)];
+            launch(gpu, symbol("qlinear_tiles"), Grid { blocks, threads: BLOCK }, &params)?;
+        } else {
+            launch(gpu, symbol("qlinear_direct"), Grid::over(count(y.len())?), &params)?;
+        }
+        Ok(y)
+    }
+
+    /// The parameters for a result, and weights packed at these addresses.
+    fn params(&self, y: &Array, w: u64, sums: u64) -> Result<QLinearParams> {
+        count(y.len())?;
         let Shape { batch, outputs, groups, input, output, kernel, strides, dilations, before, .. } = *self.shape;
         let ([channels, quads], (x_strides, y_strides)) = (self.group(), self.strides()?);
         let pair = |sizes: [usize; 2]| -> Result<[u32; 2]> { Ok([count(sizes[0])?, count(sizes[1])?]) };
@@ -271,8 +284,8 @@ impl Convolution<'_> {
         let whole_quads = channels % 4 == 0 && x % 4 == 0 && self.channels == Channels::Last;
         let mut params = QLinearParams {
             x,
-            w: packed.quads.address(),
-            sums: packed.sums.address(),
+            w,
+            sums,
             y: y.address()?,
             x_zero: address(self.x_zero)?,
             w_zero: address(self.w_zero)?,
@@ -298,14 +311,7 @@ impl Convolution<'_> {
             ..QLinearParams::zeroed()
         };
         self.finish(&mut params)?;
-        let symbol = |name| Symbol { module: "qlinear", name, kind: "" };
-        if params.outputs >= WIDE {
-            let blocks = [params.rows.div_ceil(TILE), params.outputs.div_ceil(TILE).min(MOST), params.groups.min(MOST)];
-            launch(gpu, symbol("qlinear_tiles"), Grid { blocks, threads: BLOCK }, &params)?;
-        } else {
-            launch(gpu, symbol("qlinear_direct"), Grid::over(count(y.len())?), &params)?;
-        }
-        Ok(y)
+        Ok(params)
     }
 }
 

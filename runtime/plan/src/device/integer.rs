@@ -213,20 +213,25 @@ fn strides(dims: &[usize], target: &[usize]) -> Result<Vec<usize>> {
     Ok(strides)
 }
 
+/// The sizes `[m, n, k]` of the products of two sides, and the batch that they broadcast to.
+fn product_of(left: &Side, right: &Side) -> Result<([usize; 3], Vec<usize>)> {
+    let (&[.., m, k], &[.., rows, n]) = (&left.dims[..], &right.dims[..]) else {
+        bail!("a matrix product takes no scalars")
+    };
+    if k != rows {
+        bail!("a matrix of {k} columns does not multiply one of {rows} rows: {:?} and {:?}", left.dims, right.dims);
+    }
+    Ok(([m, n, k], shape_from(&[left.batch(), right.batch()])?.to_vec()))
+}
+
 /// A product of stacks of matrices, whose zero points broadcast in any way.
 fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]) -> Result<Array> {
     /// The side of a tile, as `TILE` in `integer.cu`, and the most blocks along y and z.
     const TILE: u32 = 64;
     const MOST: u32 = 65_535;
     let (left, right) = (Side::new(a, a_zero, false)?, Side::new(b, b_zero, true)?);
-    let (&[.., m, k], &[.., rows, n]) = (&left.dims[..], &right.dims[..]) else {
-        bail!("a matrix product takes no scalars")
-    };
-    if k != rows {
-        bail!("a matrix of {k} columns does not multiply one of {rows} rows: {:?} and {:?}", a.dims(), b.dims());
-    }
-    let batch = shape_from(&[left.batch(), right.batch()])?;
-    let mut dims = batch.to_vec();
+    let ([m, n, k], batch) = product_of(&left, &right)?;
+    let mut dims = batch.clone();
     dims.extend((a.rank() > 1).then_some(m));
     dims.extend((b.rank() > 1).then_some(n));
     let y = room(gpu, &dims, DType::Int32)?;

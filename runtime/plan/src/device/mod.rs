@@ -114,6 +114,55 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>>;
 }
 
+/// What an op says in `impl Kernel` of a GPU: `on_device!(Host)`, `on_device!(View)`, or the module of its kernel and, after
+/// `if`, for which operands there is one. After `by` stands the kernel, where that is not the op itself.
+macro_rules! on_device {
+    ($place:ident) => {
+        fn placement() -> $crate::device::Placement {
+            $crate::device::Placement::$place
+        }
+
+        fn on_device(
+            &self,
+            _: &$crate::kernel::Constants,
+            _: &candle_plan_device::Gpu,
+        ) -> $crate::error::Result<$crate::device::OnDevice> {
+            Ok($crate::device::OnDevice::$place)
+        }
+    };
+    ($module:literal) => {
+        on_device!($module by |self, _operands| self.clone());
+    };
+    ($module:literal if |$op:ident, $operands:ident| $fits:expr) => {
+        fn placement() -> $crate::device::Placement {
+            $crate::device::Placement::Kernel($module)
+        }
+
+        fn on_device(
+            &$op,
+            $operands: &$crate::kernel::Constants,
+            _: &candle_plan_device::Gpu,
+        ) -> $crate::error::Result<$crate::device::OnDevice> {
+            use $crate::device::OnDevice;
+            Ok(if $fits { OnDevice::kernel($op.clone()) } else { OnDevice::NoKernel })
+        }
+    };
+    ($module:literal by |$op:ident, $operands:ident| $kernel:expr) => {
+        fn placement() -> $crate::device::Placement {
+            $crate::device::Placement::Kernel($module)
+        }
+
+        fn on_device(
+            &$op,
+            $operands: &$crate::kernel::Constants,
+            _: &candle_plan_device::Gpu,
+        ) -> $crate::error::Result<$crate::device::OnDevice> {
+            Ok($crate::device::OnDevice::kernel($kernel))
+        }
+    };
+}
+pub(crate) use on_device;
+
 /// Where steps of an op run when the device is a GPU, whatever their attributes and types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

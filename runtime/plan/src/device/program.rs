@@ -247,6 +247,18 @@ fn number(function: Unary) -> u32 {
         Acosh => 21,
         Atanh => 22,
         Erf => 23,
+        IsNaN => 41,
+        IsInf { .. } => 42,
+        Not => 43,
+        BitwiseNot => 44,
+        activation => number_of_activation(activation),
+    }
+}
+
+/// The functions that activate neurons, in that order.
+fn number_of_activation(function: Unary) -> u32 {
+    use Unary::*;
+    match function {
         Sigmoid => 24,
         Relu => 25,
         Softplus => 26,
@@ -264,9 +276,7 @@ fn number(function: Unary) -> u32 {
         ThresholdedRelu { .. } => 38,
         Shrink { .. } => 39,
         Clip { .. } => 40,
-        IsNaN => 41,
-        IsInf { .. } => 42,
-        Not => 43,
-        BitwiseNot => 44,
+        // What is no function of `functions.cuh` gives its element back.
+        _ => u32::MAX,
     }
 }

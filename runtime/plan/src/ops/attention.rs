@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use candle_plan_device::Gpu;
-use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Mask, Problem, Stage, Vectors};
+use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage, Vectors};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
@@ -11,6 +11,7 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::mask::MaskInput;
 use crate::device::{OnDevice, Placement};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -303,7 +304,7 @@ fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> 
     }
 }
 
-fn vectors<R>(data: &[R], [batch, head, row]: Strides) -> Vectors<'_, R> {
+pub(super) fn vectors<R>(data: &[R], [batch, head, row]: Strides) -> Vectors<'_, R> {
     Vectors { data, batch, head, row }
 }
 
@@ -362,64 +363,6 @@ fn join<T: Element>(past: Option<&Array>, old: usize, new: &Array, strides: Stri
         }
     }
     Array::new(joined, &dims)
-}
-
-/// The mask, read.
-struct MaskInput<'a, R> {
-    elements: MaskElements<'a, R>,
-    strides: Strides,
-    /// The keys that the mask has an element for.
-    keys: usize,
-}
-
-enum MaskElements<'a, R> {
-    None,
-    Added(&'a [R]),
-    Chosen(&'a [u8]),
-}
-
-impl<'a, R: Attends + Element> MaskInput<'a, R> {
-    /// A mask of booleans, or in the type to compute in.
-    fn new(mask: Option<&'a Array>, dims: Dims) -> Result<MaskInput<'a, R>> {
-        let Some(mask) = mask else {
-            return Ok(MaskInput { elements: MaskElements::None, strides: [0; 3], keys: dims.keys });
-        };
-        let (strides, keys) = mask_strides(mask.dims(), dims)?;
-        let elements = match mask.dtype() {
-            DType::Bool => MaskElements::Chosen(mask.bits()?),
-            _ => MaskElements::Added(mask.read()?),
-        };
-        Ok(MaskInput { elements, strides, keys })
-    }
-
-    fn as_kernel_mask(&self) -> Mask<'_, R> {
-        match &self.elements {
-            MaskElements::None => Mask::None,
-            MaskElements::Added(added) => Mask::Added(vectors(added, self.strides)),
-            MaskElements::Chosen(chosen) => Mask::Chosen(vectors(chosen, self.strides)),
-        }
-    }
-}
-
-/// The strides over batches, heads and queries of a mask of these dimensions, and the keys that it has an element for.
-///
-/// # Errors
-/// It does not broadcast to the scores.
-pub(crate) fn mask_strides(mask: &[usize], dims: Dims) -> Result<(Strides, usize)> {
-    let to = [dims.batch, dims.heads, dims.queries];
-    let refused = || format!("a mask of {mask:?} does not broadcast to {to:?} and {} keys", dims.keys);
-    let Some((&keys, outer)) = mask.split_last().filter(|(&keys, rest)| keys <= dims.keys && rest.len() <= 3) else {
-        bail!("{}", refused());
-    };
-    let (mut strides, mut stride) = ([0; 3], keys);
-    for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
-        if dim != to[i] && dim != 1 {
-            bail!("{}", refused());
-        }
-        strides[i] = if dim == 1 { 0 } else { stride };
-        stride *= dim;
-    }
-    Ok((strides, keys))
 }
 
 #[cfg(test)]

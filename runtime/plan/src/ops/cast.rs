@@ -1,6 +1,5 @@
 //! Other element types: converted, or the same bits.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::cast::{cast, convert, Convert, Source, Target};
 use candle_plan_kernels::minifloat::{self, Format};
 use candle_plan_kernels::threads::Threads;
@@ -8,11 +7,11 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::text;
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -59,16 +58,7 @@ impl Kernel for Cast {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("cast")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(dtype) if dtype != DType::String && self.to != DType::String => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("cast" if |self, operands| operands.dtype(0).is_some_and(|dtype| dtype != DType::String && self.to != DType::String));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = match (call.value(0)?, self.to) {
@@ -230,13 +220,7 @@ impl Kernel for BitCast {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("cast")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("cast");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

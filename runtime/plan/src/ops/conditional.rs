@@ -1,6 +1,5 @@
 //! Choices between elements.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::elementwise::{map, select};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary_in_place, Unary};
@@ -9,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::broadcast::{join, shape_of};
-use crate::device::{has_few_dimensions, OnDevice, Placement};
+use crate::device::{has_few_dimensions, on_device};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -42,16 +41,7 @@ impl Kernel for Where {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of(&[condition, x, y])? })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("conditional")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(1) {
-            Some(dtype) if dtype != DType::String && has_few_dimensions(operands) => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("conditional" if |self, operands| operands.dtype(1).is_some_and(|dtype| dtype != DType::String && has_few_dimensions(operands)));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let condition = call.tensor(0)?;
@@ -105,13 +95,7 @@ impl Kernel for Clip {
         layout::elementwise(self.clone(), operands, outputs)
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("conditional")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("conditional");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dtype = call.tensor(0)?.dtype();

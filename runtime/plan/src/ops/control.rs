@@ -2,20 +2,20 @@
 //!
 //! A block sees no value of the graph around it: what it needs is given with its own inputs, at their end (its captures).
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer::within;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::nested::{axis_of, check_block, check_condition, collect, dims, expect, given, info, is_true, join, one_i64, push, rank, results, size_along, slice_type, stacked_type};
 use crate::bail;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::memory::Kept;
-use crate::plan::{Block, ValueId};
+use crate::plan::Block;
 use crate::stack;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::Type;
 use crate::value::{Array, Value};
 
 /// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. Both
@@ -67,13 +67,7 @@ impl Kernel for If {
         Some(index)
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let branch = usize::from(!is_true(call.value(0)?)?);
@@ -146,13 +140,7 @@ impl Kernel for Loop {
         index.checked_sub(1).filter(|&carried| carried < self.carried)
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let bound = call.optional_tensor(0)?.map(one_i64).transpose()?;
@@ -273,13 +261,7 @@ impl Kernel for Scan {
         Some(index).filter(|&state| state < self.states)
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let mut states = given(call, 0)?;
@@ -322,128 +304,3 @@ impl Scan {
     }
 }
 
-/// The values of the inputs from `first` on.
-fn given(call: &Call, first: usize) -> Result<Vec<Value>> {
-    (first..call.len()).map(|i| call.value(i).cloned()).collect()
-}
-
-/// Adds what an iteration gives to what those before it gave.
-fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) {
-    for (items, item) in collected.iter_mut().zip(outputs) {
-        kept.collect(&item);
-        items.push(item);
-    }
-}
-
-/// The collected tensors as one; where there are none, an empty one as output `output` of the body declares it.
-fn collect(items: &[Value], body: &Block, output: usize, axis: i64, call: &Call) -> Result<Value> {
-    if let Some(first) = items.first() {
-        return stack::stack(items, axis_of(axis, rank(first)? + 1)?, call.threads);
-    }
-    let id = body.outputs.get(output).ok_or_else(|| Error::op("the body lacks an output"))?;
-    let item = info(body, *id)?.tensor()?;
-    let rank = item.rank().unwrap_or(0);
-    let dims: Vec<usize> = (0..rank).map(|axis| item.size(axis).unwrap_or(0)).collect();
-    stack::nothing(item.dtype, &dims, axis_of(axis, rank + 1)?)
-}
-
-fn axis_of(axis: i64, rank: usize) -> Result<usize> {
-    crate::axes::resolve(axis, rank)
-}
-
-fn dims(value: &Value) -> Result<&[usize]> {
-    match value {
-        Value::Strings(strings) => Ok(&strings.dims),
-        other => Ok(other.tensor()?.dims()),
-    }
-}
-
-fn rank(value: &Value) -> Result<usize> {
-    Ok(dims(value)?.len())
-}
-
-fn is_true(value: &Value) -> Result<bool> {
-    match value.tensor()?.read::<Bool>()?.first() {
-        Some(first) => Ok(first.is_true()),
-        None => bail!("a condition has no element"),
-    }
-}
-
-fn one_i64(array: &Array) -> Result<i64> {
-    array.read::<i64>()?.first().copied().ok_or_else(|| Error::op("the number of iterations has no element"))
-}
-
-fn expect(found: &TensorType, dtype: DType, what: &str) -> Result<()> {
-    if found.dtype != dtype {
-        bail!("{what} must be {dtype}, found {}", found.dtype);
-    }
-    Ok(())
-}
-
-fn check_condition(condition: &TensorType) -> Result<()> {
-    expect(condition, DType::Bool, "a condition")
-}
-
-fn info(block: &Block, id: ValueId) -> Result<&Type> {
-    let info = block.values.get(id.0 as usize).ok_or_else(|| Error::op(format!("value {} does not exist", id.0)))?;
-    Ok(&info.kind)
-}
-
-/// A block takes what it is given.
-fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) -> Result<()> {
-    if block.inputs.len() != given.len() {
-        bail!("{name} takes {} inputs, and is given {}", block.inputs.len(), given.len());
-    }
-    for (index, (id, given)) in block.inputs.iter().zip(given).enumerate() {
-        let taken = info(block, *id)?;
-        match given {
-            Some(given) if taken.agrees_with(given) => {}
-            Some(given) => bail!("{name} takes {taken} as input {index}, and is given {given}"),
-            None => bail!("{name}'s input {index} is missing"),
-        }
-    }
-    Ok(())
-}
-
-fn results(block: &Block) -> Vec<&Type> {
-    block.outputs.iter().filter_map(|id| info(block, *id).ok()).collect()
-}
-
-/// What is known of a value that is of one type or of the other.
-fn join(a: &Type, b: &Type) -> Result<Type> {
-    match (a, b) {
-        (Type::Tensor(a), Type::Tensor(b)) if a.dtype == b.dtype => {
-            let shape = match (&a.shape, &b.shape) {
-                (Some(a), Some(b)) if a.len() == b.len() => {
-                    Some(a.iter().zip(b).map(|(a, b)| if a == b { a.clone() } else { None }).collect())
-                }
-                _ => None,
-            };
-            Ok(Type::Tensor(TensorType { dtype: a.dtype, shape }))
-        }
-        (Type::Sequence(a), Type::Sequence(b)) => Ok(Type::Sequence(Box::new(join(a, b)?))),
-        (Type::Optional(a), Type::Optional(b)) => Ok(Type::Optional(Box::new(join(a, b)?))),
-        (Type::Optional(a), b) | (b, Type::Optional(a)) => Ok(Type::Optional(Box::new(join(a, b)?))),
-        _ => bail!("{a} and {b} do not mix"),
-    }
-}
-
-fn slice_type(whole: &TensorType, axis: i64) -> Result<Type> {
-    let mut kind = whole.clone();
-    if let Some(shape) = kind.shape.as_mut() {
-        shape.remove(axis_of(axis, shape.len())?);
-    }
-    Ok(Type::Tensor(kind))
-}
-
-fn size_along(whole: &TensorType, axis: i64) -> Result<Option<usize>> {
-    Ok(whole.rank().map(|rank| axis_of(axis, rank)).transpose()?.and_then(|axis| whole.size(axis)))
-}
-
-fn stacked_type(item: &Type, axis: i64, length: Option<usize>) -> Result<Type> {
-    let mut kind = item.tensor()?.clone();
-    if let Some(shape) = kind.shape.as_mut() {
-        shape.insert(axis_of(axis, shape.len() + 1)?, length.map(Dim::Size));
-    }
-    Ok(Type::Tensor(kind))
-}

@@ -1,17 +1,16 @@
 //! Running sums and products along an axis.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{require_dtype, Float, SUMMED};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
 use crate::value::{room, Array, Value};
 use crate::{axes, bail, dispatch};
@@ -57,13 +56,7 @@ impl Kernel for Cumulative {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("cumulative")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("cumulative");
 
     fn needs(&self, input: usize) -> Needs {
         if input == 1 {

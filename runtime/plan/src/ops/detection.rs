@@ -2,15 +2,14 @@
 
 use std::ops::Range;
 
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::ops::cast::converted;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, room, with_room, Array, Value};
@@ -165,13 +164,7 @@ impl Kernel for RoiAlign {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("detection")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("detection");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
@@ -297,13 +290,7 @@ impl Kernel for MaxRoiPool {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("detection")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("detection");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois) = (call.tensor(0)?, call.tensor(1)?);

@@ -1,6 +1,5 @@
 //! Elements and rows picked by index.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::indexed::gather_runs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +9,7 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{has_few_dimensions, takes_indices, OnDevice, Placement};
+use crate::device::{has_few_dimensions, on_device, takes_indices};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
@@ -51,16 +50,7 @@ impl Kernel for Gather {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("gather")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match takes_indices(operands, 1) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("gather" if |self, operands| takes_indices(operands, 1));
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)
@@ -127,16 +117,7 @@ impl Kernel for GatherElements {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("gather")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match takes_indices(operands, 1) && has_few_dimensions(operands) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("gather" if |self, operands| takes_indices(operands, 1) && has_few_dimensions(operands));
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)
@@ -187,16 +168,7 @@ impl Kernel for GatherNd {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("gather")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match takes_indices(operands, 1) && has_few_dimensions(operands) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("gather" if |self, operands| takes_indices(operands, 1) && has_few_dimensions(operands));
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)

@@ -10,7 +10,7 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, OnDevice, Placement, on_device};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -38,16 +38,7 @@ impl Kernel for Fill {
         Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(1)?.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("generate")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(1) {
-            Some(dtype) if dtype != DType::String => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("generate" if |self, operands| operands.dtype(1).is_some_and(|dtype| dtype != DType::String));
 
     fn needs(&self, input: usize) -> Needs {
         if input == 0 {
@@ -92,13 +83,7 @@ impl Kernel for Range {
         dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => Ok(vec![Type::ranked(T::DTYPE, 1)]))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("generate")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("generate");
 
     fn needs(&self, _: usize) -> Needs {
         Needs::Numbers
@@ -194,13 +179,7 @@ impl Kernel for EyeLike {
         Ok(vec![Type::Tensor(TensorType { dtype: self.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("generate")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("generate");
 
     fn needs(&self, _: usize) -> Needs {
         Needs::Dims

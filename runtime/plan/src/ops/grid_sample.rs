@@ -1,6 +1,5 @@
 //! Images read at the points of a grid.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::threads::Threads;
@@ -8,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::converted;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, room, Array, Value};
@@ -78,13 +77,7 @@ impl Kernel for GridSample {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("grid_sample")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("grid_sample");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, grid) = (call.value(0)?, call.tensor(1)?);

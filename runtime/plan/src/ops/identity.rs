@@ -1,12 +1,11 @@
 //! Values passed on unchanged.
 
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -29,13 +28,7 @@ impl Kernel for Identity {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::View
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::View)
-    }
+    on_device!(View);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![call.value(0)?.clone()])

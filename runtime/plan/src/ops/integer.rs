@@ -3,11 +3,9 @@
 //! Sums are exact. Where no partial sum can leave the integers that `f32` holds (2²⁴), they are computed in `f32`, which is
 //! several times faster; else in `int32`, which wraps.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,13 +15,13 @@ use super::matmul::{infer_product, Product};
 use super::qlinear::{is_signed, pack, single};
 use super::padding::Padding;
 use super::window::{check_bias, infer_window, out_dims, Window};
+use super::numbers::{broadcast, floats, largest, shifted, whole, whole_elements};
 use crate::bail;
-use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, OnDevice, Placement};
+use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, on_device};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
-use crate::movable::copy_view;
 use crate::types::{TensorType, Type};
 use crate::value::{scratch, Array, Value};
 use crate::work::Work;
@@ -102,13 +100,7 @@ impl Kernel for MatMulInteger {
         Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("integer")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(MatMulIntegerOnGpu::new(operands.tensor(1).is_some())))
-    }
+    on_device!("integer" by |self, operands| MatMulIntegerOnGpu::new(operands.tensor(1).is_some()));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(3)?);
@@ -194,13 +186,7 @@ impl Kernel for ConvInteger {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())))
-    }
+    on_device!("qlinear" by |self, operands| ConvIntegerOnGpu::new(self, operands.tensor(1).is_some()));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(4)?);
@@ -295,58 +281,6 @@ fn check_bytes(inputs: &Types) -> Result<()> {
     Ok(())
 }
 
-/// The elements of `int8` or `uint8` as `float32`.
-fn floats(x: &Array) -> Result<Vec<f32>> {
-    match x.dtype() {
-        DType::Int8 => Ok(x.read::<i8>()?.iter().map(|&x| f32::from(x)).collect()),
-        _ => Ok(x.read::<u8>()?.iter().map(|&x| f32::from(x)).collect()),
-    }
-}
-
-/// `x − zero` as `float32`; the zero point broadcasts.
-fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Result<Array> {
-    let mut data = floats(x)?;
-    let zero = zero.map(|zero| if zero.len() == 1 { Ok(zero.clone()) } else { broadcast(zero, x.dims(), threads) });
-    match zero.transpose()? {
-        Some(zero) if zero.len() == 1 => {
-            let zero = floats(&zero)?[0];
-            data.iter_mut().for_each(|x| *x -= zero);
-        }
-        Some(zero) => data.iter_mut().zip(floats(&zero)?).for_each(|(x, zero)| *x -= zero),
-        None => {}
-    }
-    Array::new(data, x.dims())
-}
-
-/// The elements repeated to fill a shape, as NumPy does.
-pub(super) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
-    let Some(missing) = dims.len().checked_sub(x.rank()) else { bail!("{:?} does not broadcast to {dims:?}", x.dims()) };
-    let view = View::contiguous(x.dims());
-    let mut strides = vec![0; missing];
-    for (i, (&size, stride)) in x.dims().iter().zip(view.strides).enumerate() {
-        match size {
-            1 => strides.push(0),
-            size if size == dims[missing + i] => strides.push(stride),
-            _ => bail!("{:?} does not broadcast to {dims:?}", x.dims()),
-        }
-    }
-    copy_view(x, &View { offset: 0, dims: dims.to_vec(), strides }, threads)
-}
-
-/// The largest magnitude.
-fn largest(x: &Array) -> Result<f64> {
-    Ok(f64::from(x.read::<f32>()?.iter().fold(0f32, |largest, x| largest.max(x.abs()))))
-}
-
-#[allow(clippy::cast_possible_truncation)] // whole numbers in range
-fn whole_elements(x: &[f32]) -> Vec<i32> {
-    x.iter().map(|&x| x as i32).collect()
-}
-
-fn whole(x: &Array) -> Result<Array> {
-    Array::new(whole_elements(x.read::<f32>()?), x.dims())
-}
-
 impl Kernel for Requantize {
     fn arity(&self) -> Arity {
         Arity::inputs(5..=5)
@@ -367,13 +301,7 @@ impl Kernel for Requantize {
         Ok(vec![Type::Tensor(TensorType { dtype: to, shape: x.shape.clone() })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("integer")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("integer");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, zero) = (call.tensor(0)?, call.tensor(4)?);

@@ -1,6 +1,5 @@
 //! Tensors joined along an axis, and taken apart.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::blocked::BLOCK;
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::concat::{concat, Part};
@@ -12,7 +11,7 @@ use smallvec::SmallVec;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::layout::{Blocked, Image, Layout};
@@ -71,13 +70,7 @@ impl Kernel for Concat {
         })
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let values: SmallVec<[&Value; 4]> = (0..call.len()).map(|i| call.value(i)).collect::<Result<_>>()?;
@@ -126,13 +119,7 @@ impl Kernel for Split {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn needs(&self, input: usize) -> Needs {
         match input {

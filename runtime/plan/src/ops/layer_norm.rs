@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{layer_norm_kind, OnDevice, Placement};
+use crate::device::{OnDevice, Placement, layer_norm_kind, on_device};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
@@ -71,13 +71,7 @@ impl Kernel for LayerNorm {
         Ok([Type::Tensor(x.clone()), statistics.clone(), statistics].into_iter().take(inputs.outputs).collect())
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("norm")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("norm");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

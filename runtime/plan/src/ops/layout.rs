@@ -1,6 +1,5 @@
 //! The same elements in another order of axes.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
@@ -10,9 +9,9 @@ use super::gather::runs;
 use super::places::Places;
 use crate::axes;
 use crate::bail;
-use crate::device::{takes_indices, OnDevice, Placement};
+use crate::device::{on_device, takes_indices};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
@@ -57,13 +56,7 @@ impl Kernel for Transpose {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
@@ -105,13 +98,7 @@ impl Kernel for DepthToSpace {
         true // where no element moves: blocks of one pixel, images of one
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
@@ -172,13 +159,7 @@ impl Kernel for SpaceToDepth {
         true // where no element moves: blocks of one pixel, images of one
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
@@ -237,16 +218,7 @@ impl Kernel for ReverseSequence {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("gather")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match takes_indices(operands, 1) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("gather" if |self, operands| takes_indices(operands, 1));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;

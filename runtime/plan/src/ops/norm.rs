@@ -1,6 +1,5 @@
 //! Normalisation by means and variances: of batches, instances and groups; and by neighbouring channels.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
@@ -9,10 +8,10 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::error::Result;
 use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{axes, bail, dispatch};
@@ -90,13 +89,7 @@ impl Kernel for BatchNorm {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("norm")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("norm");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (_, spatial) = channel_dims(call)?;
@@ -149,13 +142,7 @@ impl Kernel for InstanceNorm {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("norm")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("norm");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let groups = call.tensor(0)?.dims().get(1).copied().unwrap_or(1);
@@ -194,13 +181,7 @@ impl Kernel for GroupNorm {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("norm")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("norm");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         normalize_groups(call, self.groups, self.epsilon)
@@ -292,13 +273,7 @@ impl Kernel for Lrn {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("norm")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("norm");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

@@ -1,15 +1,14 @@
 //! Values that may be there or not.
 
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::Bool;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
 use crate::value::{Array, Value};
 
@@ -41,13 +40,7 @@ impl Kernel for Optional {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![call.optional(0).cloned().unwrap_or(Value::None)])
@@ -70,13 +63,7 @@ impl Kernel for OptionalHasElement {
         Ok(vec![Type::ranked(DType::Bool, 0)])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let holds = !matches!(call.optional(0), None | Some(Value::None));
@@ -107,13 +94,7 @@ impl Kernel for OptionalGetElement {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         match call.value(0)? {

@@ -1,6 +1,5 @@
 //! Tensors with something put around them, or cut off.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
@@ -9,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{has_few_dimensions, Needs, OnDevice, Placement};
+use crate::device::{Needs, has_few_dimensions, on_device};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, scratch, Array, Value};
@@ -56,16 +55,7 @@ impl Kernel for Pad {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("pad")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match has_few_dimensions(operands) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("pad" if |self, operands| has_few_dimensions(operands));
 
     fn needs(&self, input: usize) -> Needs {
         match input {
@@ -205,16 +195,7 @@ impl Kernel for CenterCropPad {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("pad")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match has_few_dimensions(operands) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("pad" if |self, operands| has_few_dimensions(operands));
 
     fn needs(&self, input: usize) -> Needs {
         match input {

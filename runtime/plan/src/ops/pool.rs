@@ -1,6 +1,5 @@
 //! Pooling over windows of one or two spatial axes, and its inverse.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
@@ -14,7 +13,7 @@ use super::padding::{check_steps, output_size, output_size_ceil, Padding};
 use super::pool_blocks;
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -188,16 +187,7 @@ impl Kernel for MaxPool {
         pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("pool")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(dtype) if FLOATS.contains(&dtype) || [DType::Int8, DType::Uint8].contains(&dtype) => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype) || [DType::Int8, DType::Uint8].contains(&dtype)));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -252,16 +242,7 @@ impl Kernel for AveragePool {
         pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("pool")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(dtype) if FLOATS.contains(&dtype) => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -298,16 +279,7 @@ impl Kernel for LpPool {
         Ok(vec![Type::Tensor(self.window.infer(inputs.tensor(0)?)?)])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("pool")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(dtype) if FLOATS.contains(&dtype) => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -404,16 +376,7 @@ impl Kernel for MaxUnpool {
         Ok(vec![Type::Tensor(shape.unwrap_or_else(|| TensorType::ranked(x.dtype, 2 + self.kernel.len())))])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("unpool")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(dtype) if FLOATS.contains(&dtype) => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("unpool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)));
 
     fn needs(&self, input: usize) -> Needs {
         if input == 2 {

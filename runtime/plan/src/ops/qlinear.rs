@@ -4,7 +4,6 @@
 //! makes no such step of floating-point operators); they are multiplied with the scales of the operands over the result's,
 //! which the compiler has put together, and rounded once, as onnxruntime does.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::window::{check_bias, infer_window, Window};
 use super::padding::Padding;
 use crate::bail;
-use crate::device::{OnDevice, Placement, QLinearOnGpu};
+use crate::device::{QLinearOnGpu, on_device};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::Form;
@@ -99,13 +98,7 @@ impl Kernel for QLinearConv {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some())))
-    }
+    on_device!("qlinear" by |self, operands| QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w) = (call.tensor(0)?, call.tensor(1)?);
@@ -198,13 +191,7 @@ impl Kernel for QLinearMatMul {
         Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some())))
-    }
+    on_device!("qlinear" by |self, operands| QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);

@@ -1,20 +1,19 @@
 //! Functions of 8-bit codes, element by element, and their means over images.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::integer::broadcast;
+use super::numbers::broadcast;
 use super::qlinear::{check_codes, check_limits, is_signed, single};
 use crate::bail;
 use crate::broadcast::{join, shape_of};
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::size::room;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
@@ -81,13 +80,7 @@ impl Kernel for QLinearBinary {
         Ok(vec![Type::Tensor(TensorType { dtype, shape: shape_of(&[a, b])? })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear_elementwise")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("qlinear_elementwise");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
@@ -130,13 +123,7 @@ impl Kernel for LookUp {
         }
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear_elementwise")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("qlinear_elementwise");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
@@ -171,13 +158,7 @@ impl Kernel for QLinearGlobalAveragePool {
         Ok(vec![Type::Tensor(TensorType { dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear_elementwise")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("qlinear_elementwise");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, y_zero) = (call.tensor(0)?, call.tensor(3)?);

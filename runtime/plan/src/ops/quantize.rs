@@ -1,6 +1,5 @@
 //! Linear quantisation.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
@@ -11,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::ops::cast::{converted, format_of, widened};
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array, Value};
@@ -81,13 +80,7 @@ impl Kernel for QuantizeLinear {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("quantize")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(if self.has_kernel(operands) { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
-    }
+    on_device!("quantize" if |self, operands| self.has_kernel(operands));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = converted(call.tensor(0)?, DType::Float32, call.threads)?;
@@ -150,13 +143,7 @@ impl Kernel for DequantizeLinear {
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("quantize")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(if self.has_kernel(operands) { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
-    }
+    on_device!("quantize" if |self, operands| self.has_kernel(operands));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = widened(call.tensor(0)?)?;
@@ -188,13 +175,7 @@ impl Kernel for DynamicQuantizeLinear {
         Ok(vec![Type::Tensor(y), Type::ranked(DType::Float32, 0), Type::ranked(DType::Uint8, 0)])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("quantize")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("quantize");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

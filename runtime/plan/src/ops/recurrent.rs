@@ -1,6 +1,5 @@
 //! Recurrent layers: LSTM, GRU and the simple one.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar, Weights};
@@ -10,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::recurrent_inputs::Expected;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::{require_dtype, Float, FLOATS};
@@ -141,16 +140,7 @@ macro_rules! kernel {
                 Work::multiplying(inputs, outputs, work::recurrent([X, W, R].map(|i| inputs.tensor(i).ok())))
             }
 
-            fn placement() -> Placement {
-                Placement::Kernel("recurrent")
-            }
-
-            fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-                Ok(match operands.dtype(X) {
-                    Some(_) => OnDevice::kernel(self.clone()),
-                    None => OnDevice::NoKernel,
-                })
-            }
+            on_device!("recurrent" if |self, operands| operands.dtype(X).is_some());
 
             fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
                 let dtype = call.tensor(X)?.dtype();

@@ -1,7 +1,6 @@
 //! Reductions: sums, means, extrema and norms over axes, and the places of extrema.
 
 use bytemuck::cast_slice;
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
@@ -14,7 +13,7 @@ use smallvec::smallvec;
 
 use crate::axes::{self, Mask};
 use crate::{bail, dispatch};
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
 use crate::float::{require_dtype, Float, SUMMED};
@@ -114,13 +113,7 @@ impl Kernel for Reduce {
         })
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("reduce")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("reduce");
 
     fn needs(&self, input: usize) -> Needs {
         match input {

@@ -1,6 +1,5 @@
 //! Elements repeated along axes.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
@@ -9,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::{copy_view, Movable};
 use crate::types::{TensorType, Type};
 use crate::value::Value;
@@ -39,13 +38,7 @@ impl Kernel for Expand {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn needs(&self, input: usize) -> Needs {
         match input {
@@ -88,13 +81,7 @@ impl Kernel for Tile {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn needs(&self, input: usize) -> Needs {
         match input {

@@ -1,16 +1,15 @@
 //! Rotary position embedding.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::lanes::Real;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, Float};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
 use crate::value::{Array, Value};
 use crate::{bail, dispatch};
@@ -55,16 +54,7 @@ impl Kernel for RotaryEmbedding {
         Ok(vec![Type::Tensor(x.clone())])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("rotary")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(_) => OnDevice::kernel(self.clone()),
-            None => OnDevice::NoKernel,
-        })
-    }
+    on_device!("rotary" if |self, operands| operands.dtype(0).is_some());
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

@@ -11,7 +11,7 @@ use super::places::{self, element_places, vector_parts, vector_places, Places, V
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{has_few_dimensions, takes_indices, OnDevice, Placement};
+use crate::device::{OnDevice, Placement, has_few_dimensions, on_device, takes_indices};
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
@@ -196,16 +196,7 @@ impl Kernel for TensorScatter {
         &[0]
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("scatter")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(2).is_none() || takes_indices(operands, 2) {
-            true => OnDevice::kernel(self.clone()),
-            false => OnDevice::NoKernel,
-        })
-    }
+    on_device!("scatter" if |self, operands| operands.dtype(2).is_none() || takes_indices(operands, 2));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let target = Target::new(call, 1)?;

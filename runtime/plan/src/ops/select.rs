@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use candle_plan_device::Gpu;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +11,11 @@ use super::places::Places;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{list, scratch, with_room, Array, Value};
@@ -50,13 +49,7 @@ impl Kernel for Trilu {
         &[0]
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("select")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("select");
 
     fn needs(&self, input: usize) -> Needs {
         if input == 1 {

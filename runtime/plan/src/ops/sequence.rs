@@ -1,16 +1,15 @@
 //! Sequences: lists of tensors of one type.
 
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::memory::Record;
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
@@ -40,13 +39,7 @@ impl Kernel for SequenceConstruct {
         true
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items: Result<Vec<Value>> = (0..call.len()).map(|i| call.value(i).cloned()).collect();
@@ -73,13 +66,7 @@ impl Kernel for SequenceEmpty {
         Ok(vec![Type::Sequence(Box::new(Type::any(self.dtype)))])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![Value::Sequence(Vec::new())])
@@ -107,13 +94,7 @@ impl Kernel for SequenceAt {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items = items(call, 0)?;
@@ -143,13 +124,7 @@ impl Kernel for SequenceInsert {
         input < 2
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let mut all = items(call, 0)?.to_vec();
@@ -181,13 +156,7 @@ impl Kernel for SequenceErase {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let mut all = items(call, 0)?.to_vec();
@@ -214,13 +183,7 @@ impl Kernel for SequenceLength {
         Ok(vec![Type::ranked(DType::Int64, 0)])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![Array::scalar(items(call, 0)?.len() as i64).into()])
@@ -261,13 +224,7 @@ impl Kernel for SplitToSequence {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
@@ -315,13 +272,7 @@ impl Kernel for ConcatFromSequence {
         Ok(vec![Type::Tensor(TensorType { dtype: item.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&items(call, 0)?.iter().collect::<Vec<_>>())?;

@@ -1,13 +1,12 @@
 //! Dimensions as values.
 
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
@@ -43,13 +42,7 @@ impl Kernel for Shape {
         }])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn needs(&self, _: usize) -> Needs {
         Needs::Dims
@@ -78,13 +71,7 @@ impl Kernel for Size {
         Ok(vec![Type::ranked(DType::Int64, 0)])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn needs(&self, _: usize) -> Needs {
         Needs::Dims

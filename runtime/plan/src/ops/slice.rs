@@ -1,6 +1,5 @@
 //! Parts of a tensor.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::{copy_view, Movable};
@@ -38,13 +37,7 @@ impl Kernel for Slice {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("copy")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("copy");
 
     fn needs(&self, input: usize) -> Needs {
         match input {

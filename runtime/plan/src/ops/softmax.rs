@@ -1,6 +1,5 @@
 //! Softmax and its relatives.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::rewrite::Rewrite;
@@ -10,10 +9,10 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::error::Result;
 use crate::float::{require_dtype, rewrite, FLOATS};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
 use crate::value::Value;
 use crate::{axes, dispatch};
@@ -76,13 +75,7 @@ impl Kernel for Softmax {
         &[0]
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("softmax")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("softmax");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

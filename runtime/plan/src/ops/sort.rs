@@ -1,6 +1,5 @@
 //! Order along an axis: the places of extrema, and the k greatest or smallest elements.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_kernels::topk::{Order, Ranked};
@@ -8,11 +7,11 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{require_dtype, NUMBERS};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{room, scratch, Array, Value};
 use crate::{axes, bail, dispatch};
@@ -67,13 +66,7 @@ impl Kernel for ArgReduce {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("reduce_place")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("reduce_place");
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -170,13 +163,7 @@ impl Kernel for TopK {
         Ok(vec![values, indices].into_iter().take(inputs.outputs).collect())
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("topk")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::kernel(self.clone()))
-    }
+    on_device!("topk");
 
     fn needs(&self, input: usize) -> Needs {
         match input {

@@ -1,13 +1,12 @@
 //! Tensors of text.
 
 use regex::Regex;
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::repeat::{broadcast, expanded};
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
@@ -36,13 +35,7 @@ impl Kernel for StringConcat {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, y) = (call.value(0)?, call.value(1)?);
@@ -97,13 +90,7 @@ impl Kernel for StringSplit {
         Ok(vec![parts, Type::Tensor(TensorType { dtype: DType::Int64, shape: x.shape.clone() })])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
@@ -170,13 +157,7 @@ impl Kernel for StringNormalizer {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
@@ -221,13 +202,7 @@ impl Kernel for RegexFullMatch {
         Ok(Some(Box::new(full_match(&self.pattern)?)))
     }
 
-    fn placement() -> Placement {
-        Placement::Host
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::Host)
-    }
+    on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let expression = match call.packed::<Regex>() {

@@ -1,6 +1,5 @@
 //! Functions of one element.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, map};
@@ -12,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::widened;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -58,16 +57,7 @@ impl Kernel for Unary {
         }
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("unary")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match operands.dtype(0) {
-            Some(dtype) if !dtype.is_small_float() => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("unary" if |self, operands| operands.dtype(0).is_some_and(|dtype| !dtype.is_small_float()));
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)

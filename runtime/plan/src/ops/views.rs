@@ -1,13 +1,12 @@
 //! Other dimensions for the same elements: no element moves.
 
 use candle_plan_kernels::broadcast::Dims;
-use candle_plan_device::Gpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::reshape;
@@ -39,13 +38,7 @@ impl Kernel for Reshape {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::View
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::View)
-    }
+    on_device!(View);
 
     fn needs(&self, input: usize) -> Needs {
         needs(input)
@@ -96,13 +89,7 @@ impl Kernel for Flatten {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::View
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::View)
-    }
+    on_device!(View);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;
@@ -141,13 +128,7 @@ impl Kernel for Squeeze {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::View
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::View)
-    }
+    on_device!(View);
 
     fn needs(&self, input: usize) -> Needs {
         needs(input)
@@ -195,13 +176,7 @@ impl Kernel for Unsqueeze {
         input == 0
     }
 
-    fn placement() -> Placement {
-        Placement::View
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::View)
-    }
+    on_device!(View);
 
     fn needs(&self, input: usize) -> Needs {
         needs(input)
