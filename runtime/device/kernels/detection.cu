@@ -1,5 +1,5 @@
 // What lies inside boxes of images. Places are computed as on the processor, each operation rounded by itself.
-#include "device.cuh"
+#include "numbers.cuh"
 
 // X [batch, channels, high, wide], the regions [regions, 4] of x1, y1, x2, y2, the image of each, Y [regions, channels,
 // rows, columns].
@@ -112,7 +112,7 @@ template <class T> HOST_DEVICE void align(const RoiAlign& p) {
         u32 samples = rows * columns > 0 ? rows * columns : 1;
         for (u32 c = 0; c < channels; c++) {
             f64 value = p.greatest ? known[c] : known[c] / (f64)samples;
-            at<T>(p.y)[((u64)region * p.channels + channel + c) * bins + bin] = narrowed<T>((wide<T>)value);
+            at<T>(p.y)[((u64)region * p.channels + channel + c) * bins + bin] = To<T>{}(value);
         }
     }
 }
@@ -124,7 +124,8 @@ struct Span {
 
 HOST_DEVICE u32 inside(f32 place, f32 start, u32 size) {
     place = place + start;
-    return place > 0 ? (u32)fminf(place, (f32)size) : 0;
+    u32 whole = place > 0 ? (u32)fminf(place, (f32)size) : 0;
+    return whole < size ? whole : size; // as f32, the size may be larger
 }
 
 template <class T> HOST_DEVICE Span span(const MaxRoiPool& p, u32 region, u32 from, u32 bin, u32 bins, u32 size) {

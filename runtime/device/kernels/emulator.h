@@ -65,11 +65,6 @@ template <class T> T atomicMax(T* place, T value) {
     if (value > before) *place = value;
     return before;
 }
-template <class T> T atomicMin(T* place, T value) {
-    T before = *place;
-    if (value < before) *place = value;
-    return before;
-}
 
 template <class T> T atomicCAS(T* place, T expected, T value) {
     T before = *place;

@@ -1,17 +1,6 @@
 // Tensors made from a few numbers.
 #include "numbers.cuh"
 
-// `y[i] = value`. The twin of `FillParams`.
-struct FillOf {
-    u64 value, y;
-    u32 count;
-};
-
-template <class T> HOST_DEVICE void fill(const FillOf& p) {
-    T value = *at<const T>(p.value);
-    for (u32 i = first(); i < p.count; i += stride()) at<T>(p.y)[i] = value;
-}
-
 // `y[i] = start + i · delta`, both given as integers and as real numbers. The twin of `RangeParams`.
 struct RangeOf {
     u64 y;
@@ -77,10 +66,6 @@ template <class T> HOST_DEVICE void one_hot(const OneHotOf& p) {
     }
 }
 
-KERNEL(fill_u8, FillOf, fill<u8>)
-KERNEL(fill_u16, FillOf, fill<u16>)
-KERNEL(fill_u32, FillOf, fill<u32>)
-KERNEL(fill_u64, FillOf, fill<u64>)
 KERNEL(range_f16, RangeOf, real_range<f16>)
 KERNEL(range_bf16, RangeOf, real_range<bf16>)
 KERNEL(range_f32, RangeOf, real_range<f32>)

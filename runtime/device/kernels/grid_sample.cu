@@ -58,8 +58,8 @@ HOST_DEVICE u32 place(const GridSample& p, f64 at, u32 size) {
 // The cubic convolution at a distance of `d` pixels.
 HOST_DEVICE f64 cubic(f64 d) {
     const f64 A = -0.75;
-    if (d <= 1) return ((A + 2) * d - (A + 3)) * d * d + 1;
-    return ((A * d - 5 * A) * d + 8 * A) * d - 4 * A;
+    if (d <= 1) return plus(times(times(plus(times(A + 2, d), -(A + 3)), d), d), 1);
+    return plus(times(plus(times(plus(times(A, d), -5 * A), d), 8 * A), d), -4 * A);
 }
 
 // The places of the K pixels around a point on an axis, and their weights.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 use crate::gemm::Gemm;
 use crate::paper::Paper;
@@ -41,6 +42,14 @@ struct Faults {
     word: Memory,
     /// What the next kernels are marked with.
     mark: AtomicU32,
+    /// Held by the run that the GPU works for. Of one thread: what ends a run early may begin another.
+    turn: ReentrantMutex<()>,
+}
+
+/// The right to run kernels, and the faults that they tell.
+pub struct Turn<'a> {
+    gpu: &'a Gpu,
+    _held: ReentrantMutexGuard<'a, ()>,
 }
 
 /// The parameter with which a kernel says that a value is one that it cannot take; the twin of `Fault` in `device.cuh`.
@@ -156,14 +165,17 @@ impl Gpu {
 
     /// The processor, with a memory of its own and kernels that were compiled for it: what tests run on.
     #[cfg(feature = "emulator")]
-    pub fn emulator() -> Gpu {
-        Gpu::of(crate::emulator::Emulator).expect("four bytes")
+    ///
+    /// # Errors
+    /// The host has no room.
+    pub fn emulator() -> Result<Gpu> {
+        Gpu::of(crate::emulator::Emulator)
     }
 
     /// A GPU that has no memory and runs nothing: steps can be placed on it.
     pub fn paper() -> Gpu {
         let word = Memory { address: 0, _owner: Box::new(()) };
-        Gpu { backend: Arc::new(Paper), faults: Arc::new(Faults { word, mark: AtomicU32::new(0) }) }
+        Gpu { backend: Arc::new(Paper), faults: Arc::new(Faults::new(word)) }
     }
 
     #[cfg(any(feature = "cuda", feature = "emulator"))]
@@ -171,7 +183,7 @@ impl Gpu {
         let word = backend.allocate(size_of::<u32>())?;
         // SAFETY: the memory has as many bytes.
         unsafe { backend.upload(&[0; size_of::<u32>()], word.address)? };
-        Ok(Gpu { backend: Arc::new(backend), faults: Arc::new(Faults { word, mark: AtomicU32::new(0) }) })
+        Ok(Gpu { backend: Arc::new(backend), faults: Arc::new(Faults::new(word)) })
     }
 
     /// The name.
@@ -179,7 +191,7 @@ impl Gpu {
         self.backend.name()
     }
 
-    /// Marks the kernels from here on: what [`Gpu::fault_found`] gives if one of them finds a fault. Not 0.
+    /// Marks the kernels from here on: what [`Turn::fault_found`] gives if one of them finds a fault. Not 0.
     pub fn mark(&self, mark: u32) {
         self.faults.mark.store(mark, Ordering::Relaxed);
     }
@@ -189,22 +201,45 @@ impl Gpu {
         Fault { word: self.faults.word.address, mark: self.faults.mark.load(Ordering::Relaxed), padding: 0 }
     }
 
-    /// The mark of the first kernel that found a fault, if one did since the last call, when all work before is done.
+    /// Waits until no other thread's run has the GPU, and forgets the faults of runs before.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn turn(&self) -> Result<Turn<'_>> {
+        let turn = Turn { gpu: self, _held: self.faults.turn.lock() };
+        turn.forget()?;
+        Ok(turn)
+    }
+}
+
+impl Faults {
+    fn new(word: Memory) -> Faults {
+        Faults { word, mark: AtomicU32::new(0), turn: ReentrantMutex::new(()) }
+    }
+}
+
+impl Turn<'_> {
+    fn forget(&self) -> Result<()> {
+        if self.gpu.faults.word.address == 0 {
+            return Ok(()); // on paper
+        }
+        // SAFETY: the memory has as many bytes.
+        unsafe { self.gpu.backend.upload(&[0; size_of::<u32>()], self.gpu.faults.word.address) }
+    }
+
+    /// The mark of the first kernel of this turn that found a fault, if one did, when all work before is done.
     ///
     /// # Errors
     /// What the device says, also of work before.
     pub fn fault_found(&self) -> Result<Option<u32>> {
         let mut word = [0; size_of::<u32>()];
         // SAFETY: the memory has as many bytes.
-        unsafe { self.backend.download(self.faults.word.address, &mut word)? };
-        let mark = u32::from_ne_bytes(word);
-        if mark != 0 {
-            // SAFETY: as above.
-            unsafe { self.backend.upload(&[0; size_of::<u32>()], self.faults.word.address)? };
-        }
-        Ok(Some(mark).filter(|&mark| mark != 0))
+        unsafe { self.gpu.backend.download(self.gpu.faults.word.address, &mut word)? };
+        Ok(Some(u32::from_ne_bytes(word)).filter(|&mark| mark != 0))
     }
+}
 
+impl Gpu {
     /// Waits until all work is done that was given before.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use candle_core::cuda_backend::cudarc::cublas::result::gemm_strided_batched_ex;
@@ -10,7 +11,9 @@ use candle_core::cuda_backend::cudarc::cublas::CudaBlas;
 use candle_core::cuda_backend::cudarc::curand;
 use candle_core::cuda_backend::cudarc::driver::result::{self, DriverError};
 use candle_core::cuda_backend::cudarc::driver::sys::{self, CUresult};
-use candle_core::cuda_backend::cudarc::driver::{CudaFunction, CudaStream, DevicePtr, LaunchConfig, PushKernelArg};
+use candle_core::cuda_backend::cudarc::driver::{
+    CudaFunction, CudaSlice, CudaStream, DevicePtr, LaunchConfig, PushKernelArg,
+};
 use candle_core::CudaDevice;
 
 use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
@@ -25,17 +28,42 @@ const OLDEST: (i32, i32) = (8, 0);
 
 /// One GPU.
 pub(crate) struct Cuda {
-    device: CudaDevice,
+    device: ManuallyDrop<CudaDevice>,
     stream: Arc<CudaStream>,
     /// The kernels that were launched before.
     functions: RwLock<HashMap<Symbol, CudaFunction>>,
     /// Not to be used by two threads at once.
-    blas: Mutex<Arc<CudaBlas>>,
+    blas: ManuallyDrop<Mutex<Arc<CudaBlas>>>,
+}
+
+/// Memory, which is freed in whatever thread holds it last.
+struct Owner(ManuallyDrop<CudaSlice<u8>>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Without the GPU being this thread's, nothing is freed; and there is nobody to tell.
+        let _ = self.0.context().bind_to_thread();
+        // SAFETY: it is dropped once.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
+}
+
+impl Drop for Cuda {
+    /// After an error that the GPU does not recover from, what the libraries hold cannot be given back: they panic then.
+    fn drop(&mut self) {
+        if self.bind().is_ok() && self.stream.synchronize().is_ok() {
+            // SAFETY: they are dropped once, the handle before the device that made it.
+            unsafe {
+                ManuallyDrop::drop(&mut self.blas);
+                ManuallyDrop::drop(&mut self.device);
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for Cuda {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.device)
+        write!(f, "{:?}", *self.device)
     }
 }
 
@@ -67,7 +95,7 @@ impl Cuda {
         unsafe { blas::cublasSetMathMode(*blas.handle(), exact) }
             .result()
             .map_err(|error| Error::Failed(format!("cuBLAS: {error}")))?;
-        let blas = Mutex::new(blas);
+        let (device, blas) = (ManuallyDrop::new(device), ManuallyDrop::new(Mutex::new(blas)));
         Ok(Cuda { device, stream, functions: RwLock::default(), blas })
     }
 
@@ -104,7 +132,7 @@ impl Backend for Cuda {
         match unsafe { self.stream.alloc::<u8>(bytes) } {
             Ok(memory) => {
                 let address = memory.device_ptr(&self.stream).0;
-                Ok(Memory { address, _owner: Box::new(memory) })
+                Ok(Memory { address, _owner: Box::new(Owner(ManuallyDrop::new(memory))) })
             }
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Err(Error::OutOfMemory(bytes)),
             Err(error) => Err(failed(error)),
@@ -280,7 +308,7 @@ fn unavailable(message: String) -> Error {
 
 fn failed(error: DriverError) -> Error {
     match error {
-        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::OutOfMemory(0),
+        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::Failed("the device has no memory left".to_string()),
         error => Error::Failed(error.to_string()),
     }
 }

@@ -45,9 +45,13 @@ impl Executable {
         match &self.device {
             Device::Cpu => run.plan(inputs),
             Device::Gpu(gpu) => {
-                let _turn = self.turn.lock();
-                let outputs = run.plan(inputs);
-                gpu.fault_found()?.map_or(outputs, |mark| Err(self.fault(mark)))
+                let turn = gpu.turn().map_err(|error| self.device.refused(error.to_string()))?;
+                match (run.plan(inputs), turn.fault_found()) {
+                    (Err(error), Err(_)) => Err(error),
+                    (_, Ok(Some(mark))) => Err(self.fault(mark)),
+                    (outputs, Ok(None)) => outputs,
+                    (Ok(_), Err(error)) => Err(self.device.refused(error.to_string())),
+                }
             }
         }
     }
@@ -56,7 +60,8 @@ impl Executable {
     fn fault(&self, mark: u32) -> Error {
         let mut found = None;
         self.main.each_step(&mut |step| found = found.or((step.mark == mark).then_some(step)));
-        let message = "a value is one that it cannot take: an index beyond its axis, or a divisor of 0";
+        let message =
+            "a value is one that it cannot take: an index beyond its axis, a divisor of 0, a region that is too large";
         match found {
             None => Error::op(message),
             Some(step) => {

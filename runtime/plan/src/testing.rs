@@ -82,22 +82,23 @@ pub fn fault(kernel: &dyn Kernel, inputs: &[Value]) -> bool {
 
 /// What the op gives on a device, and whether its kernel found a fault.
 pub fn run_on_device(kernel: &dyn Kernel, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
-    let (gpu, types) = (Gpu::emulator(), inputs.iter().map(type_of).collect::<Vec<Type>>());
+    let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
     let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
     let operands = Constants { values: &vec![None; inputs.len()], types: &types, memory: Memory::Full };
     let OnDevice::Kernel(placed) = kernel.on_device(&operands, &gpu)? else {
         return Err(Error::op("there is no kernel"));
     };
+    let turn = gpu.turn()?;
     gpu.mark(7);
     let inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
     let outputs = run_placed(kernel, placed.as_ref(), &gpu, (&inputs, false), 1)?;
-    Ok((outputs, gpu.fault_found()? == Some(7)))
+    Ok((outputs, turn.fault_found()? == Some(7)))
 }
 
 /// Asserts that the op gives the same on a device, where it runs there: with shared inputs, and with inputs that it may
 /// overwrite.
 fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
-    let gpu = Gpu::emulator();
+    let gpu = Gpu::emulator().expect("the host has room");
     if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
     }

@@ -259,7 +259,7 @@ mod tests {
     const LENGTH: usize = 60_000;
 
     fn check_widths(view: &View) {
-        let gpu = Gpu::emulator();
+        let gpu = Gpu::emulator().expect("the host has room");
         let numbers = || 0..LENGTH as u64;
         check(&gpu, numbers().map(|i| (i * 7) as u8).collect(), view);
         check(&gpu, numbers().map(|i| i as u16).collect(), view);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_leaves_its_tensor_is_refused() {
-        let gpu = Gpu::emulator();
+        let gpu = Gpu::emulator().expect("the host has room");
         let x = room(&gpu, &[10], crate::dtype::DType::Float32).expect("room");
         let view = |offset, dims: &[usize]| View { offset, ..View::contiguous(dims) };
         let cases = [(view(1, &[10]), view(0, &[10])), (view(0, &[4]), view(7, &[4])), (view(0, &[4]), view(0, &[5]))];

@@ -96,7 +96,7 @@ impl OnGpu for RoiAlign {
         if images.len() != sizes.count as usize {
             bail!("{} numbers of images are not for {} regions", images.len(), sizes.count);
         }
-        if sizes.high * sizes.wide == 0 && sizes.count > 0 {
+        if (sizes.high == 0 || sizes.wide == 0) && sizes.count > 0 {
             bail!("an image of {} × {} cannot be sampled", sizes.high, sizes.wide);
         }
         let y = room(gpu, &sizes.dims(), x.dtype())?;

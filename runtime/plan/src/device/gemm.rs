@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn matrices_outside_of_their_tensors_are_refused() {
-        let gpu = Gpu::emulator();
+        let gpu = Gpu::emulator().expect("the host has room");
         let there = crate::device::upload(&gpu, &tensor(&[0f32; 12], &[12])).expect("room");
         let tensor = there.tensor().expect("a tensor");
         let at = |start, next, row| Matrices { tensor, start, next, row, transposed: false };

@@ -3,8 +3,10 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 use candle_plan_kernels::cast::Source;
+use candle_plan_kernels::strided::View;
 use half::{bf16, f16};
 
+use super::copy::copied;
 use super::launch::{count, kind, launch, room, width, Params};
 use super::numbers::number;
 use super::select::bounded_diagonal;
@@ -14,19 +16,6 @@ use crate::kernel::Call;
 use crate::ops::generate::{extent, one_of, EyeLike, Fill, OneHot, Range};
 use crate::value::Value;
 use crate::{axes, bail, dispatch};
-
-/// The twin of `FillOf`.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct FillParams {
-    value: u64,
-    y: u64,
-    count: u32,
-    padding: u32,
-}
-
-// SAFETY: as `generate.cu` has it; the value is one element, Y has `count`.
-unsafe impl Params for FillParams {}
 
 /// The twin of `RangeOf`.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -83,11 +72,8 @@ impl OnGpu for Fill {
         if value.len() != 1 {
             bail!("{} values to fill with", value.len());
         }
-        let y = room(gpu, &dims, value.dtype())?;
-        let params = FillParams { value: value.address()?, y: y.address()?, count: count(y.len())?, padding: 0 };
-        let symbol = Symbol { module: "generate", name: "fill", kind: width(y.dtype())? };
-        launch(gpu, symbol, Grid::over(params.count), &params)?;
-        Ok(vec![y.into()])
+        let strides = vec![0; dims.len()];
+        Ok(vec![copied(gpu, value, &View { offset: 0, dims, strides })?.into()])
     }
 }
 

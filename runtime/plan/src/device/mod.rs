@@ -209,7 +209,7 @@ impl Device {
         match (name, ordinal) {
             ("cpu", _) => Isa::check().map(|()| Device::Cpu).map_err(refused),
             #[cfg(feature = "emulator")]
-            ("emulator", _) => Ok(Device::Gpu(Gpu::emulator())),
+            ("emulator", _) => Gpu::emulator().map(Device::Gpu).map_err(|error| refused(error.to_string())),
             #[cfg(feature = "cuda")]
             (_, Some(ordinal)) => Gpu::cuda(ordinal).map(Device::Gpu).map_err(|error| refused(error.to_string())),
             #[cfg(not(feature = "cuda"))]
@@ -225,8 +225,13 @@ impl Device {
     pub fn finish(&self) -> Result<()> {
         match self {
             Device::Cpu => Ok(()),
-            Device::Gpu(gpu) => Ok(gpu.finish()?),
+            Device::Gpu(gpu) => gpu.finish().map_err(|error| self.refused(error.to_string())),
         }
+    }
+
+    /// What the device says that is of no step.
+    pub(crate) fn refused(&self, reason: String) -> Error {
+        Error::Device { device: self.name().to_string(), reason }
     }
 
     /// The name.

@@ -276,7 +276,34 @@ fn number_of_activation(function: Unary) -> u32 {
         ThresholdedRelu { .. } => 38,
         Shrink { .. } => 39,
         Clip { .. } => 40,
-        // What is no function of `functions.cuh` gives its element back.
-        _ => u32::MAX,
+        // Those that `number` knows; the kernel gives back the element of what is no function.
+        Abs
+        | Neg
+        | Sign
+        | Ceil
+        | Floor
+        | Round
+        | Sqrt
+        | Reciprocal
+        | Square
+        | Exp
+        | Log
+        | Sin
+        | Cos
+        | Tan
+        | Asin
+        | Acos
+        | Atan
+        | Sinh
+        | Cosh
+        | Tanh
+        | Asinh
+        | Acosh
+        | Atanh
+        | Erf
+        | IsNaN
+        | IsInf { .. }
+        | Not
+        | BitwiseNot => u32::MAX,
     }
 }

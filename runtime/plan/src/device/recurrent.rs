@@ -411,9 +411,10 @@ mod tests {
 
     #[test]
     fn lengths_beyond_the_steps_are_told_of() {
-        let gpu = Gpu::emulator();
+        let gpu = Gpu::emulator().expect("the host has room");
         let op = Rnn { hidden: 4, directions: directions(&[Activation::Tanh]), clip: None, batch_first: false };
         for (lengths, found) in [([3, 0], None), ([4, 0], Some(7)), ([1, -1], Some(7))] {
+            let turn = gpu.turn().expect("it is there");
             gpu.mark(7);
             let mut inputs = inputs([3, 2], 4, 4);
             inputs.push(Some(tensor(&lengths, &[2])));
@@ -425,7 +426,7 @@ mod tests {
             let threads = &Threads::serial();
             let call = &mut Call { inputs: &mut inputs, outputs: 2, packed: None, threads, blocks: &NoBlocks };
             OnGpu::run(&op, &gpu, call).expect("it runs");
-            assert_eq!(gpu.fault_found().expect("it is there"), found, "{lengths:?}");
+            assert_eq!(turn.fault_found().expect("it is there"), found, "{lengths:?}");
         }
     }
 }

@@ -107,9 +107,10 @@ mod tests {
 
     #[test]
     fn positions_outside_of_the_caches_are_told_of() {
-        let gpu = Gpu::emulator();
+        let gpu = Gpu::emulator().expect("the host has room");
         let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
         for (id, found) in [(1i64, None), (2, Some(7)), (-3, Some(7)), (i64::MIN, Some(7))] {
+            let turn = gpu.turn().expect("it is there");
             gpu.mark(7);
             let caches = || tensor(&[1f32, 0.0], &[2, 1]);
             let inputs = [tensor(&[1f32, 2.0], &[1, 1, 1, 2]), caches(), caches(), tensor(&[id], &[1, 1])];
@@ -119,7 +120,7 @@ mod tests {
             let call = &mut Call { inputs: &mut inputs, outputs: 1, packed: None, threads, blocks: &NoBlocks };
             let y = OnGpu::run(&op, &gpu, call).expect("it runs");
             assert_eq!(download(&y[0]).expect("it is there").dims().expect("a tensor"), [1, 1, 1, 2]);
-            assert_eq!(gpu.fault_found().expect("it is there"), found, "position {id}");
+            assert_eq!(turn.fault_found().expect("it is there"), found, "position {id}");
         }
     }
 }

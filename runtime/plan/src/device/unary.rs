@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{count, kind, launch, room_in_place, Params};
 use super::program::Function;
 use super::OnGpu;
 use crate::dtype::DType;
@@ -37,12 +37,8 @@ impl OnGpu for Unary {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (dtype, dims, address) = (x.dtype(), x.dims().to_vec(), x.address()?);
-        let name = if self.is_predicate() { "truth" } else { "unary" };
-        let taken = if self.is_predicate() { None } else { call.take(0) };
-        let y = match taken {
-            Some(array) => array,
-            None => room(gpu, &dims, if self.is_predicate() { DType::Bool } else { dtype })?,
-        };
+        let (name, result) = if self.is_predicate() { ("truth", DType::Bool) } else { ("unary", dtype) };
+        let y = room_in_place(gpu, call, OnGpu::in_place(self), &dims, result)?;
         let params =
             UnaryParams { x: address, y: y.address()?, count: count(y.len())?, function: Function::of(self.function) };
         launch(gpu, Symbol { module: "unary", name, kind: kind(dtype)? }, Grid::over(params.count), &params)?;

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::bail;
 use crate::broadcast::{shape_from, shape_of};
-use crate::device::{OnDevice, Placement};
+use crate::device::{has_few_dimensions, OnDevice, Placement};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -60,8 +60,11 @@ impl Kernel for Elementwise {
         Placement::Kernel("program")
     }
 
-    fn on_device(&self, _: &Constants, gpu: &Gpu) -> Result<OnDevice> {
-        self.for_gpu(gpu).map(OnDevice::kernel)
+    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
+        match has_few_dimensions(operands) {
+            true => self.for_gpu(gpu).map(OnDevice::kernel),
+            false => Ok(OnDevice::NoKernel),
+        }
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

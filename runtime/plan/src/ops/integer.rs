@@ -3,6 +3,7 @@
 //! Sums are exact. Where no partial sum can leave the integers that `f32` holds (2²⁴), they are computed in `f32`, which is
 //! several times faster; else in `int32`, which wraps.
 
+use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
@@ -17,7 +18,7 @@ use super::padding::Padding;
 use super::window::{check_bias, infer_window, out_dims, Window};
 use super::numbers::{broadcast, floats, largest, shifted, whole, whole_elements};
 use crate::bail;
-use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, on_device};
+use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, OnDevice, Placement, has_few_dimensions, on_device};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::Form;
@@ -186,7 +187,18 @@ impl Kernel for ConvInteger {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
-    on_device!("qlinear" by |self, operands| ConvIntegerOnGpu::new(self, operands.tensor(1).is_some()));
+    fn placement() -> Placement {
+        Placement::Kernel("qlinear")
+    }
+
+    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+        let zero = operands.types.get(2).copied().flatten();
+        let is_one = |kind: &Type| kind.tensor().ok()?.sizes().map(|sizes| sizes.iter().product::<usize>() == 1);
+        Ok(match zero.is_none_or(|zero| is_one(zero) == Some(true)) {
+            true => OnDevice::kernel(ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())),
+            false => OnDevice::NoKernel, // the processor broadcasts it
+        })
+    }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(4)?);
@@ -301,7 +313,7 @@ impl Kernel for Requantize {
         Ok(vec![Type::Tensor(TensorType { dtype: to, shape: x.shape.clone() })])
     }
 
-    on_device!("integer");
+    on_device!("integer" if |self, operands| has_few_dimensions(operands));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, zero) = (call.tensor(0)?, call.tensor(4)?);

@@ -10,7 +10,7 @@ use super::numbers::broadcast;
 use super::qlinear::{check_codes, check_limits, is_signed, single};
 use crate::bail;
 use crate::broadcast::{join, shape_of};
-use crate::device::on_device;
+use crate::device::{has_few_dimensions, on_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
@@ -80,7 +80,7 @@ impl Kernel for QLinearBinary {
         Ok(vec![Type::Tensor(TensorType { dtype, shape: shape_of(&[a, b])? })])
     }
 
-    on_device!("qlinear_elementwise");
+    on_device!("qlinear_elementwise" if |self, operands| has_few_dimensions(operands));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);

@@ -14,8 +14,6 @@ mod release;
 
 use std::cmp::Reverse;
 
-use parking_lot::Mutex;
-
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Memory, Packed};
@@ -37,8 +35,6 @@ pub struct Executable {
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
-    /// Held by the run that a GPU works for: one at a time, so that what kernels say of values is of that run.
-    pub(crate) turn: Mutex<()>,
 }
 
 /// Where a step of a plan runs.
@@ -132,13 +128,16 @@ impl Executable {
         }
         let mut preparing =
             Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device, memory };
-        let mut main = preparing.block(&plan.main, Border::Plan)?;
+        let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
+            (Device::Gpu(_), Error::Op(reason)) => device.refused(reason),
+            (_, error) => error,
+        })?;
         main.number(&mut 0);
         let mut constants = preparing.constants;
         if let Device::Gpu(_) = device {
             main.release_others(&mut constants);
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), turn: Mutex::new(()) })
+        Ok(Executable { plan, constants, main, device: device.clone() })
     }
 
     /// The names and types of the inputs, in order.
@@ -257,7 +256,7 @@ impl Preparing<'_> {
         };
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for (at, node) in self.largest_first(&graph) {
-            let border = Border::Step(node.kernel.as_ref(), node.inputs.len());
+            let border = Border::of(&graph, node);
             let blocks =
                 node.kernel.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
             parts.push((at, (blocks, self.prepack(&graph, node)?)));

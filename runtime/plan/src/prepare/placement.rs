@@ -33,8 +33,27 @@ enum Side {
 pub(super) enum Border<'a> {
     /// The caller of a run.
     Plan,
-    /// A step that runs the block, and how many inputs it has: the block takes the last of them.
-    Step(&'a dyn Kernel, usize),
+    /// A step that runs the block.
+    Step {
+        op: &'a dyn Kernel,
+        /// How many inputs it has: the block takes the last of them.
+        inputs: usize,
+        /// Whether all that goes in or comes out is a tensor: an optional one may be held on the host alone.
+        is_plain: bool,
+    },
+}
+
+impl Border<'_> {
+    /// The border of a step's blocks.
+    pub fn of<'a>(graph: &Graph, node: &'a Node) -> Border<'a> {
+        let (op, inputs) = (node.kernel.as_ref(), node.inputs.len());
+        let outside = node.inputs.iter().chain(&node.outputs).flatten().map(|&id| graph.kind(id));
+        let blocks = op.blocks();
+        let at_border = blocks
+            .iter()
+            .flat_map(|block| block.inputs.iter().chain(&block.outputs).map(|id| &block.values[id.0 as usize].kind));
+        Border::Step { op, inputs, is_plain: outside.chain(at_border).all(|kind| matches!(kind, Type::Tensor(_))) }
+    }
 }
 
 /// The block with every step placed.
@@ -68,7 +87,7 @@ struct Placement<'a> {
 impl Placement<'_> {
     /// Says where the block's inputs lie.
     fn take_inputs(&mut self, border: Border) {
-        let Border::Step(op, inputs) = border else { return };
+        let Border::Step { op, inputs, is_plain: true } = border else { return };
         let skipped = inputs.saturating_sub(self.graph.inputs.len());
         for (i, &id) in self.graph.inputs.iter().enumerate() {
             self.sides[id as usize] = self.border_side(op.needs(i + skipped), id);
@@ -80,13 +99,16 @@ impl Placement<'_> {
         let is_sizes = self.is_sizes(&node);
         let (side, reason, kernel) = self.decide(&node, is_sizes)?;
         let place = (node.index, node.origin);
+        let is_plain = matches!(Border::of(&self.graph, &node), Border::Step { is_plain: true, .. });
         let mut bytes = Some(0);
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };
             let side = match node.kernel.needs(i) {
                 Needs::Dims => continue,
                 Needs::Numbers => Side::Host,
-                Needs::Elements if !node.kernel.blocks().is_empty() => self.border_side(Needs::Elements, id),
+                Needs::Elements if is_plain && !node.kernel.blocks().is_empty() => {
+                    self.border_side(Needs::Elements, id)
+                }
                 Needs::Elements => side,
             };
             if reason == Some(Reason::NoKernel) && self.sides[id as usize] != side {
@@ -95,7 +117,7 @@ impl Placement<'_> {
             *input = Some(self.on(side, id, place)?);
         }
         for (i, id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, (*id)?))) {
-            self.sides[id as usize] = self.output_side(&node, i, id, side);
+            self.sides[id as usize] = if is_plain { self.output_side(&node, i, id, side) } else { side };
             self.sizes[id as usize] = is_sizes;
         }
         node.host = reason.map(|reason| Hosted { reason, bytes });
@@ -189,7 +211,9 @@ impl Placement<'_> {
         for i in 0..self.graph.outputs.len() {
             let id = self.graph.outputs[i];
             let side = match border {
-                Border::Step(op, _) if op.passes_on(i).is_some() => self.border_side(Needs::Elements, id),
+                Border::Step { op, is_plain: true, .. } if op.passes_on(i).is_some() => {
+                    self.border_side(Needs::Elements, id)
+                }
                 _ => Side::Host,
             };
             let place = self.graph.writer(id).map_or((0, OriginId(0)), |node| (node.index, node.origin));
@@ -299,7 +323,13 @@ mod tests {
         for (ranks, steps, expected) in cases {
             let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
             let outputs = [ranks.len() as u32 - 1];
-            let there = prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(Gpu::emulator()));
+            let there = prepare(
+                &ranks,
+                &steps,
+                &outputs,
+                constant(),
+                &Device::Gpu(Gpu::emulator().expect("the host has room")),
+            );
             assert_eq!(placed(&there), expected, "{steps:?}");
             let here = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
             assert!(here.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");
