@@ -253,7 +253,7 @@ def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, An
 
 def _failures(module: Any) -> tuple[type[Exception], ...]:
     """What an extension raises."""
-    return module.PlanError, module.DeviceError, module.InputError, module.RunError
+    return module.PlanError, module.DeviceError, module.InputError, module.RunError, module.OpError
 
 
 def _own(module: Any, error: Exception) -> Error:
@@ -265,7 +265,7 @@ def _own(module: Any, error: Exception) -> Error:
             return InputError(*map(shown, error.args))
         case module.RunError():
             return RunError(*error.args)
-        case _:
+        case _:  # of the device, or of no step
             return DeviceError(*error.args)
 
 

@@ -68,7 +68,7 @@ class StandIn:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("PlanError", "DeviceError", "InputError", "RunError")
+    names = ("PlanError", "DeviceError", "InputError", "RunError", "OpError")
     module = SimpleNamespace(Session=StandIn, **{name: getattr(_runtime, name) for name in names})
     monkeypatch.setitem(sys.modules, "compiler._runtime_cuda", module)  # type: ignore[arg-type]
 

@@ -100,3 +100,23 @@ def test_values_stay_on_the_device_through_branches() -> None:
     profile = session.profile({"x": np.array([1, 2], np.float32)}, runs=1)
     moved = [step.op for step in profile if step.op == "Transfer" and step.calls]
     assert len(moved) == 3, "the input, the condition, the output"
+
+
+OPTIONAL = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[n] x, bool c) => (float[n] y) {
+    o = If (c) <
+        then_branch = then () => (optional(float[n]) a) {
+            m = Mul(x, x)
+            a = Optional(m)
+        },
+        else_branch = other () => (float[n] b) { b = Neg(x) }
+    >
+    y = OptionalGetElement(o)
+}"""
+
+
+@pytest.mark.parametrize(("condition", "expected"), [(True, [1, 4]), (False, [-1, -2])])
+def test_what_may_be_optional_goes_through_branches_on_the_host(condition: bool, expected: list[float]) -> None:
+    session = compiler.load(compiler.compile(onnx.parser.parse_model(OPTIONAL)), device="emulator")
+    given = {"x": np.array([1, 2], np.float32), "c": np.array(condition)}
+    assert session.run(given)["y"].tolist() == expected

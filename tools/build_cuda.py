@@ -29,10 +29,23 @@ EMPTY = f"""fn main() {{
 }}
 """
 
+NAMES = """    let _ = (pointer_width, minor);
+    let version = match lib_name {
+        "cuda" => "1",
+        "curand" => "10",
+        _ => major,
+    };
+    vec![std::format!("{DLL_PREFIX}{lib_name}{DLL_SUFFIX}.{version}")]
+"""
+
 PATCHES: dict[tuple[str, str], dict[str, list[tuple[str, str]]]] = {
     # candle links NVIDIA's libraries when it is built; this way they are opened when they are first used, so that the
     # extension loads, and says what is missing, where there is no driver.
-    ("cudarc", "0.19.10"): {"build.rs": [(r'feature = "dynamic-linking"', "any()")]},
+    # Of libraries of several versions, the one that the extension is built for.
+    ("cudarc", "0.19.10"): {
+        "build.rs": [(r'feature = "dynamic-linking"', "any()")],
+        "src/lib.rs": [(r"    \[\n        std::format!.*?    \]\n    \.into\(\)\n", NAMES)],
+    },
     # None of candle's own kernels is launched: they need not be built, nor libraries linked for them.
     ("candle-kernels", "0.11.1"): {
         "build.rs": [(r"\A.*\Z", EMPTY.replace("\\", r"\\"))],

@@ -17,7 +17,7 @@ static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
 #[pymodule]
 mod _runtime_cuda {
     #[pymodule_export]
-    use super::errors::{DeviceError, InputError, PlanError, RunError};
+    use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]
     use super::session::Session;
 }
