@@ -220,90 +220,16 @@ impl Function {
 }
 
 /// The functions of one element in the order of `functions.cuh`.
+#[rustfmt::skip] // a table
 fn number(function: Unary) -> u32 {
     use Unary::*;
     match function {
-        Abs => 0,
-        Neg => 1,
-        Sign => 2,
-        Ceil => 3,
-        Floor => 4,
-        Round => 5,
-        Sqrt => 6,
-        Reciprocal => 7,
-        Square => 8,
-        Exp => 9,
-        Log => 10,
-        Sin => 11,
-        Cos => 12,
-        Tan => 13,
-        Asin => 14,
-        Acos => 15,
-        Atan => 16,
-        Sinh => 17,
-        Cosh => 18,
-        Tanh => 19,
-        Asinh => 20,
-        Acosh => 21,
-        Atanh => 22,
-        Erf => 23,
-        IsNaN => 41,
-        IsInf { .. } => 42,
-        Not => 43,
-        BitwiseNot => 44,
-        activation => number_of_activation(activation),
-    }
-}
-
-/// The functions that activate neurons, in that order.
-fn number_of_activation(function: Unary) -> u32 {
-    use Unary::*;
-    match function {
-        Sigmoid => 24,
-        Relu => 25,
-        Softplus => 26,
-        Softsign => 27,
-        HardSwish => 28,
-        Mish => 29,
-        Gelu => 30,
-        GeluTanh => 31,
-        Swish { .. } => 32,
-        LeakyRelu { .. } => 33,
-        Elu { .. } => 34,
-        Selu { .. } => 35,
-        Celu { .. } => 36,
-        HardSigmoid { .. } => 37,
-        ThresholdedRelu { .. } => 38,
-        Shrink { .. } => 39,
-        Clip { .. } => 40,
-        // Those that `number` knows; the kernel gives back the element of what is no function.
-        Abs
-        | Neg
-        | Sign
-        | Ceil
-        | Floor
-        | Round
-        | Sqrt
-        | Reciprocal
-        | Square
-        | Exp
-        | Log
-        | Sin
-        | Cos
-        | Tan
-        | Asin
-        | Acos
-        | Atan
-        | Sinh
-        | Cosh
-        | Tanh
-        | Asinh
-        | Acosh
-        | Atanh
-        | Erf
-        | IsNaN
-        | IsInf { .. }
-        | Not
-        | BitwiseNot => u32::MAX,
+        Abs => 0, Neg => 1, Sign => 2, Ceil => 3, Floor => 4, Round => 5, Sqrt => 6, Reciprocal => 7, Square => 8,
+        Exp => 9, Log => 10, Sin => 11, Cos => 12, Tan => 13, Asin => 14, Acos => 15, Atan => 16, Sinh => 17,
+        Cosh => 18, Tanh => 19, Asinh => 20, Acosh => 21, Atanh => 22, Erf => 23, Sigmoid => 24, Relu => 25,
+        Softplus => 26, Softsign => 27, HardSwish => 28, Mish => 29, Gelu => 30, GeluTanh => 31, Swish { .. } => 32,
+        LeakyRelu { .. } => 33, Elu { .. } => 34, Selu { .. } => 35, Celu { .. } => 36, HardSigmoid { .. } => 37,
+        ThresholdedRelu { .. } => 38, Shrink { .. } => 39, Clip { .. } => 40, IsNaN => 41, IsInf { .. } => 42,
+        Not => 43, BitwiseNot => 44,
     }
 }
