@@ -9,6 +9,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # maturin, which builds the extension, is found on PATH. Of what pip and cargo tell, one line a package is shown.
 INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation
+# What the tests compare with is of known versions.
+KNOWN_VERSIONS := --constraint tests/constraints.txt
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
 WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
 SAY    := @printf '\033[1m── %s\033[0m\n'
@@ -47,10 +49,10 @@ $(VENV)/.demo: $(BIN)/maturin $(SOURCES)
 	@$(INSTALL) --editable ".[check]" $(WATCHED)
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/maturin $(SOURCES)
+$(VENV)/.dev: $(BIN)/maturin $(SOURCES) tests/constraints.txt
 	$(SAY) "Building the runtime and installing all that the tests need (PyTorch alone is some gigabytes)"
 	@mkdir -p build
-	@$(INSTALL) --editable ".[dev]" $(WATCHED)
+	@$(INSTALL) $(KNOWN_VERSIONS) --editable ".[dev]" $(WATCHED)
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.bench: $(VENV)/.demo
@@ -141,9 +143,10 @@ sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (som
 
 check: format lint types test ## what CI runs: format, lints, types, every test
 
-$(BIN)/ruff: $(BIN)/maturin
+$(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linter"
-	$(BIN)/pip install --quiet --disable-pip-version-check "ruff>=0.15"
+	$(BIN)/pip install --quiet --disable-pip-version-check $(KNOWN_VERSIONS) ruff
+	@touch $@
 
 format: $(BIN)/ruff
 	$(SAY) "Format"

@@ -25,7 +25,7 @@ def quantize_linear(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "QuantizeLinear",
-    "Infinity is the largest code, as the standard says; of float16, onnxruntime gives the smallest.",
+    "Infinity is the largest code, as the standard says; of float16, onnxruntime before 1.32 gives the smallest.",
 )
 
 

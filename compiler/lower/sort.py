@@ -20,7 +20,10 @@ def top_k(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     return build(op, node.input(0), k, outputs=2)
 
 
-remark("TopK", "NaN sorts behind all numbers, as in NumPy and PyTorch; in onnxruntime it depends on where it stands.")
+remark(
+    "TopK",
+    "NaN sorts behind all numbers, as in NumPy and PyTorch; in onnxruntime before 1.32 it depends on where it stands.",
+)
 
 
 @lowers("ArgMax", newest=13)
