@@ -1,8 +1,7 @@
 // Images read at the points of a grid. Places are computed as on the processor, each operation rounded by itself: a
 // rounding more would take another pixel.
-#include "device.cuh"
+#include "numbers.cuh"
 
-enum GridType : u32 { GridF32, GridF16, GridBf16, GridF64 };
 enum Outside : u32 { Zeros, Border, Reflection };
 
 // X [images, channels, high, wide], the grid [images, points, 2], Y [images, channels, points].
@@ -29,9 +28,9 @@ template <class R> HOST_DEVICE f64 pixel(const GridSample& p, R at, u32 size) {
 // Coordinate `i` of the grid in pixels of an axis.
 HOST_DEVICE f64 coordinate(const GridSample& p, u32 i, u32 size) {
     switch (p.type) {
-        case GridF16: return pixel(p, widen(at<const f16>(p.grid)[i]), size);
-        case GridBf16: return pixel(p, widen(at<const bf16>(p.grid)[i]), size);
-        case GridF64: return pixel(p, at<const f64>(p.grid)[i], size);
+        case OfF16: return pixel(p, widen(at<const f16>(p.grid)[i]), size);
+        case OfBf16: return pixel(p, widen(at<const bf16>(p.grid)[i]), size);
+        case OfF64: return pixel(p, at<const f64>(p.grid)[i], size);
         default: return pixel(p, at<const f32>(p.grid)[i], size);
     }
 }

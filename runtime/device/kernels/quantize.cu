@@ -1,8 +1,5 @@
 // Linear quantisation: numbers to codes, and codes to numbers. Every operation is rounded by itself, as on the processor.
-#include "device.cuh"
-
-// The types of what are not codes; as `Number` in quantize.rs.
-enum Number : u32 { Single, Half, Brain, Whole };
+#include "numbers.cuh"
 
 // Which element has which scale: X is [outer, size, inner]. Blocked, each element of a row has its own, and `block`
 // neighbouring rows of `size` share them.
@@ -28,19 +25,20 @@ struct Range {
     u32 count, blocks;
 };
 
+// What is not a code is of one of four types.
 HOST_DEVICE f32 number(u32 type, u64 address, u32 i) {
     switch (type) {
-        case Half: return widen(at<const f16>(address)[i]);
-        case Brain: return widen(at<const bf16>(address)[i]);
-        case Whole: return (f32)at<const i32>(address)[i];
+        case OfF16: return widen(at<const f16>(address)[i]);
+        case OfBf16: return widen(at<const bf16>(address)[i]);
+        case OfI32: return (f32)at<const i32>(address)[i];
         default: return at<const f32>(address)[i];
     }
 }
 
 HOST_DEVICE f32 rounded(u32 precision, f32 x) {
     switch (precision) {
-        case Half: return widen(narrowed<f16>(x));
-        case Brain: return widen(narrowed<bf16>(x));
+        case OfF16: return widen(narrowed<f16>(x));
+        case OfBf16: return widen(narrowed<bf16>(x));
         default: return x;
     }
 }
@@ -77,8 +75,8 @@ template <class T> HOST_DEVICE void dequantize(const Dequantize& p) {
         i32 code = (i32)((u32)(i32)at<const T>(p.x)[i] - (u32)zero_point<T>(p.zero, at_scale));
         f32 x = (f32)code * number(p.scale_type, p.scale, at_scale);
         switch (p.type) {
-            case Half: at<f16>(p.y)[i] = narrowed<f16>(x); break;
-            case Brain: at<bf16>(p.y)[i] = narrowed<bf16>(x); break;
+            case OfF16: at<f16>(p.y)[i] = narrowed<f16>(x); break;
+            case OfBf16: at<bf16>(p.y)[i] = narrowed<bf16>(x); break;
             default: at<f32>(p.y)[i] = x;
         }
     }

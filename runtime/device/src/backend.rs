@@ -127,6 +127,8 @@ impl std::fmt::Display for Symbol {
 
 /// The threads of a block, as `BLOCK` of `device.cuh`.
 pub const BLOCK: u32 = 256;
+/// The most blocks along y and along z.
+pub const MOST_BLOCKS: u32 = 65_535;
 
 /// How many threads run a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

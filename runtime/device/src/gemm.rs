@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::backend::{Grid, Symbol};
+use crate::MOST_BLOCKS;
 
 /// The elements of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,16 +81,16 @@ pub(crate) struct Params {
 
 /// A side of the square of results that a block computes, as `TILE` in `gemm.cu`.
 const TILE: u32 = 64;
-/// The most blocks along y and z.
-const MOST: u32 = 65_535;
 
 impl Gemm {
     /// The kernel that computes it without a library, how it is launched, and its parameters.
     pub(crate) fn launch(&self) -> (Symbol, Grid, Params) {
         let Gemm { kind, m, n, k, batch, a, b, c, alpha, beta } = *self;
         let symbol = Symbol { module: "gemm", name: "gemm", kind: kind.name() };
-        let grid =
-            Grid { blocks: [n.div_ceil(TILE), m.div_ceil(TILE).min(MOST), batch.min(MOST)], threads: crate::BLOCK };
+        let grid = Grid {
+            blocks: [n.div_ceil(TILE), m.div_ceil(TILE).min(MOST_BLOCKS), batch.min(MOST_BLOCKS)],
+            threads: crate::BLOCK,
+        };
         let params = Params { a, b, c, m, n, k, batch, alpha, beta };
         (symbol, grid, params)
     }

@@ -14,5 +14,5 @@ mod emulator;
 mod gemm;
 mod paper;
 
-pub use backend::{Buffer, Error, Fault, Gpu, Grid, Result, Symbol, Turn, BLOCK};
+pub use backend::{Buffer, Error, Fault, Gpu, Grid, Result, Symbol, Turn, BLOCK, MOST_BLOCKS};
 pub use gemm::{Gemm, Kind, Matrix};

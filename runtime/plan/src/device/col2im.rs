@@ -4,16 +4,13 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
 use super::launch::{count, kind, launch, room, Params};
-use super::shapes::Dims;
-use super::{OnDevice, OnGpu};
+use super::shapes::{Dims, MAX_RANK};
+use super::OnGpu;
 use crate::axes;
 use crate::error::Result;
 use crate::kernel::Call;
 use crate::ops::col2im::Col2Im;
 use crate::value::Value;
-
-/// The most axes, as `RANK` in `device.cuh`.
-const AXES: usize = 8;
 
 /// The twin of `Columns`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -25,25 +22,15 @@ struct ColumnsParams {
     taps: u32,
     windows: u32,
     image: Dims,
-    kernel: [u32; AXES],
-    places: [u32; AXES],
-    stride: [u32; AXES],
-    dilation: [u32; AXES],
-    before: [u32; AXES],
+    kernel: [u32; MAX_RANK],
+    places: [u32; MAX_RANK],
+    stride: [u32; MAX_RANK],
+    dilation: [u32; MAX_RANK],
+    before: [u32; MAX_RANK],
 }
 
 // SAFETY: as `col2im.cu` has it; `Col2Im::windows` checks that X holds the windows.
 unsafe impl Params for ColumnsParams {}
-
-impl Col2Im {
-    /// The step on a GPU.
-    pub(crate) fn for_gpu(&self) -> OnDevice {
-        if self.strides.len() > AXES {
-            return OnDevice::NoKernel;
-        }
-        OnDevice::kernel(self.clone())
-    }
-}
 
 impl OnGpu for Col2Im {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
@@ -87,8 +74,8 @@ impl OnGpu for Col2Im {
     }
 }
 
-fn by_axis(sizes: &[usize]) -> Result<[u32; AXES]> {
-    let mut all = [1; AXES];
+fn by_axis(sizes: &[usize]) -> Result<[u32; MAX_RANK]> {
+    let mut all = [1; MAX_RANK];
     for (place, &size) in all.iter_mut().zip(sizes) {
         *place = count(size)?;
     }

@@ -5,7 +5,7 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::launch::{count, joined_in_words, launch, room, width, word, Params};
-use super::shapes::{step, Dims, Strides, RANK};
+use super::shapes::{step, Dims, Strides, MAX_RANK};
 use crate::bail;
 use crate::error::Result;
 use crate::value::Array;
@@ -161,7 +161,7 @@ impl Moves {
 
     fn run(&self, gpu: &Gpu) -> Result<()> {
         match (self.axes.split_first(), self.crossed_axis()) {
-            (Some((outer, inner)), _) if inner.len() >= RANK => {
+            (Some((outer, inner)), _) if inner.len() >= MAX_RANK => {
                 for i in 0..outer.size as i64 {
                     let at =
                         |begin: u64, stride: isize| begin.wrapping_add_signed(i * stride as i64 * self.width as i64);

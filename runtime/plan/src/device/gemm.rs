@@ -1,7 +1,7 @@
 //! Products of matrices that lie in tensors, and `Gemm`.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
+use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol, MOST_BLOCKS};
 
 use super::launch::{count, kind, launch, room, Params};
 use super::matmul::{is_integer, Integers};
@@ -42,7 +42,7 @@ pub(super) struct Matrices<'a> {
 }
 
 /// The most products that one call of the library is given; few in tests, which so take several calls.
-const MOST: usize = if cfg!(test) { 3 } else { 65_535 };
+const MOST: usize = if cfg!(test) { 3 } else { MOST_BLOCKS as usize };
 
 impl Product {
     /// `A · B` for one product.

@@ -4,10 +4,11 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
 use super::launch::{count, kind, launch, room, width, Params};
+use super::numbers::number;
 use super::OnGpu;
 use crate::bail;
-use crate::dtype::DType;
 use crate::error::Result;
+use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
 use crate::value::Value;
@@ -67,6 +68,7 @@ impl GridSample {
 impl OnGpu for GridSample {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, grid) = (call.tensor(0)?, call.tensor(1)?);
+        require_dtype("the grid", grid.dtype(), &FLOATS)?;
         let sizes = self.sizes(x.dims(), grid.dims())?;
         let y = room(gpu, &[x.dims()[0], x.dims()[1], grid.dims()[1], grid.dims()[2]], x.dtype())?;
         count(x.len().max(grid.len()).max(y.len()))?;
@@ -74,13 +76,7 @@ impl OnGpu for GridSample {
             x: x.address()?,
             grid: grid.address()?,
             y: y.address()?,
-            grid_type: match grid.dtype() {
-                DType::Float32 => 0,
-                DType::Float16 => 1,
-                DType::Bfloat16 => 2,
-                DType::Float64 => 3,
-                other => bail!("the grid must be of floating-point numbers, not {other}"),
-            },
+            grid_type: number(grid.dtype())?,
             ..sizes
         };
         let (name, kind) = match self.mode {

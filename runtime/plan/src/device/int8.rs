@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK};
+use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::conv::Shape;
 
-use super::launch::{count, launch, room, Params};
+use super::launch::{address, count, launch, room, Params};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -146,10 +146,6 @@ fn flip(codes: &Array) -> u32 {
     }
 }
 
-fn address(array: Option<&Array>) -> Result<u64> {
-    array.map_or(Ok(0), Array::address)
-}
-
 /// Refuses a zero point that is not one number.
 pub(super) fn check_single(zero: &Array) -> Result<()> {
     if zero.len() != 1 {
@@ -253,9 +249,8 @@ impl Convolution<'_> {
 
     /// Writes the result, of shape `dims`.
     pub fn run(&self, gpu: &Gpu, weights: &Weights, dims: &[usize]) -> Result<Array> {
-        /// The side of a tile, as `TILE` in `qlinear.cu`, and the most blocks along y and z.
+        /// The side of a tile, as `TILE` in `qlinear.cu`.
         const TILE: u32 = 64;
-        const MOST: u32 = 65_535;
         /// Outputs of a group that are worth tiles.
         const WIDE: u32 = 8;
         self.check()?;
@@ -264,7 +259,11 @@ impl Convolution<'_> {
         let params = self.params(&y, packed.quads.address(), packed.sums.address())?;
         let symbol = |name| Symbol { module: "qlinear", name, kind: "" };
         if params.outputs >= WIDE {
-            let blocks = [params.rows.div_ceil(TILE), params.outputs.div_ceil(TILE).min(MOST), params.groups.min(MOST)];
+            let blocks = [
+                params.rows.div_ceil(TILE),
+                params.outputs.div_ceil(TILE).min(MOST_BLOCKS),
+                params.groups.min(MOST_BLOCKS),
+            ];
             launch(gpu, symbol("qlinear_tiles"), Grid { blocks, threads: BLOCK }, &params)?;
         } else {
             launch(gpu, symbol("qlinear_direct"), Grid::over(count(y.len())?), &params)?;

@@ -1,7 +1,7 @@
 //! Products and convolutions of 8-bit integers, and the way back to 8 bits.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
+use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::broadcast::Broadcast;
 
 use super::int8::{check_single, product, Channels, Convolution, End, Weights};
@@ -226,9 +226,8 @@ fn product_of(left: &Side, right: &Side) -> Result<([usize; 3], Vec<usize>)> {
 
 /// A product of stacks of matrices, whose zero points broadcast in any way.
 fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]) -> Result<Array> {
-    /// The side of a tile, as `TILE` in `integer.cu`, and the most blocks along y and z.
+    /// The side of a tile, as `TILE` in `integer.cu`.
     const TILE: u32 = 64;
-    const MOST: u32 = 65_535;
     let (left, right) = (Side::new(a, a_zero, false)?, Side::new(b, b_zero, true)?);
     let ([m, n, k], batch) = product_of(&left, &right)?;
     let mut dims = batch.clone();
@@ -260,7 +259,7 @@ fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]
         b_zero_next,
         padding: 0,
     };
-    let blocks = [params.m.div_ceil(TILE), params.n.div_ceil(TILE).min(MOST), params.batch.min(MOST)];
+    let blocks = [params.m.div_ceil(TILE), params.n.div_ceil(TILE).min(MOST_BLOCKS), params.batch.min(MOST_BLOCKS)];
     let symbol = Symbol { module: "integer", name: "integer_product", kind: "" };
     launch(gpu, symbol, Grid { blocks, threads: BLOCK }, &params)?;
     Ok(y)

@@ -57,6 +57,14 @@ pub(super) fn room_in_place(
     }
 }
 
+/// Where the elements of a tensor lie; 0 for one that is absent.
+///
+/// # Errors
+/// It lies on the host.
+pub(super) fn address(array: Option<&Array>) -> Result<u64> {
+    array.map_or(Ok(0), Array::address)
+}
+
 /// A number of elements as kernels count them.
 ///
 /// # Errors

@@ -8,14 +8,13 @@ use super::launch::{count, launch, room, width, Params};
 use super::program::OnGpuProgram;
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
-use crate::bail;
 use crate::broadcast::shape_from;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::ops::matmul::MatMul;
-use crate::ops::matrices::ordered;
-use crate::value::{element_count, Array, Value};
+use crate::ops::matrices::Factors;
+use crate::value::{Array, Value};
 
 /// A [`MatMul`] step.
 #[derive(Debug)]
@@ -73,33 +72,16 @@ impl Stacks {
     /// # Errors
     /// They do not multiply.
     pub fn new(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Stacks> {
-        let (a, b) = (&ordered(a, transposed[0])?[..], &ordered(b, transposed[1])?[..]);
-        let (Some((&k, a_rest)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
-            bail!("a matrix product takes no scalars");
-        };
-        let (m, a_batch) = a_rest.split_last().map_or((1, a_rest), |(&m, batch)| (m, batch));
-        let (rows, n, b_batch) = b_rest.split_last().map_or((last, 1, b_rest), |(&rows, batch)| (rows, last, batch));
-        if k != rows {
-            bail!("a matrix of {k} columns does not multiply one of {rows} rows: {a:?} and {b:?}");
-        }
-        let mut dims = shape_from(&[a_batch, b_batch])?.to_vec();
-        let mut stacks = Stacks {
-            m,
-            n,
-            k,
-            groups: groups(&dims, [a_batch, b_batch], [m * k, k * n, m.saturating_mul(n)]),
-            dims: vec![],
-        };
-        if let Some(last) = stacks.groups.last().copied().filter(|last| last.steps[..2] == [m * k, 0] && !transposed[0])
-        {
+        let factors = Factors::new(a, b, transposed)?;
+        let Factors { mut m, n, k, .. } = factors;
+        let [a_stack, b_stack] = factors.stacks.each_ref().map(Vec::as_slice);
+        let stack = shape_from(&[a_stack, b_stack])?.to_vec();
+        let mut groups = groups(&stack, [a_stack, b_stack], [m * k, k * n, m.saturating_mul(n)]);
+        if let Some(last) = groups.pop_if(|last| last.steps[..2] == [m * k, 0] && !transposed[0]) {
             // One right matrix for left ones that follow one another: they are one tall matrix.
-            stacks.m *= last.count;
-            stacks.groups.pop();
+            m *= last.count;
         }
-        dims.extend((a.len() > 1).then_some(m));
-        dims.extend((b.len() > 1).then_some(n));
-        element_count(&dims)?;
-        Ok(Stacks { dims, ..stacks })
+        Ok(Stacks { m, n, k, groups, dims: factors.result(stack)? })
     }
 
     /// Computes the product of the first two tensors in the third.

@@ -65,7 +65,7 @@ pub(crate) use integer::{ConvIntegerOnGpu, MatMulIntegerOnGpu};
 pub(crate) use layer_norm::kind as layer_norm_kind;
 pub(crate) use placed::Placed;
 pub(crate) use qlinear::QLinearOnGpu;
-pub(crate) use shapes::has_few_dimensions;
+pub(crate) use shapes::{has_few_dimensions, MAX_RANK};
 #[cfg(test)]
 pub(crate) use transfer::download;
 pub(crate) use transfer::{upload, Transfer};
@@ -93,9 +93,9 @@ pub enum OnDevice {
 }
 
 impl OnDevice {
-    /// By this kernel.
-    pub fn kernel(kernel: impl OnGpu + 'static) -> OnDevice {
-        OnDevice::Kernel(Box::new(kernel))
+    /// By this kernel, if there is one.
+    pub(crate) fn by<K: OnGpu + 'static>(kernel: Result<Option<K>>) -> Result<OnDevice> {
+        kernel.map(|kernel| kernel.map_or(OnDevice::NoKernel, |kernel| OnDevice::Kernel(Box::new(kernel))))
     }
 }
 
@@ -115,49 +115,31 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
 }
 
 /// What an op says in `impl Kernel` of a GPU: `on_device!(Host)`, `on_device!(View)`, or the module of its kernel and, after
-/// `if`, for which operands there is one. After `by` stands the kernel, where that is not the op itself.
+/// `if`, for which operands there is one. After `by` stands the kernel where that is not the op itself, or `None`.
 macro_rules! on_device {
     ($place:ident) => {
-        fn placement() -> $crate::device::Placement {
-            $crate::device::Placement::$place
-        }
-
-        fn on_device(
-            &self,
-            _: &$crate::kernel::Constants,
-            _: &candle_plan_device::Gpu,
-        ) -> $crate::error::Result<$crate::device::OnDevice> {
-            Ok($crate::device::OnDevice::$place)
-        }
+        on_device!(@ $place, |self, _operands, _gpu| Ok($crate::device::OnDevice::$place));
     };
     ($module:literal) => {
-        on_device!($module by |self, _operands| self.clone());
+        on_device!($module by |self, _operands, _gpu| Ok(Some(self.clone())));
     };
     ($module:literal if |$op:ident, $operands:ident| $fits:expr) => {
-        fn placement() -> $crate::device::Placement {
-            $crate::device::Placement::Kernel($module)
-        }
-
-        fn on_device(
-            &$op,
-            $operands: &$crate::kernel::Constants,
-            _: &candle_plan_device::Gpu,
-        ) -> $crate::error::Result<$crate::device::OnDevice> {
-            use $crate::device::OnDevice;
-            Ok(if $fits { OnDevice::kernel($op.clone()) } else { OnDevice::NoKernel })
-        }
+        on_device!($module by |$op, $operands, _gpu| Ok(($fits).then(|| $op.clone())));
     };
-    ($module:literal by |$op:ident, $operands:ident| $kernel:expr) => {
+    ($module:literal by |$op:ident, $operands:ident, $gpu:ident| $kernel:expr) => {
+        on_device!(@ Kernel($module), |$op, $operands, $gpu| $crate::device::OnDevice::by($kernel));
+    };
+    (@ $place:ident $(($module:literal))?, |$op:ident, $operands:ident, $gpu:ident| $how:expr) => {
         fn placement() -> $crate::device::Placement {
-            $crate::device::Placement::Kernel($module)
+            $crate::device::Placement::$place $(($module))?
         }
 
         fn on_device(
             &$op,
             $operands: &$crate::kernel::Constants,
-            _: &candle_plan_device::Gpu,
+            $gpu: &candle_plan_device::Gpu,
         ) -> $crate::error::Result<$crate::device::OnDevice> {
-            Ok($crate::device::OnDevice::kernel($kernel))
+            $how
         }
     };
 }

@@ -6,7 +6,7 @@ use candle_plan_kernels::strided::View;
 
 use super::copy::{bits, fill};
 use super::launch::{count, launch, room, width, Params};
-use super::shapes::{Dims, Strides, RANK};
+use super::shapes::{Dims, Strides, MAX_RANK};
 use super::OnGpu;
 use crate::bail;
 use crate::error::Result;
@@ -25,9 +25,9 @@ struct PadParams {
     mode: u32,
     dims: Dims,
     steps: Strides,
-    before: [u32; RANK],
-    low: [u32; RANK],
-    kept: [u32; RANK],
+    before: [u32; MAX_RANK],
+    low: [u32; MAX_RANK],
+    kept: [u32; MAX_RANK],
     padding: u32,
 }
 
@@ -65,8 +65,8 @@ fn padded(gpu: &Gpu, x: &Array, windows: &[Window], mode: PadMode, value: u64) -
     }
     let axes = merged(x.dims(), windows);
     let (sizes, windows): (Vec<usize>, Vec<Window>) = axes.into_iter().unzip();
-    let each = |field: fn(&Window) -> usize| -> Result<[u32; RANK]> {
-        let mut all = [0; RANK];
+    let each = |field: fn(&Window) -> usize| -> Result<[u32; MAX_RANK]> {
+        let mut all = [0; MAX_RANK];
         for (place, window) in all.iter_mut().zip(&windows) {
             *place = count(field(window))?;
         }

@@ -1,7 +1,7 @@
 //! Poolings.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
+use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::pool::Window;
 
 use super::launch::{count, kind, launch, room, Params};
@@ -46,8 +46,6 @@ unsafe impl Params for PoolingParams {}
 /// The elements of a window that are worth a block, where there are no more than so many windows.
 const LARGE: usize = 256;
 const WINDOWS: usize = 1 << 14;
-/// The most blocks along y.
-const MOST: u32 = 65_535;
 
 /// The names of a kernel: for a window a thread, and for a window a block.
 type Names = [&'static str; 2];
@@ -97,7 +95,7 @@ fn pool(
         let is_large = rows.kernel.saturating_mul(columns.kernel) >= LARGE && y.len() <= WINDOWS;
         let in_plane = count(rows.output * columns.output)?;
         let threads = in_plane.next_multiple_of(32).min(BLOCK);
-        let blocks = [in_plane.div_ceil(threads), params.planes.min(MOST), 1];
+        let blocks = [in_plane.div_ceil(threads), params.planes.min(MOST_BLOCKS), 1];
         let (name, grid) = match (wanted, is_large) {
             (false, true) => (names[1], Grid::blocks(count(y.len())?)),
             (false, false) => (names[0], Grid { blocks, threads }),

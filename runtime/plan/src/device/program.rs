@@ -18,7 +18,7 @@ use crate::value::{Array, Value};
 
 const PROGRAM: Symbol = Symbol { module: "program", name: "program", kind: "" };
 /// The most inputs that a program reads, and the most slots, as in `program.cu`.
-const INPUTS: usize = 32;
+pub(super) const INPUTS: usize = 32;
 
 /// A program whose instructions lie on the GPU.
 #[derive(Debug)]

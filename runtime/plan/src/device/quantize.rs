@@ -3,8 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
 
-use super::launch::{count, kind, launch, room, Params};
-use super::OnGpu;
+use super::launch::{address, count, kind, launch, room, Params};
+use super::{numbers, OnGpu};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -75,15 +75,12 @@ unsafe impl Params for DequantizeParams {}
 // SAFETY: as `quantize.cu` has it; X has `count` elements, `ends` two for each block, the others one.
 unsafe impl Params for RangeParams {}
 
-/// The number of a type among those that are not codes, as `Number`.
+/// The number of a type of what is not a code, as in `quantize.cu`.
 fn number(dtype: DType) -> Result<u32> {
-    Ok(match dtype {
-        DType::Float32 => 0,
-        DType::Float16 => 1,
-        DType::Bfloat16 => 2,
-        DType::Int32 => 3,
+    match dtype {
+        DType::Float32 | DType::Float16 | DType::Bfloat16 | DType::Int32 => numbers::number(dtype),
         other => bail!("the device does not quantise with {other}"),
-    })
+    }
 }
 
 impl SpreadParams {
@@ -94,10 +91,6 @@ impl SpreadParams {
         let block = count(spread.block.min(spread.size.max(1)))?;
         Ok(SpreadParams { inner: inner?, size: size?, block, blocks: blocks?, blocked: spread.is_blocked().into() })
     }
-}
-
-fn address(array: Option<&Array>) -> Result<u64> {
-    array.map_or(Ok(0), Array::address)
 }
 
 impl QuantizeLinear {

@@ -151,19 +151,6 @@ mod tests {
     use crate::dtype::Bool;
     use crate::testing::{run, tensor};
 
-    const ALL: [Reduction; 10] = [
-        Reduction::Sum,
-        Reduction::Mean,
-        Reduction::Max,
-        Reduction::Min,
-        Reduction::Prod,
-        Reduction::L1,
-        Reduction::L2,
-        Reduction::LogSum,
-        Reduction::LogSumExp,
-        Reduction::SumSquare,
-    ];
-
     /// `run` compares with the processor's result.
     fn go(function: Reduction, axes: &[i64], x: Value) {
         let op = Reduce { function, axes: Some(axes.to_vec()), keepdims: false, noop_with_empty_axes: false };
@@ -187,7 +174,7 @@ mod tests {
             (&[40, 5, 60], &[0, 2]),
             (&[2, 3, 2, 3, 2, 3, 2, 2, 1, 2], &[0, 2, 4, 6, -1]),
         ] {
-            for function in ALL {
+            for function in Reduction::ALL {
                 let x = values(dims.iter().product());
                 go(function, axes, tensor(&x, dims));
                 if x.len() < 5000 {
@@ -201,7 +188,7 @@ mod tests {
 
     #[test]
     fn integers_wrap_truncate_and_saturate() {
-        for function in ALL {
+        for function in Reduction::ALL {
             for (dims, axis) in [([3, 50], 1), ([50, 3], 0)] {
                 let x = (0..150i64).map(|i| (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64));
                 go(function, &[axis], tensor(&x.clone().collect::<Vec<_>>(), &dims));
@@ -222,7 +209,7 @@ mod tests {
         let (inf, nan) = (f32::INFINITY, f32::NAN);
         let rows =
             [[-inf, -inf, -inf], [inf, 0.0, inf], [nan, 1.0, 2.0], [1.0, nan, 2.0], [-inf, 2.0, 3.0], [-2.0, 0.0, 1.0]];
-        for function in ALL {
+        for function in Reduction::ALL {
             go(function, &[1], tensor(&rows.concat(), &[6, 3]));
             let columns: Vec<f32> = (0..3).flat_map(|k| rows.map(|row| row[k])).collect();
             go(function, &[0], tensor(&columns, &[3, 6]));
@@ -231,7 +218,7 @@ mod tests {
 
     #[test]
     fn nothing_gives_the_identity() {
-        for function in ALL {
+        for function in Reduction::ALL {
             go(function, &[0, 1], tensor::<f32>(&[], &[0, 2]));
             go(function, &[0], tensor::<f32>(&[], &[5, 0, 2]));
         }

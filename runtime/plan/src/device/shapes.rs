@@ -11,12 +11,12 @@ use crate::kernel::Constants;
 use crate::types::{TensorType, Type};
 
 /// The most dimensions, as `RANK` in `device.cuh`.
-pub(super) const RANK: usize = 8;
+pub(crate) const MAX_RANK: usize = 8;
 
 /// Whether no operand is known to have more dimensions than kernels take.
 pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
     let rank = |kind: &Type| kind.tensor().ok().and_then(TensorType::rank);
-    operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= RANK))
+    operands.types.iter().flatten().all(|kind| rank(kind).is_none_or(|rank| rank <= MAX_RANK))
 }
 
 /// The twin of `Dims`.
@@ -24,14 +24,14 @@ pub(crate) fn has_few_dimensions(operands: &Constants) -> bool {
 #[repr(C)]
 pub(super) struct Dims {
     rank: u32,
-    size: [u32; RANK],
+    size: [u32; MAX_RANK],
 }
 
 /// The twin of `Strides`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Strides {
-    step: [i32; RANK],
+    step: [i32; MAX_RANK],
 }
 
 impl Dims {
@@ -40,7 +40,7 @@ impl Dims {
     /// # Errors
     /// There are more than 8, or one is too large.
     pub fn new(dims: &[usize]) -> Result<Dims> {
-        let mut size = [1; RANK];
+        let mut size = [1; MAX_RANK];
         for (i, &dim) in dims.iter().enumerate() {
             *size.get_mut(i).ok_or_else(|| too_many(dims))? = count(dim)?;
         }
@@ -54,9 +54,11 @@ impl Strides {
     /// # Errors
     /// There are more than 8, or one is too large.
     pub fn new(strides: impl IntoIterator<Item = isize>) -> Result<Strides> {
-        let mut step = [0; RANK];
+        let mut step = [0; MAX_RANK];
         for (i, stride) in strides.into_iter().enumerate() {
-            let Some(place) = step.get_mut(i) else { bail!("kernels of the device take at most {RANK} dimensions") };
+            let Some(place) = step.get_mut(i) else {
+                bail!("kernels of the device take at most {MAX_RANK} dimensions")
+            };
             *place = self::step(stride)?;
         }
         Ok(Strides { step })
@@ -89,5 +91,5 @@ pub(super) fn of_view(view: &View) -> Result<(Dims, Strides)> {
 }
 
 fn too_many(dims: &[usize]) -> Error {
-    Error::op(format!("kernels of the device take at most {RANK} dimensions, found {dims:?}"))
+    Error::op(format!("kernels of the device take at most {MAX_RANK} dimensions, found {dims:?}"))
 }

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage, Vectors};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
@@ -12,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mask::MaskInput;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_number, require_dtype, Float, FLOATS, NUMBERS};
@@ -107,22 +106,19 @@ impl Kernel for Attention {
         Work::multiplying(inputs, outputs, work::attention(q, y, [Some(k), inputs.optional_tensor(4).ok()?]))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("attention")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        let [q, v, mask] = [0, 2, 3].map(|i| operands.dtype(i));
-        let has_mask = operands.types.get(3).copied().flatten().is_some();
-        let is_read = !has_mask || mask == Some(DType::Bool) || mask == q;
-        let fits = q.is_some() && v == q && is_read;
-        Ok(if fits { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
-    }
+    on_device!("attention" if |self, operands| has_kernel(operands));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let layout = self.layout(call)?;
         dispatch!("Attention", call.tensor(0)?.dtype(), [f32, f64, f16, bf16], T => self.attend::<T>(call, &layout))
     }
+}
+
+/// Whether there is a kernel on a device: V, and a mask of numbers, are of Q's type.
+fn has_kernel(operands: &Constants) -> bool {
+    let [q, v, mask] = [0, 2, 3].map(|i| operands.dtype(i));
+    let has_mask = operands.types.get(3).copied().flatten().is_some();
+    q.is_some() && v == q && (!has_mask || mask == Some(DType::Bool) || mask == q)
 }
 
 fn check_dtypes(inputs: &Types) -> Result<()> {
@@ -366,14 +362,9 @@ fn join<T: Element>(past: Option<&Array>, old: usize, new: &Array, strides: Stri
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dtype::Bool;
-    use crate::float::read_wide;
-    use crate::testing::{run, run_outputs, tensor};
-    use candle_plan_kernels::buffer;
-
-    const PLAIN: Attention = Attention {
+impl Attention {
+    /// Every key seen by every query, scaled by 1/√(head size).
+    pub(crate) const PLAIN: Attention = Attention {
         heads: None,
         kv_heads: None,
         scale: None,
@@ -384,6 +375,15 @@ mod tests {
         guard: AttentionGuard::Unseeing,
         scores: AttentionScores::Product,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Bool;
+    use crate::float::read_wide;
+    use crate::testing::{run, run_outputs, tensor};
+    use candle_plan_kernels::buffer;
 
     fn values(len: usize) -> Vec<f32> {
         (0..len).map(|i| (i * 7919 % 101) as f32 / 50.0 - 1.0).collect()
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn heads_may_be_folded_into_vectors() {
-        let folded = Attention { heads: Some(4), kv_heads: Some(2), ..PLAIN };
+        let folded = Attention { heads: Some(4), kv_heads: Some(2), ..Attention::PLAIN };
         let (q, k) = (values(2 * 3 * 4 * 8), values(2 * 5 * 2 * 8));
         // [N, L, heads, D] → [N, heads, L, D]
         let unfold = |x: &[f32], rows: usize, heads: usize| -> Vec<f32> {
@@ -412,13 +412,13 @@ mod tests {
         let y = run(&folded, &[Some(tensor(&q, &[2, 3, 32])), Some(tensor(&k, &[2, 5, 16])), Some(tensor(&k, &[2, 5, 16]))]);
         let q4 = Some(tensor(&unfold(&q, 3, 4), &[2, 4, 3, 8]));
         let k4 = Some(tensor(&unfold(&k, 5, 2), &[2, 2, 5, 8]));
-        let y4 = run(&PLAIN, &[q4, k4.clone(), k4]);
+        let y4 = run(&Attention::PLAIN, &[q4, k4.clone(), k4]);
         assert_eq!(unfold(&found(&y.expect("runs")), 3, 4), found(&y4.expect("runs")));
     }
 
     #[test]
     fn a_past_is_the_beginning_of_the_keys() {
-        let op = Attention { is_causal: true, ..PLAIN };
+        let op = Attention { is_causal: true, ..Attention::PLAIN };
         let all = values(2 * 5 * 4);
         let part = |from: usize, to: usize| -> Vec<f32> {
             (0..2).flat_map(|h| all[(h * 5 + from) * 4..(h * 5 + to) * 4].to_vec()).collect()
@@ -442,16 +442,16 @@ mod tests {
         let added = Some(tensor(&[0.0, inf, 0.0, inf, inf, inf], &[2, 3]));
         let chosen = Some(tensor(&[t, f, t, f, f, f], &[2, 3]));
         let short = Some(tensor(&[0.0f32, 0.0], &[1, 2]));
-        let causal = Attention { is_causal: true, ..PLAIN };
-        let window = Attention { left_window: Some(0), right_window: Some(1), ..PLAIN };
+        let causal = Attention { is_causal: true, ..Attention::PLAIN };
+        let window = Attention { left_window: Some(0), right_window: Some(1), ..Attention::PLAIN };
         let two = || Some(tensor(&[2i64], &[1]));
         let one = || Some(tensor(&[1i64], &[1]));
         for (op, mask, nonpad, seen) in [
-            (&PLAIN, None, None, [&[0, 1, 2][..], &[0, 1, 2]]),
-            (&PLAIN, added, None, [&[0, 2], &[]]),
-            (&PLAIN, chosen, None, [&[0, 2], &[]]),
-            (&PLAIN, short, None, [&[0, 1], &[0, 1]]),
-            (&PLAIN, None, two(), [&[0, 1], &[0, 1]]),
+            (&Attention::PLAIN, None, None, [&[0, 1, 2][..], &[0, 1, 2]]),
+            (&Attention::PLAIN, added, None, [&[0, 2], &[]]),
+            (&Attention::PLAIN, chosen, None, [&[0, 2], &[]]),
+            (&Attention::PLAIN, short, None, [&[0, 1], &[0, 1]]),
+            (&Attention::PLAIN, None, two(), [&[0, 1], &[0, 1]]),
             (&causal, None, None, [&[0], &[0, 1]]),
             (&causal, None, one(), [&[], &[0]]),
             (&window, None, None, [&[0, 1], &[1, 2]]),
@@ -480,9 +480,9 @@ mod tests {
             (&[1, 2, 5, 4], &[1, 2, 5, 4], floats(&[2, 5])),
         ];
         for (k, v, mask) in cases {
-            assert!(run(&PLAIN, &[q(), floats(k), floats(v), mask]).is_err(), "{k:?} {v:?}");
+            assert!(run(&Attention::PLAIN, &[q(), floats(k), floats(v), mask]).is_err(), "{k:?} {v:?}");
         }
-        assert!(run(&PLAIN, &[floats(&[1, 3, 8]), floats(&[1, 3, 8]), floats(&[1, 3, 8])]).is_err());
+        assert!(run(&Attention::PLAIN, &[floats(&[1, 3, 8]), floats(&[1, 3, 8]), floats(&[1, 3, 8])]).is_err());
     }
 
     #[test]
@@ -494,7 +494,7 @@ mod tests {
         {
             let past = || half().filter(|_| outputs > 1);
             let inputs = [floats(&[1, 1, 100, 2]), half(), half(), None, past(), past()];
-            let found = buffer::within(bytes, || run_outputs(&PLAIN, &inputs, outputs));
+            let found = buffer::within(bytes, || run_outputs(&Attention::PLAIN, &inputs, outputs));
             assert_eq!(found.is_err(), is_refused, "{bytes} bytes for {outputs} outputs");
         }
     }

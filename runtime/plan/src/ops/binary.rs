@@ -1,6 +1,5 @@
 //! Functions of two elements.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
@@ -15,7 +14,7 @@ use super::elementwise::run_program;
 use super::power::power;
 use super::unary::{is_computed, Half};
 use crate::broadcast::{join, shape_of};
-use crate::device::{has_few_dimensions, OnDevice, Placement};
+use crate::device::{has_few_dimensions, on_device};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::float::NUMBERS;
@@ -65,15 +64,10 @@ impl Kernel for Binary {
         }
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("binary")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+    on_device!("binary" if |self, operands| {
         let is_number = |dtype| dtype == DType::Bool || NUMBERS.contains(&dtype);
-        let is_known = [0, 1].iter().all(|&i| operands.dtype(i).is_some_and(is_number));
-        Ok(if is_known && has_few_dimensions(operands) { OnDevice::kernel(self.clone()) } else { OnDevice::NoKernel })
-    }
+        has_few_dimensions(operands) && [0, 1].iter().all(|&i| operands.dtype(i).is_some_and(is_number))
+    });
 
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)

@@ -1,6 +1,5 @@
 //! Sliding blocks added up to an image.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::gemm::Term;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +8,11 @@ use super::conv::{room, rounded, single};
 use super::padding::{check_steps, output_size};
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device, MAX_RANK};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
@@ -43,7 +42,7 @@ impl Kernel for Col2Im {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        if !(x.dtype.is_int() || super::conv::FLOATS.contains(&x.dtype)) {
+        if !(x.dtype.is_int() || crate::float::FLOATS.contains(&x.dtype)) {
             bail!("Col2Im is not defined for {}", x.dtype);
         }
         if x.rank().is_some_and(|rank| rank != 3) {
@@ -55,13 +54,7 @@ impl Kernel for Col2Im {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("col2im")
-    }
-
-    fn on_device(&self, _: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(self.for_gpu())
-    }
+    on_device!("col2im" if |self, _operands| self.strides.len() <= MAX_RANK);
 
     fn needs(&self, input: usize) -> Needs {
         if input == 0 {

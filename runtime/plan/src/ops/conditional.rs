@@ -41,7 +41,9 @@ impl Kernel for Where {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of(&[condition, x, y])? })])
     }
 
-    on_device!("conditional" if |self, operands| operands.dtype(1).is_some_and(|dtype| dtype != DType::String && has_few_dimensions(operands)));
+    on_device!("conditional" if |self, operands| {
+        has_few_dimensions(operands) && operands.dtype(1).is_some_and(|dtype| dtype != DType::String)
+    });
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let condition = call.tensor(0)?;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -15,11 +14,11 @@ use super::conv_blocks;
 use super::padding::Padding;
 use super::window::{check_bias, infer_window, out_dims, Window};
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
-use crate::float::Float;
+use crate::float::{Float, FLOATS};
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
 use crate::layout::Blocked;
@@ -53,8 +52,6 @@ pub struct Conv {
 /// The size of an axis of an image that is not known.
 const USUAL: usize = 32;
 
-/// The floating-point types of convolutions and matrix products.
-pub(super) const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
 
 impl Kernel for Conv {
     fn arity(&self) -> Arity {
@@ -87,16 +84,7 @@ impl Kernel for Conv {
         conv_blocks::blocked(self, operands, outputs.first().copied().flatten())
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("conv")
-    }
-
-    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
-        match operands.dtype(0) {
-            Some(dtype) if FLOATS.contains(&dtype) => self.for_gpu(gpu),
-            _ => Ok(OnDevice::NoKernel),
-        }
-    }
+    on_device!("conv" by |self, operands, gpu| self.for_gpu(operands, gpu));
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::multiplying(inputs, outputs, products(inputs, outputs))

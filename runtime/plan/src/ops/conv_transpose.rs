@@ -1,16 +1,15 @@
 //! Transposed convolutions over one and two spatial axes.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Shape, TransposedWeights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv::{float_operands, read_single, room, rounded, single, FLOATS};
+use super::conv::{float_operands, read_single, room, rounded, single};
 use super::padding::{check_steps, Padding};
 use super::window::{check_ranks, out_dims};
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
@@ -90,16 +89,7 @@ impl Kernel for ConvTranspose {
         form.with(self.epilogue.as_ref())
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("conv")
-    }
-
-    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
-        match operands.dtype(0) {
-            Some(dtype) if FLOATS.contains(&dtype) => self.for_gpu(gpu),
-            _ => Ok(OnDevice::NoKernel),
-        }
-    }
+    on_device!("conv" by |self, operands, gpu| self.for_gpu(operands, gpu));
 
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         let each = || Some(work::product(inputs.tensor(1).ok()?.sizes()?.get(1..)?));

@@ -1,6 +1,5 @@
 //! Fused elementwise functions.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::broadcast::Dims;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Program, Start};
@@ -10,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::bail;
 use crate::broadcast::{shape_from, shape_of};
-use crate::device::{has_few_dimensions, OnDevice, Placement};
+use crate::device::{has_few_dimensions, on_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -56,16 +55,9 @@ impl Kernel for Elementwise {
         layout::elementwise(self.clone(), operands, outputs)
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("program")
-    }
-
-    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
-        match has_few_dimensions(operands) {
-            true => self.for_gpu(gpu).map(OnDevice::kernel),
-            false => Ok(OnDevice::NoKernel),
-        }
-    }
+    on_device!("program" by |self, operands, gpu| {
+        has_few_dimensions(operands).then(|| self.for_gpu(gpu)).transpose()
+    });
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         run_program(&self.program, call).map(|array| vec![array.into()])

@@ -1,6 +1,5 @@
 //! Products of two matrices, scaled and added to a third.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -11,7 +10,7 @@ use super::conv::{room, rounded, single};
 use super::matmul::{check_operands, infer_product, products};
 use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack, plain, singles};
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
@@ -92,16 +91,7 @@ impl Kernel for Gemm {
         Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("gemm")
-    }
-
-    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
-        match operands.dtype(0) {
-            Some(_) => self.for_gpu(gpu).map(OnDevice::kernel),
-            None => Ok(OnDevice::NoKernel),
-        }
-    }
+    on_device!("gemm" by |self, operands, gpu| operands.dtype(0).map(|_| self.for_gpu(gpu)).transpose());
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);

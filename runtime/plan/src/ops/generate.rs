@@ -1,6 +1,5 @@
 //! Tensors made from a few numbers.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::cast::Source;
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -10,12 +9,12 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{Needs, OnDevice, Placement, on_device};
+use crate::device::{Needs, on_device};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::NUMBERS;
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{with_room, Array, Value};
@@ -241,17 +240,10 @@ impl Kernel for OneHot {
         Ok(vec![Type::Tensor(TensorType { dtype: values.dtype, shape })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("generate")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+    on_device!("generate" if |self, operands| {
         let is_number = |dtype| dtype == DType::Bool || NUMBERS.contains(&dtype);
-        Ok(match (operands.dtype(0), operands.dtype(2)) {
-            (Some(index), Some(value)) if is_number(index) && value != DType::String => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+        operands.dtype(0).is_some_and(is_number) && operands.dtype(2).is_some_and(|dtype| dtype != DType::String)
+    });
 
     fn needs(&self, input: usize) -> Needs {
         if input == 1 {

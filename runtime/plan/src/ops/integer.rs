@@ -3,7 +3,6 @@
 //! Sums are exact. Where no partial sum can leave the integers that `f32` holds (2²⁴), they are computed in `f32`, which is
 //! several times faster; else in `int32`, which wraps.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::conv::{self, Rows, Shape, Weights};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
@@ -16,9 +15,9 @@ use super::matmul::{infer_product, Product};
 use super::qlinear::{is_signed, pack, single};
 use super::padding::Padding;
 use super::window::{check_bias, infer_window, out_dims, Window};
-use super::numbers::{broadcast, floats, largest, shifted, whole, whole_elements};
+use super::exact::{broadcast, floats, largest, shifted, whole, whole_elements};
 use crate::bail;
-use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, OnDevice, Placement, has_few_dimensions, on_device};
+use crate::device::{ConvIntegerOnGpu, MatMulIntegerOnGpu, has_few_dimensions, on_device};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::form::Form;
@@ -101,7 +100,7 @@ impl Kernel for MatMulInteger {
         Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
-    on_device!("integer" by |self, operands| MatMulIntegerOnGpu::new(operands.tensor(1).is_some()));
+    on_device!("integer" by |self, operands, _gpu| Ok(Some(MatMulIntegerOnGpu::new(operands.tensor(1).is_some()))));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(3)?);
@@ -187,18 +186,12 @@ impl Kernel for ConvInteger {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("qlinear")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        let zero = operands.types.get(2).copied().flatten();
-        let is_one = |kind: &Type| kind.tensor().ok()?.sizes().map(|sizes| sizes.iter().product::<usize>() == 1);
-        Ok(match zero.is_none_or(|zero| is_one(zero) == Some(true)) {
-            true => OnDevice::kernel(ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())),
-            false => OnDevice::NoKernel, // the processor broadcasts it
-        })
-    }
+    on_device!("qlinear" by |self, operands, _gpu| {
+        let is_one = |zero: &Type| zero.tensor().ok()?.sizes().map(|sizes| sizes.iter().product::<usize>() == 1);
+        // The processor broadcasts one of several elements.
+        let fits = operands.types.get(2).copied().flatten().is_none_or(|zero| is_one(zero) == Some(true));
+        Ok(fits.then(|| ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())))
+    });
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(4)?);

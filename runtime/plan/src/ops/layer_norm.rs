@@ -1,6 +1,5 @@
 //! Normalisation over the last axes: layer normalisation and RMS normalisation.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
@@ -10,11 +9,11 @@ use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{OnDevice, Placement, layer_norm_kind, on_device};
+use crate::device::{layer_norm_kind, on_device};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 use crate::{axes, bail, dispatch};
@@ -130,16 +129,9 @@ impl Kernel for RmsNorm {
         Ok(vec![Type::Tensor(TensorType { dtype: scale.dtype, shape: x.shape.clone() })])
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("norm")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(match (operands.dtype(0), operands.dtype(1)) {
-            (Some(x), Some(scale)) if layer_norm_kind(x, scale).is_some() => OnDevice::kernel(self.clone()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+    on_device!("norm" if |self, operands| {
+        operands.dtype(0).zip(operands.dtype(1)).is_some_and(|(x, scale)| layer_norm_kind(x, scale).is_some())
+    });
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, scale) = (call.tensor(0)?, call.tensor(1)?);

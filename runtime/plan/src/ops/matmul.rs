@@ -1,6 +1,5 @@
 //! Matrix products.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -9,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conv::{room, rounded, single};
-use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack_all, plain};
+use super::matrices::{Factors, form, is_narrow, is_single, matrix, ordered, pack_all, plain};
 use crate::bail;
-use crate::device::{OnDevice, Placement};
+use crate::device::on_device;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
@@ -79,16 +78,7 @@ impl Kernel for MatMul {
         Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("matmul")
-    }
-
-    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice> {
-        match operands.dtype(0) {
-            Some(_) => self.for_gpu(gpu).map(OnDevice::kernel),
-            None => Ok(OnDevice::NoKernel),
-        }
-    }
+    on_device!("matmul" by |self, operands, gpu| operands.dtype(0).map(|_| self.for_gpu(gpu)).transpose());
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
@@ -131,27 +121,17 @@ impl Product {
 
     /// The product of stacks whose matrices may be stored transposed.
     pub fn transposed(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Product> {
-        let (a, b) = (&ordered(a, transposed[0])?[..], &ordered(b, transposed[1])?[..]);
-        let (Some((&k, a_rest)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
-            bail!("a matrix product takes no scalars");
-        };
-        let (m, a_batch) = a_rest.split_last().map_or((1, a_rest), |(&m, batch)| (m, batch));
-        let (rows, n, b_batch) = b_rest.split_last().map_or((last, 1, b_rest), |(&rows, batch)| (rows, last, batch));
-        if k != rows {
-            bail!("a matrix of {k} columns does not multiply one of {rows} rows: {a:?} and {b:?}");
-        }
-        let (mut dims, mut pairs) = pair_up(a_batch, b_batch)?;
-        let mut sizes = Sizes { m, n, k };
-        let shared = if transposed[0] { 1 } else { in_a_row(&dims, b_batch) };
+        let factors = Factors::new(a, b, transposed)?;
+        let [a_stack, b_stack] = &factors.stacks;
+        let (stack, mut pairs) = pair_up(a_stack, b_stack)?;
+        let mut sizes = Sizes { m: factors.m, n: factors.n, k: factors.k };
+        let shared = if transposed[0] { 1 } else { in_a_row(&stack, b_stack) };
         if shared > 1 {
             // One right matrix for left ones that follow one another: they are one tall matrix.
             sizes.m *= shared;
             pairs = pairs.into_iter().step_by(shared).map(|[left, right]| [left / shared, right]).collect();
         }
-        dims.extend((a.len() > 1).then_some(m));
-        dims.extend((b.len() > 1).then_some(n));
-        element_count(&dims)?;
-        Ok(Product { sizes, transposed, pairs, dims })
+        Ok(Product { sizes, transposed, pairs, dims: factors.result(stack)? })
     }
 
     /// The number of terms in a sum.
@@ -260,7 +240,7 @@ pub(super) fn products(inputs: &Types, outputs: &[Type], trans_a: bool) -> Optio
 pub(super) fn check_operands(inputs: &Types, count: usize) -> Result<DType> {
     let dtype = inputs.tensor(0)?.dtype;
     let integer = matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    if !integer && !super::conv::FLOATS.contains(&dtype) {
+    if !integer && !crate::float::FLOATS.contains(&dtype) {
         bail!("A is {dtype}; allowed are float16, bfloat16, float32, float64, int32, int64, uint32, uint64");
     }
     inputs.tensor(1)?;

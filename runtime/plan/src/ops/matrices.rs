@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::float::Float;
 use crate::form::Form;
 use crate::kernel::{Constants, Memory};
-use crate::value::Array;
+use crate::value::{element_count, Array};
 use crate::work;
 
 /// The dimensions of an operand as the product sees them.
@@ -26,6 +26,48 @@ pub(crate) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> 
         rank => dims.swap(rank - 2, rank - 1),
     }
     Ok(dims)
+}
+
+/// The sizes of two stacks of matrices that multiply, of `[m, k]` and `[k, n]` each.
+pub(crate) struct Factors {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    /// The dimensions of either stack.
+    pub stacks: [Vec<usize>; 2],
+    /// Whether an operand is one vector, whose axis the result lacks.
+    are_vectors: [bool; 2],
+}
+
+impl Factors {
+    /// Those of operands of these dimensions, whose matrices may be stored transposed.
+    ///
+    /// # Errors
+    /// They do not multiply.
+    pub fn new(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Factors> {
+        let (a, b) = (&ordered(a, transposed[0])?[..], &ordered(b, transposed[1])?[..]);
+        let (Some((&k, a_rest)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
+            bail!("a matrix product takes no scalars");
+        };
+        let (m, a_stack) = a_rest.split_last().map_or((1, a_rest), |(&m, stack)| (m, stack));
+        let (rows, n, b_stack) = b_rest.split_last().map_or((last, 1, b_rest), |(&rows, stack)| (rows, last, stack));
+        if k != rows {
+            bail!("a matrix of {k} columns does not multiply one of {rows} rows: {a:?} and {b:?}");
+        }
+        let stacks = [a_stack.to_vec(), b_stack.to_vec()];
+        Ok(Factors { m, n, k, stacks, are_vectors: [a.len() == 1, b.len() == 1] })
+    }
+
+    /// The dimensions of the product, which is a stack of these.
+    ///
+    /// # Errors
+    /// It has too many elements to be counted.
+    pub fn result(&self, mut stack: Vec<usize>) -> Result<Vec<usize>> {
+        stack.extend((!self.are_vectors[0]).then_some(self.m));
+        stack.extend((!self.are_vectors[1]).then_some(self.n));
+        element_count(&stack)?;
+        Ok(stack)
+    }
 }
 
 /// A matrix of `[rows, columns]`, stored as they are or transposed.

@@ -12,10 +12,10 @@ use crate::plan::MAX_DEPTH;
 use crate::types::Type;
 
 mod conv_blocks;
+mod exact;
 pub(crate) mod mask;
 pub(crate) mod matrices;
 mod nested;
-mod numbers;
 pub mod padding;
 pub(crate) mod places;
 mod pool_blocks;

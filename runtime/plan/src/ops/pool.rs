@@ -187,7 +187,9 @@ impl Kernel for MaxPool {
         pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
     }
 
-    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype) || [DType::Int8, DType::Uint8].contains(&dtype)));
+    on_device!("pool" if |self, operands| {
+        operands.dtype(0).is_some_and(|dtype| dtype.is_float() || matches!(dtype, DType::Int8 | DType::Uint8))
+    });
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -242,7 +244,7 @@ impl Kernel for AveragePool {
         pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
     }
 
-    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)));
+    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(DType::is_float));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -279,7 +281,7 @@ impl Kernel for LpPool {
         Ok(vec![Type::Tensor(self.window.infer(inputs.tensor(0)?)?)])
     }
 
-    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)));
+    on_device!("pool" if |self, operands| operands.dtype(0).is_some_and(DType::is_float));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -376,7 +378,7 @@ impl Kernel for MaxUnpool {
         Ok(vec![Type::Tensor(shape.unwrap_or_else(|| TensorType::ranked(x.dtype, 2 + self.kernel.len())))])
     }
 
-    on_device!("unpool" if |self, operands| operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)));
+    on_device!("unpool" if |self, operands| operands.dtype(0).is_some_and(DType::is_float));
 
     fn needs(&self, input: usize) -> Needs {
         if input == 2 {

@@ -98,7 +98,7 @@ impl Kernel for QLinearConv {
         Work::multiplying(inputs, outputs, super::conv::products(inputs, outputs))
     }
 
-    on_device!("qlinear" by |self, operands| QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()));
+    on_device!("qlinear" by |self, operands, _gpu| Ok(Some(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()))));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w) = (call.tensor(0)?, call.tensor(1)?);
@@ -191,7 +191,7 @@ impl Kernel for QLinearMatMul {
         Work::multiplying(inputs, outputs, super::matmul::products(inputs, outputs, false))
     }
 
-    on_device!("qlinear" by |self, operands| QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()));
+    on_device!("qlinear" by |self, operands, _gpu| Ok(Some(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()))));
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);

@@ -6,7 +6,7 @@ use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::numbers::broadcast;
+use super::exact::broadcast;
 use super::qlinear::{check_codes, check_limits, is_signed, single};
 use crate::bail;
 use crate::broadcast::{join, shape_of};

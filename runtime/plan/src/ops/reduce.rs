@@ -310,6 +310,22 @@ fn made<T: bytemuck::Pod>([outer, _, inner]: [usize; 3], fill: impl FnOnce(&mut 
 }
 
 #[cfg(test)]
+impl Reduction {
+    pub(crate) const ALL: [Reduction; 10] = [
+        Reduction::Sum,
+        Reduction::Mean,
+        Reduction::Max,
+        Reduction::Min,
+        Reduction::Prod,
+        Reduction::L1,
+        Reduction::L2,
+        Reduction::LogSum,
+        Reduction::LogSumExp,
+        Reduction::SumSquare,
+    ];
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{run, tensor};
@@ -335,19 +351,6 @@ mod tests {
         }
     }
 
-    const ALL: [Reduction; 10] = [
-        Reduction::Sum,
-        Reduction::Mean,
-        Reduction::Max,
-        Reduction::Min,
-        Reduction::Prod,
-        Reduction::L1,
-        Reduction::L2,
-        Reduction::LogSum,
-        Reduction::LogSumExp,
-        Reduction::SumSquare,
-    ];
-
     #[test]
     fn every_function_over_every_set_of_axes() {
         let dims = [2, 3, 4, 5];
@@ -359,7 +362,7 @@ mod tests {
                 (0..4).filter(|a| set >> a & 1 == 0).fold(0, |at, a| at * dims[a] + place[a])
             };
             let outputs = 1 + (0..120).map(kept).max().unwrap_or(0);
-            for function in ALL {
+            for function in Reduction::ALL {
                 let row = |o| (0..120).filter(|&i| kept(i) == o).map(|i| x[i]).collect::<Vec<_>>();
                 let expected: Vec<f64> = (0..outputs).map(|o| plain(function, &row(o))).collect();
                 let op = reduce(function, Some(axes.clone()), true);

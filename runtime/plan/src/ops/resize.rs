@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resample::{AxisMap, Coordinates, Interpolation};
 use crate::axes;
-use crate::device::{Needs, OnDevice, Placement};
+use crate::device::{Needs, on_device};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -102,17 +101,10 @@ impl Kernel for Interpolate {
         })
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("resize")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
+    on_device!("resize" by |self, operands, _gpu| {
         let fills = self.coordinates == Coordinates::TfCropAndResize && self.extrapolation != 0.0;
-        Ok(match operands.dtype(0) {
-            Some(dtype) if !fills || has_number(dtype) => OnDevice::kernel(self.for_gpu()),
-            _ => OnDevice::NoKernel,
-        })
-    }
+        Ok(operands.dtype(0).filter(|&dtype| !fills || has_number(dtype)).map(|_| self.for_gpu()))
+    });
 
     fn needs(&self, input: usize) -> Needs {
         if input == 0 {

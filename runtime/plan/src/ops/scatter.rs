@@ -1,6 +1,5 @@
 //! Elements and rows written by index.
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -11,7 +10,7 @@ use super::places::{self, element_places, vector_parts, vector_places, Places, V
 use crate::axes;
 use crate::bail;
 use crate::by_width;
-use crate::device::{OnDevice, Placement, has_few_dimensions, on_device, takes_indices};
+use crate::device::{has_few_dimensions, on_device, takes_indices};
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
@@ -80,21 +79,9 @@ impl Kernel for ScatterElements {
         &[0]
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("scatter")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(
-            match takes_indices(operands, 1)
-                && has_few_dimensions(operands)
-                && self.reduction.is_defined_for(operands.dtype(0))
-            {
-                true => OnDevice::kernel(self.clone()),
-                false => OnDevice::NoKernel,
-            },
-        )
-    }
+    on_device!("scatter" if |self, operands| {
+        takes_indices(operands, 1) && has_few_dimensions(operands) && self.reduction.is_defined_for(operands.dtype(0))
+    });
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         places::prepack(constants, |dims, indices| element_places(dims, indices, self.axis))
@@ -135,21 +122,9 @@ impl Kernel for ScatterNd {
         &[0]
     }
 
-    fn placement() -> Placement {
-        Placement::Kernel("scatter")
-    }
-
-    fn on_device(&self, operands: &Constants, _: &Gpu) -> Result<OnDevice> {
-        Ok(
-            match takes_indices(operands, 1)
-                && has_few_dimensions(operands)
-                && self.reduction.is_defined_for(operands.dtype(0))
-            {
-                true => OnDevice::kernel(self.clone()),
-                false => OnDevice::NoKernel,
-            },
-        )
-    }
+    on_device!("scatter" if |self, operands| {
+        takes_indices(operands, 1) && has_few_dimensions(operands) && self.reduction.is_defined_for(operands.dtype(0))
+    });
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         places::prepack(constants, |dims, indices| vector_places(dims, indices, 0))

@@ -5,20 +5,21 @@ mod params;
 mod tests;
 mod way;
 
-use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK};
+use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::program::Program;
 
 use self::params::{ConvolutionParams, Operands, NO_LIMITS};
 use self::way::{Tile, Way};
-use super::launch::{count, kind, launch, room};
-use super::program::OnGpuProgram;
-use super::{OnDevice, OnGpu};
+use super::launch::{address, count, kind, launch, room};
+use super::program::{OnGpuProgram, INPUTS};
+use super::OnGpu;
 use crate::bail;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
-use crate::kernel::Call;
+use crate::float::FLOATS;
+use crate::kernel::{Call, Constants};
 use crate::ops::conv::Conv;
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::window::out_dims;
@@ -32,24 +33,20 @@ struct Convolution<Op> {
     program: Option<OnGpuProgram>,
 }
 
-/// The most inputs of a step whose epilogue runs on a GPU.
-const INPUTS: usize = 32;
-/// The most blocks along y and z.
-const MOST: u32 = 65_535;
-
 impl<Op> Convolution<Op>
 where
     Convolution<Op>: OnGpu + 'static,
 {
-    fn place(op: Op, program: Option<&Program>, gpu: &Gpu) -> Result<OnDevice> {
+    fn place(op: Op, program: Option<&Program>, operands: &Constants, gpu: &Gpu) -> Result<Option<Convolution<Op>>> {
         let program = program.filter(|program| !program.is_empty());
-        if program.is_some_and(|program| program.inputs().any(|input| input >= INPUTS)) {
-            return Ok(OnDevice::NoKernel);
+        let is_long = program.is_some_and(|program| program.inputs().any(|input| input >= INPUTS));
+        if is_long || !operands.dtype(0).is_some_and(|dtype| FLOATS.contains(&dtype)) {
+            return Ok(None);
         }
         let limits = epilogue::limits(program);
         let program =
             program.filter(|_| limits.is_none()).map(|program| OnGpuProgram::new(gpu, program)).transpose()?;
-        Ok(OnDevice::kernel(Convolution { op, limits: limits.unwrap_or(NO_LIMITS), program }))
+        Ok(Some(Convolution { op, limits: limits.unwrap_or(NO_LIMITS), program }))
     }
 
     fn compute(&self, gpu: &Gpu, call: &Call, shape: &Shape, transposed: bool) -> Result<Vec<Value>> {
@@ -67,22 +64,22 @@ where
 }
 
 impl Conv {
-    /// The step on a GPU.
+    /// The step on a GPU, if kernels are written for it.
     ///
     /// # Errors
     /// There is no room for the epilogue.
-    pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<OnDevice> {
-        Convolution::place(self.clone(), self.epilogue.as_ref(), gpu)
+    pub(crate) fn for_gpu(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<impl OnGpu>> {
+        Convolution::place(self.clone(), self.epilogue.as_ref(), operands, gpu)
     }
 }
 
 impl ConvTranspose {
-    /// The step on a GPU.
+    /// The step on a GPU, if kernels are written for it.
     ///
     /// # Errors
     /// There is no room for the epilogue.
-    pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<OnDevice> {
-        Convolution::place(self.clone(), self.epilogue.as_ref(), gpu)
+    pub(crate) fn for_gpu(&self, operands: &Constants, gpu: &Gpu) -> Result<Option<impl OnGpu>> {
+        Convolution::place(self.clone(), self.epilogue.as_ref(), operands, gpu)
     }
 }
 
@@ -128,8 +125,8 @@ fn convolve(
             let threads = count(windows)?.next_multiple_of(32).clamp(32, BLOCK);
             let blocks = [
                 count(windows)?.div_ceil(threads),
-                params.planes().min(MOST),
-                remainders(shape, transposed)?.min(MOST),
+                params.planes().min(MOST_BLOCKS),
+                remainders(shape, transposed)?.min(MOST_BLOCKS),
             ];
             step(gpu, "conv_direct", dtype, Grid { blocks, threads }, &params)?;
         }
@@ -161,11 +158,11 @@ fn tiles(
     let wide = if dtype == DType::Float64 { dtype } else { DType::Float32 };
     let partial = if parts > 1 { Some(room(gpu, &total, wide)?) } else { None };
     params.parts = count(parts)?;
-    params.partial = partial.as_ref().map(Array::address).transpose()?.unwrap_or(0);
+    params.partial = address(partial.as_ref())?;
     let windows = Way::most_windows(shape, transposed).saturating_mul(shape.batch);
     let pieces = u64::from(remainders(shape, transposed)?) * u64::from(params.groups) * u64::from(params.parts);
-    let outputs = params.outputs.div_ceil(tile.outputs() as u32).min(MOST);
-    let blocks = [count(windows.div_ceil(tile.windows()))?, outputs, pieces.min(MOST.into()) as u32];
+    let outputs = params.outputs.div_ceil(tile.outputs() as u32).min(MOST_BLOCKS);
+    let blocks = [count(windows.div_ceil(tile.windows()))?, outputs, pieces.min(MOST_BLOCKS.into()) as u32];
     step(gpu, tile.name(), dtype, Grid { blocks, threads: BLOCK }, params)?;
     match partial {
         Some(_) => step(gpu, "conv_finish", dtype, Grid::over(count(y.len())?), params),

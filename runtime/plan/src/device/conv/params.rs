@@ -5,7 +5,7 @@ use candle_plan_kernels::conv::Shape;
 use num_integer::gcd;
 
 use crate::bail;
-use crate::device::launch::{count, Params};
+use crate::device::launch::{address, count, Params};
 use crate::error::{Error, Result};
 use crate::value::Array;
 
@@ -71,7 +71,7 @@ impl ConvolutionParams {
         Ok(ConvolutionParams {
             x: x.address()?,
             w: w.address()?,
-            bias: bias.map(Array::address).transpose()?.unwrap_or(0),
+            bias: address(bias)?,
             y: y.address()?,
             partial: 0,
             batch: count(shape.batch)?,
