@@ -9,11 +9,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # maturin, which builds the extension, is found on PATH. Of what pip and cargo tell, one line a package is shown.
 INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --verbose --disable-pip-version-check --no-build-isolation
-# What the tests compare with is of known versions.
-KNOWN_VERSIONS := --constraint tests/constraints.txt
 SHOWN   := ^Collecting |^Successfully |^ +(Compiling|Finished|Downloading) .*|^ *error|^ERROR
 WATCHED := 2>&1 | tee build/install.log | { grep --line-buffered -E '$(SHOWN)' || true; } || { tail -n 40 build/install.log; exit 1; }
 SAY    := @printf '\033[1m── %s\033[0m\n'
+# What the tests compare with is of known versions.
+VERSIONS := --constraint tests/constraints.txt
 # How to time: three processes each, and cold starts.
 BENCH  ?= --against onnxruntime,openvino --processes 3 --cold
 # A folder of models with an INDEX.json: the third-party ones where they are, else our own.
@@ -52,7 +52,7 @@ $(VENV)/.demo: $(BIN)/maturin $(SOURCES)
 $(VENV)/.dev: $(BIN)/maturin $(SOURCES) tests/constraints.txt
 	$(SAY) "Building the runtime and installing all that the tests need (PyTorch alone is some gigabytes)"
 	@mkdir -p build
-	@$(INSTALL) $(KNOWN_VERSIONS) --editable ".[dev]" $(WATCHED)
+	@$(INSTALL) $(VERSIONS) --editable ".[dev]" $(WATCHED)
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.bench: $(VENV)/.demo
@@ -145,7 +145,7 @@ check: format lint types test ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linter"
-	$(BIN)/pip install --quiet --disable-pip-version-check $(KNOWN_VERSIONS) ruff
+	$(BIN)/pip install --quiet --disable-pip-version-check $(VERSIONS) ruff
 	@touch $@
 
 format: $(BIN)/ruff

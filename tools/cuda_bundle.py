@@ -22,10 +22,11 @@ import onnx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from drawn import blanked  # noqa: E402
+
 import compiler  # noqa: E402
 from compiler.reference import Reference  # noqa: E402
 from compiler.zoo import read_index  # noqa: E402
-from drawn import blanked  # noqa: E402
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases  # noqa: E402
 from tests.trained.zoo import tolerance  # noqa: E402
 

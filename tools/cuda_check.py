@@ -48,8 +48,9 @@ for packed in BUNDLE.glob("*.so.xz"):
         extension.write_bytes(lzma.decompress(packed.read_bytes()))
 compiler.__path__.append(str(BUNDLE))
 
-from compiler.compare import compare  # noqa: E402
 from drawn import filled  # noqa: E402
+
+from compiler.compare import compare  # noqa: E402
 
 START = time.monotonic()
 
@@ -223,7 +224,7 @@ def sanitizer(device: str) -> Iterator[str]:
 
 
 def beside_torch(device: str) -> Iterator[str]:
-    """Architectures beside the same network in PyTorch, eager, in float32 on the same GPU; the weights are noise on both."""
+    """Architectures beside the same network in PyTorch, eager, in float32 on the same GPU; weights are noise."""
     try:
         import torch
     except ImportError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import click
 
@@ -34,9 +35,7 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
         _list_placements(context, names, as_json)
     every = _operators()
     rows = [row for row in every if not names or row[0] in names]
-    missing = {
-        name: did_you_mean(name, (each for each, *_ in every)) for name in sorted({*names} - {row[0] for row in rows})
-    }
+    missing = _unknown(names, {name for name, *_ in every})
     if as_json:
         listed = [dict(zip(("operator", "newest", "family", "domain"), row, strict=True)) for row in rows]
         print_json({"ok": not missing, "operators": listed, "missing": list(missing)})
@@ -64,19 +63,24 @@ def _list_placements(context: click.Context, names: tuple[str, ...], as_json: bo
 
     every = json.loads(_runtime.ops())
     rows = [(name, family, placement) for family, name, placement in every if not names or name in names]
-    missing = sorted({*names} - {name for name, *_ in rows})
+    missing = _unknown(names, {name for _, name, _ in every})
     if as_json:
         listed = [{"op": name, "family": family, "placement": placement} for name, family, placement in rows]
-        print_json({"ok": not missing, "ops": listed, "missing": missing})
+        print_json({"ok": not missing, "ops": listed, "missing": list(missing)})
     elif rows:
         table(("plan op", "family", "where"), ((name, family, _where(placement)) for name, family, placement in rows))
         counts = Counter("kernel" if isinstance(placement, dict) else placement for *_, placement in rows)
         console.print(
             ", ".join(f"{count} {WHERE.get(where, 'with a kernel')}" for where, count in counts.most_common())
         )
-    for name in missing:
-        errors.print(f"no plan has an op {name}{did_you_mean(name, (each for _, each, _ in every))}", style="red")
+    for name, question in missing.items():
+        errors.print(f"no plan has an op {name}{question and f': {question}'}", style="red")
     context.exit(1 if missing else 0)
+
+
+def _unknown(names: Collection[str], known: Collection[str]) -> dict[str, str]:
+    """The names that are not known, and what may have been meant."""
+    return {name: did_you_mean(name, known) for name in sorted({*names} - {*known})}
 
 
 def _where(placement: str | dict[str, str]) -> str:

@@ -1,0 +1,91 @@
+"""What the commands say of a device: where steps run, what the host does for want of a kernel, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import compiler
+from compiler.cli import main
+
+WHOLE = "(float[n, 2] x) => (float[n, 2] y) { a = Neg (x) y = Softmax (a) }"
+# There is no kernel for Det; Shape belongs on the host.
+LACKING = "(float[n, 2, 2] x) => (float[n] y, int64[3] s) { a = Neg (x) y = Det (a) s = Shape (a) }"
+EMULATOR = pytest.mark.skipif(
+    not any(Path(compiler.__file__).parent.glob("_runtime_emulator.*")), reason="it is not built: `make emulator`"
+)
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command beside the model of a graph, `model.onnx`, and its plan: exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def tell(graph: str, *arguments: str) -> tuple[int, str, str]:
+        model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> m {graph}')
+        onnx.save(model, "model.onnx")
+        compiler.compile(model).save("model.plan")
+        np.savez("x.npz", x=np.eye(2, dtype=np.float32)[None].repeat(3, 0))
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), " ".join(captured.out.split()), " ".join(captured.err.split())
+
+    return tell
+
+
+def test_check_says_where_every_step_would_run(told: Any) -> None:
+    code, out, err = told(LACKING, "check", "model.onnx", "--device", "cuda")
+    assert code == 0
+    assert "Unary 1 cuda" in out
+    assert "Shape 1 host, where it belongs" in out
+    assert "Det 1 host, for want of a kernel" in out
+    assert "cuda has no kernel for 1 step, which the host runs: 1 Det" in out + err
+
+
+def test_check_as_json(told: Any) -> None:
+    code, out, _ = told(LACKING, "check", "model.onnx", "--device", "cuda", "--json")
+    steps = json.loads(out)["steps"]
+    assert code == 0
+    assert {step["op"]: step["host"] for step in steps} == {"Unary": None, "Det": "no_kernel", "Shape": "nature"}
+    assert next(step for step in steps if step["op"] == "Det")["origin"].startswith("Det(")
+
+
+@pytest.mark.parametrize(("graph", "expected"), [(WHOLE, 0), (LACKING, 1)])
+def test_check_strictly(told: Any, graph: str, expected: int) -> None:
+    code, out, err = told(graph, "check", "model.onnx", "--device", "cuda", "--strict-device")
+    assert code == expected
+    assert ("Det" in out + err) == bool(expected)
+
+
+def test_ops_of_a_device(told: Any) -> None:
+    code, out, _ = told(WHOLE, "ops", "--device", "cuda", "Softmax", "Det", "Shape", "Reshape", "--json")
+    assert code == 0
+    placements = {op["op"]: op["placement"] for op in json.loads(out)["ops"]}
+    assert placements == {"Softmax": {"kernel": "softmax"}, "Det": "no_kernel", "Shape": "host", "Reshape": "view"}
+
+
+def test_ops_that_no_plan_has(told: Any) -> None:
+    code, out, err = told(WHOLE, "ops", "--device", "cuda", "Softmax", "Softmaxx")
+    assert code == 1
+    assert "softmax.cu" in out
+    assert "no plan has an op Softmaxx: did you mean Softmax" in err
+    code, out, _ = told(WHOLE, "ops", "--device", "cuda", "Softmaxx", "--json")
+    assert (code, json.loads(out)["missing"]) == (1, ["Softmaxx"])
+
+
+@EMULATOR
+def test_run_says_what_the_host_did(told: Any) -> None:
+    arguments = ("run", "model.plan", "--input", "x.npz", "--device", "emulator")
+    code, out, err = told(LACKING, *arguments, "--profile")
+    assert code == 0
+    assert "emulator has no kernel for 1 step, which the host runs: 1 Det" in out + err
+    code, out, err = told(LACKING, *arguments, "--strict-device")
+    assert code == 1
+    assert "Det" in out + err
