@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint types test-rust test-python sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -141,7 +141,7 @@ sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (som
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(NEXTEST) nextest run \
 		--no-fail-fast --package candle-plan-kernels --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test ## what CI runs: format, lints, types, every test
+check: format lint types test lint-cuda ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linter"
@@ -157,6 +157,10 @@ lint: $(BIN)/ruff
 	$(SAY) "Lints"
 	$(BIN)/ruff check .
 	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings
+
+lint-cuda: compiler/_runtime_cuda.abi3.so
+	$(SAY) "Lints of what is built for CUDA alone"
+	$(BIN)/python tools/build_cuda.py clippy
 
 types: $(VENV)/.dev
 	$(SAY) "Types"

@@ -64,7 +64,8 @@ def verify(
     found = session.run(given)
     reference = Reference(model)
     report = compare_with_reference(reference, given, found, tolerance, random_outputs(compared))
-    return report if report.equal else _with_errors(report, model, reference, given, found)
+    report = report if report.equal else _with_errors(report, model, reference, given, found)
+    return replace(report, device=session.device)
 
 
 def compare_with_reference(

@@ -97,6 +97,8 @@ class Report:
     """The comparison of every output."""
 
     outputs: tuple[Comparison, ...]
+    device: str = "cpu"
+    """Where the plan ran."""
 
     @property
     def ok(self) -> bool:

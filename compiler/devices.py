@@ -41,13 +41,13 @@ def open_extension(device: str) -> tuple[Any, str]:
         DeviceError: the device is not known, or its extension is not there.
     """
     if not is_known(device):
-        raise DeviceError(f"device {device!r}: it is not known; devices are {NAMES}")
+        raise DeviceError(f'device "{device}": it is not known; devices are {NAMES}')
     if device == "cpu":
         return _runtime, device
     if device == "emulator":
         return _extension(_EMULATOR, device, "`make emulator` builds it, for tests"), device
     module = _extension(CUDA, device, "build it with `make cuda`, or run on 'cpu'")
-    _open_libraries()
+    _open_libraries(device)
     return module, device
 
 
@@ -57,20 +57,25 @@ def _extension(name: str, device: str, advice: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise DeviceError(f"device {device!r}: this build of candle-compiler has no module {name}: {advice}") from None
+        raise DeviceError(f'device "{device}": this build of candle-compiler has no module {name}: {advice}') from None
     except ImportError as error:
-        raise DeviceError(f"device {device!r}: the module {name} cannot be loaded ({error}): {advice}") from None
+        raise DeviceError(f'device "{device}": the module {name} cannot be loaded ({error}): {advice}') from None
 
 
-def _open_libraries() -> None:
+def _open_libraries(device: str) -> None:
     """Opens NVIDIA's libraries where pip installed them, which is no place that the system looks in."""
     try:
-        ctypes.CDLL("libcuda.so.1")
+        driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return  # without a driver nothing runs, as the extension says
+    if not hasattr(driver, "cuInit"):
+        raise DeviceError(f'device "{device}": libcuda.so.1 is not NVIDIA\'s driver: install it anew')
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec and spec.submodule_search_locations) or ():
         for name in _LIBRARIES:
             library = Path(folder) / "cu13/lib" / name
             if library.exists():
-                ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+                try:
+                    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+                except OSError as error:
+                    raise DeviceError(f'device "{device}": {library} cannot be opened ({error})') from None

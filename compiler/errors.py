@@ -249,7 +249,8 @@ class InputError(Error):
 class RunError(Error):
     """A step of a run failed.
 
-    `inputs` are its inputs' dtypes and shapes, `within` the blocks of other steps that it is in, the outermost first.
+    `inputs` are its inputs' dtypes and shapes, none where they are not known any more; `within` the blocks of other
+    steps that it is in, the outermost first.
     """
 
     def __init__(
@@ -258,7 +259,8 @@ class RunError(Error):
         self.step, self.op, self.inputs, self.origin = step, op, inputs, origin
         self.message, self.within = message, list(within)
         blocks = "".join(f" in {block}" for block in reversed(self.within))
-        place = f"step {step} {op}({', '.join(inputs)}){blocks}" + (f" from {origin}" if origin else "")
+        given = f"({', '.join(inputs)})" if inputs else ""
+        place = f"step {step} {op}{given}{blocks}" + (f" from {origin}" if origin else "")
         super().__init__(f"{place}: {message}")
 
 

@@ -36,11 +36,11 @@ def load(
     """Prepares a plan, or the plan file of this name, for running.
 
     `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA where it can be used, else the
-    processor; the session's `device` says which. `threads` is the number of threads of a run,
-    from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the host for want of a
-    kernel on the device. `max_memory` is the most bytes that values may hold at once in a run, beside the constants;
-    where the plan has such a bound too (`Options`), the lower one counts. With `memory` "low", weights are packed in
-    no form that is larger than they are, and convolutions take longer.
+    processor; the session's `device` says which, and its `fallback_reason` why the processor. `threads` is the number
+    of threads of a run, from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the
+    host for want of a kernel on the device. `max_memory` is the most bytes that values may hold at once in a run,
+    beside the constants; where the plan has such a bound too (`Options`), the lower one counts. With `memory` "low",
+    weights are packed in no form that is larger than they are, and convolutions take longer.
 
     Large constants of a plan file are read from it while the session lives: another file may be put in its place
     (`Plan.save` and `candlec compile` do so), but nobody may write into it. `load(Plan.load(path))` holds a copy.
@@ -52,6 +52,7 @@ def load(
         TypeError, ValueError: an argument is something else; there cannot be so many threads.
     """
     expect.instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
+    expect.instance("device", device, str, "the name of a device")
     if isinstance(plan, Plan):
         return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
@@ -122,10 +123,11 @@ def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
     """
     missing = [step for step in steps if step.host == "no_kernel"]
     if missing:
+        others = len(missing) - 1
         raise DeviceError(
-            f"device {device!r}: it has no kernel for {missing[0].op} from {missing[0].origin}"
-            + (f", nor for {len(missing) - 1} other steps" if len(missing) > 1 else "")
-            + "; they would run on the host"
+            f'device "{device}": it has no kernel for {missing[0].op} from {missing[0].origin}'
+            + (f", nor for {others} other step{'s' * (others > 1)}" if others else "")
+            + f"; {'they' if others else 'it'} would run on the host"
         )
 
 
@@ -140,7 +142,7 @@ class Peaks:
 class Session:
     """A prepared plan. `run` may be called from many threads at once.
 
-    `device` is the one that was taken.
+    `device` is the one that was taken, and `fallback_reason` why that is the processor, where "auto" was asked for.
     """
 
     def __init__(
@@ -160,7 +162,15 @@ class Session:
         if memory not in get_args(Memory):
             raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
         source = plan.data if isinstance(plan, Plan) else os.fspath(plan)
-        self._module, self._runtime = _opened(device, source, (threads, max_memory, memory == "low"))
+        options = (threads, max_memory, memory == "low")
+        self.fallback_reason: str | None = None
+        try:
+            self._module, self._runtime = _opened("cuda" if device == "auto" else device, source, options)
+        except DeviceError as error:
+            if device != "auto":
+                raise
+            self.fallback_reason = str(error)
+            self._module, self._runtime = _opened("cpu", source, options)
         self.inputs = _infos(self._runtime.inputs)
         self.outputs = _infos(self._runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
@@ -239,11 +249,6 @@ class Session:
 
 def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:
     """The extension that runs plans on a device, and its session."""
-    if device == "auto":
-        try:
-            return _opened("cuda", source, options)
-        except DeviceError:
-            device = "cpu"
     module, name = open_extension(device)
     try:
         return module, module.Session(source, name, *options)

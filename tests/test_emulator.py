@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 
@@ -74,7 +75,7 @@ def test_a_value_that_a_kernel_cannot_take_fails_the_run() -> None:
     given: dict[str, Any] = {"table": np.ones((3, 4), np.float32), "places": np.array([0, -1, 2])}
     assert session.run(given)["rows"].tolist() == [[2.0] * 4] * 3
     for place in (3, -4):
-        with pytest.raises(compiler.RunError, match=r"Gather.*an index beyond its axis"):
+        with pytest.raises(compiler.RunError, match=r"Gather from .*: an index is beyond its axis"):
             session.run({**given, "places": np.array([0, place])})
     assert session.run(given)["rows"].shape == (3, 4)
 
@@ -120,3 +121,42 @@ def test_what_may_be_optional_goes_through_branches_on_the_host(condition: bool,
     session = compiler.load(compiler.compile(onnx.parser.parse_model(OPTIONAL)), device="emulator")
     given = {"x": np.array([1, 2], np.float32), "c": np.array(condition)}
     assert session.run(given)["y"].tolist() == expected
+
+
+def test_constants_are_brought_to_the_device_once() -> None:
+    shared = BRANCH.replace("Mul(x, x)", "Mul(x, w)").replace("Neg(x)", "Sub(x, w)").replace("ReduceSum", "ReduceMax")
+    model = onnx.parser.parse_model(shared.replace("(float[n] x)", "(float[512] x)", 1))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(512, dtype=np.float32), "w"))
+    here, there = sessions(compiler.compile(model))
+    assert there.prepared().constant_bytes < 2 * 512 * 4
+    for sign in (1, -1):
+        given = {"x": np.full(512, sign, np.float32)}
+        np.testing.assert_array_equal(there.run(given)["y"], here.run(given)["y"])
+
+
+INDEXED = """<ir_version: 10, opset_import: ["" : 20]>
+g (bool c, float[3] x, int64[n] i) => (float[n] y, float[n] z) {
+    y = Gather(x, i)
+    z = If (c) <
+        then_branch = then () => (float[n] a) {
+            o = Constant <value: tensor = int64 {1}> ()
+            j = Add(i, o)
+            a = Gather(x, j)
+        },
+        else_branch = other () => (float[n] b) { b = Neg(y) }
+    >
+}"""
+
+
+def test_a_fault_names_the_step_and_the_next_run_is_right() -> None:
+    session = compiler.load(compiler.compile(onnx.parser.parse_model(INDEXED)), device="emulator")
+
+    def run(index: int, condition: bool) -> dict[str, Any]:
+        return session.run({"c": np.array(condition), "x": np.arange(3, dtype=np.float32), "i": np.array([index])})
+
+    with pytest.raises(compiler.RunError, match=r"^step \d+ Gather from Gather\(y\): an index is beyond its axis$"):
+        run(7, False)
+    inside = r"^step \d+ Gather in block 0 of step \d+ If from Gather\(a\): an index is beyond its axis$"
+    with pytest.raises(compiler.RunError, match=inside):
+        run(2, True)
+    assert run(1, True)["z"].tolist() == [2]

@@ -143,3 +143,10 @@ def test_what_no_plan_has_is_refused(dtype: str, given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said) as error:
         echo(dtype, 1).run({"x": given})
     assert "'x': expected " + dtype in str(error.value)
+
+
+@pytest.mark.parametrize("rank", [33, 64])
+def test_as_many_dimensions_as_numpy_has(rank: int) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, *[1] * (rank - 2), 3)
+    assert_same(echo("float32", rank).run({"x": x})["y"], x)
+    assert_same(echo("float32", rank).run({"x": x[::-1, ..., ::2]})["y"], x[::-1, ..., ::2].copy())

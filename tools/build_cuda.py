@@ -1,6 +1,6 @@
 """Builds `compiler/_runtime_cuda.abi3.so` with no GPU, no driver and no toolkit: nvcc and headers are NVIDIA's wheels.
 
-`make cuda` calls it in an environment with the extra `cuda-build`.
+`make cuda` calls it in an environment with the extra `cuda-build`; `make lint-cuda` with the argument `clippy`, for lints.
 """
 
 from __future__ import annotations
@@ -76,8 +76,13 @@ def main() -> None:
         "NVCC": str(toolkit / "bin/nvcc"),
     }
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
-    command = ["cargo", "build", "--release", "--manifest-path", MANIFEST, "--target-dir", target, *sys.argv[1:]]
+    is_lint = sys.argv[1:] == ["clippy"]
+    command = ["cargo", "clippy" if is_lint else "build", "--release", "--manifest-path", MANIFEST, "--target-dir", target]
+    if is_lint:
+        command += ["--package", "candle-plan-device", "--", "-D", "warnings"]
     subprocess.run(command, env=environment, check=True)
+    if is_lint:
+        return
     shutil.copy2(target / "release/lib_runtime_cuda.so", EXTENSION)
     size = EXTENSION.stat().st_size / 1e6
     print(f"{EXTENSION.relative_to(ROOT)}: {size:.1f} MB in {time.perf_counter() - start:.0f} s")

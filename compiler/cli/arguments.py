@@ -174,6 +174,16 @@ class Device(click.ParamType[str]):
         return str(value)
 
 
+class Named(Device):
+    """A device, and not the choice of one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        if value == "auto":
+            self.fail("'auto' depends on the machine: name a device, cpu or cuda", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--device`."""
     help_text = "Where to run: cpu, cuda (or cuda:1, the second GPU), or auto: cuda where it works, else cpu."
@@ -185,8 +195,9 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def placing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--device` of what says where steps would run."""
     help_text = "Say where steps would run on this device, which need not be there."
-    choice = click.Choice(["cpu", "cuda"])
-    return click.option("--device", type=choice, default="cpu", show_default=True, help=help_text)(function)
+    metavar = "cpu|cuda"
+    option = click.option("--device", type=Named(), default="cpu", show_default=True, metavar=metavar, help=help_text)
+    return option(function)
 
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:

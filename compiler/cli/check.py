@@ -12,7 +12,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
-from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, json_option, print_json, table, working
+from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.placement import show_placement
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def command(
     candlec check model.onnx --json
     candlec check model.onnx --device cuda
     """
+    if strict_device and device == "cpu":
+        raise click.UsageError("--strict-device is about another device than the processor: add --device cuda")
     with working(f"checking {model}"):
         counts = _counts(model)
         warnings, refusal = _findings(model, sizes)
@@ -85,6 +87,8 @@ def command(
         _show(operators, findings)
         if placed:
             show_placement(device, placed)
+        if strict_device and missing:
+            errors.print(f"refused: {device} has to run every step, and lacks a kernel", style="red")
     context.exit(0 if is_right else 1)
 
 

@@ -32,7 +32,7 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     candlec ops --device cuda
     """
     if device != "cpu":
-        _list_placements(context, names, as_json)
+        _list_placements(context, names, device, as_json)
     every = _operators()
     rows = [row for row in every if not names or row[0] in names]
     missing = _unknown(names, {name for name, *_ in every})
@@ -55,7 +55,7 @@ WHERE = {
 }
 
 
-def _list_placements(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+def _list_placements(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:
     """Where steps of each op of a plan run on a GPU."""
     import json
 
@@ -73,8 +73,10 @@ def _list_placements(context: click.Context, names: tuple[str, ...], as_json: bo
         console.print(
             ", ".join(f"{count} {WHERE.get(where, 'with a kernel')}" for where, count in counts.most_common())
         )
+    operators = {operator for operator, *_ in _operators()} if missing else ()
     for name, question in missing.items():
-        errors.print(f"no plan has an op {name}{question and f': {question}'}", style="red")
+        said = f"`candlec check MODEL --device {device}` says what it becomes" if name in operators else question
+        errors.print(f"no plan has an op {name}{said and f': {said}'}", style="red")
     context.exit(1 if missing else 0)
 
 

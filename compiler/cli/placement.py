@@ -42,4 +42,4 @@ def show_missing(device: str, steps: Sequence[PlacedStep]) -> None:
 
 
 def _moved(count: int | None) -> str:
-    return "an unknown number of bytes goes" if count is None else f"{megabytes(count)} go"
+    return "what depends on the inputs' sizes goes" if count is None else f"{megabytes(count)} go"

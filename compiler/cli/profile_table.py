@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from compiler.cli.output import console, table
+from compiler.cli.output import console, megabytes, table
 from compiler.cli.prepared_table import form
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["show_profile"]
 
 SLOWEST = 15
+HOSTED = {"nature": "on the host", "no_kernel": "on the host, for want of a kernel"}
 SPEED = (">ms a run", ">share", ">GFLOP/s", ">GB/s", ">of peak")
 
 
@@ -29,6 +30,12 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> N
     slowest = sorted(steps, key=lambda step: -step.seconds)[:SLOWEST]
     rows = [["  " * step.depth + step.op, *speed([step], total, peaks, runs), *_place(step)] for step in slowest]
     table((f"the {len(slowest)} slowest steps", *SPEED, "kernel", "origin"), rows)
+    moved = sum(step.bytes or 0 for step in steps if step.op == "Transfer") // 2 // runs  # they read and write it
+    if moved:
+        console.print(f"{megabytes(moved)} a run go to the device and back")
+    for step in steps:
+        if step.host == "no_kernel" and step.calls:
+            console.print(f"{step.op} from {step.origin} runs on the host for want of a kernel", style="red")
     if peaks:
         console.print(f"peaks: {1e-9 * peaks.operations:.0f} GFLOP/s, {1e-9 * peaks.bytes:.0f} GB/s", style="dim")
 
@@ -53,4 +60,4 @@ def speed(steps: Iterable[StepTime], total: float, peaks: Peaks | None, runs: in
 
 def _place(step: StepTime) -> list[str]:
     """How the step runs, and where it came from."""
-    return ["on the host" if step.host else form(step.kernel, step.program), step.origin]
+    return [HOSTED[step.host] if step.host else form(step.kernel, step.program), step.origin]

@@ -78,12 +78,14 @@ def command(
     profiled = _profiled(session, given) if profile else None
     if as_json:
         hosted = [asdict(step) for step in session.host_steps]
-        ran = {"device": session.device, "host_steps": hosted, "seconds": seconds}
-        print_json({"ok": True, **ran, "outputs": summary, **_profile_data(profiled)})
+        ran = {"device": session.device, "fallback_reason": session.fallback_reason, "host_steps": hosted}
+        print_json({"ok": True, **ran, "seconds": seconds, "outputs": summary, **_profile_data(profiled)})
         return
     columns = ("output", "dtype", "shape", ">min", ">mean", ">max")
     table(columns, ([*_cells(each)] for each in summary))
     console.print(f"{1e3 * seconds:.2f} ms on {session.device}" + (f", written to {output}" if output else ""))
+    if session.fallback_reason:
+        console.print(f"auto took {session.device}, since {session.fallback_reason}", soft_wrap=True)
     show_missing(session.device, session.host_steps)
     if profiled:
         show_profile(*profiled, PROFILED_RUNS)

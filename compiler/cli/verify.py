@@ -130,7 +130,12 @@ def command(
 def show(report: Report, layers: Sequence[Layer] | None, as_json: bool) -> None:
     """Print a comparison of outputs, and of the values before them if there is one."""
     if as_json:
-        told = {"ok": report.ok, "equal": report.equal, "outputs": [_data(each) for each in report.outputs]}
+        told = {
+            "ok": report.ok,
+            "equal": report.equal,
+            "device": report.device,
+            "outputs": [_data(each) for each in report.outputs],
+        }
         print_json(told if layers is None else {**told, "layers": [_layer_data(each) for each in layers]})
         return
     if layers is not None:
@@ -140,7 +145,8 @@ def show(report: Report, layers: Sequence[Layer] | None, as_json: bool) -> None:
         for line in _remarks(each):
             console.print(f"{each.name}: {line}", style="" if each.ok else "red", soft_wrap=True)
     style = "green" if report.equal else "yellow" if report.ok else "red"
-    console.print(report.summary, style=style, soft_wrap=True)
+    where = "" if report.device == "cpu" else f"on {report.device}, "
+    console.print(where + report.summary, style=style, soft_wrap=True)
     if not report.ok:
         console.print(ADVICE, soft_wrap=True)
 

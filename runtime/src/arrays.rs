@@ -13,12 +13,17 @@ use candle_plan::value::{Array, Strings, Value};
 use half::{bf16, f16};
 use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::npyffi::NPY_TYPES;
-use numpy::{IntoPyArray, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::to_python;
+
+/// The most dimensions that the library of arrays takes: NumPy itself has more.
+const MOST_DIMENSIONS: usize = 32;
 
 /// A Python value as a value: an array, a list, `None`, or what NumPy makes an array of.
 ///
@@ -127,13 +132,12 @@ where
         Ok(array) => array.clone(),
         Err(_) => array.call_method1("view", (numpy::dtype::<N>(array.py()),))?.cast_into()?,
     };
-    let array = array.readonly();
-    let view = array.as_array();
-    let data = match view.as_slice() {
-        Some(data) => data.to_vec(),
-        None => view.as_standard_layout().into_owned().into_raw_vec_and_offset().0,
+    let array = match array.is_c_contiguous() {
+        true => array,
+        false => array.call_method1("copy", ("C",))?.cast_into()?,
     };
-    let copied = Array::new::<T>(cast_vec(data), view.shape());
+    let data = array.readonly().as_slice()?.to_vec();
+    let copied = Array::new::<T>(cast_vec(data), array.shape());
     let carried = copied.and_then(|copied| if dtype == T::DTYPE { Ok(copied) } else { copied.reinterpret(dtype) });
     carried.map(Value::Tensor).map_err(to_python)
 }
@@ -192,8 +196,11 @@ where
     T: Element,
     N: numpy::Element + bytemuck::Pod,
 {
-    let dims = IxDyn(array.dims());
-    let data: Vec<T> = array.into_elements().map_err(to_python)?;
-    let array = ArrayD::from_shape_vec(dims, cast_vec::<T, N>(data));
+    let dims = array.dims().to_vec();
+    let data = cast_vec::<T, N>(array.into_elements().map_err(to_python)?);
+    if dims.len() > MOST_DIMENSIONS {
+        return PyArray1::from_vec(py, data).call_method1("reshape", (PyTuple::new(py, &dims)?,));
+    }
+    let array = ArrayD::from_shape_vec(IxDyn(&dims), data);
     Ok(array.map_err(|error| to_python(Error::op(error.to_string())))?.into_pyarray(py).into_any())
 }

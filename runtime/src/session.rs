@@ -75,7 +75,7 @@ impl Session {
 
     /// The device that was taken.
     #[getter]
-    fn device(&self) -> &'static str {
+    fn device(&self) -> &str {
         self.inner.device()
     }
 

@@ -63,7 +63,7 @@ pub struct Fault {
 
 /// What a kind of GPU does.
 pub(crate) trait Backend: Debug + Send + Sync {
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Bytes whose contents are arbitrary.
     fn allocate(&self, bytes: usize) -> Result<Memory>;
@@ -87,7 +87,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()>;
 
     /// # Safety
-    /// The addresses are those of matrices of these sizes.
+    /// The addresses are those of matrices of these sizes; they are no more than [`MOST_BLOCKS`].
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()>;
 
     /// Waits for all work before.
@@ -162,7 +162,7 @@ impl Gpu {
     /// [`Error::Unavailable`] in one sentence that says what to do.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
-        Gpu::of(crate::cuda::Cuda::new(ordinal)?)
+        Gpu::of(crate::cuda::Cuda::open(ordinal)?)
     }
 
     /// The processor, with a memory of its own and kernels that were compiled for it: what tests run on.
@@ -171,7 +171,7 @@ impl Gpu {
     /// # Errors
     /// The host has no room.
     pub fn emulator() -> Result<Gpu> {
-        Gpu::of(crate::emulator::Emulator)
+        Gpu::of(Arc::new(crate::emulator::Emulator))
     }
 
     /// A GPU that has no memory and runs nothing: steps can be placed on it.
@@ -181,15 +181,15 @@ impl Gpu {
     }
 
     #[cfg(any(feature = "cuda", feature = "emulator"))]
-    fn of(backend: impl Backend + 'static) -> Result<Gpu> {
+    fn of(backend: Arc<dyn Backend>) -> Result<Gpu> {
         let word = backend.allocate(size_of::<u32>())?;
         // SAFETY: the memory has as many bytes.
         unsafe { backend.upload(&[0; size_of::<u32>()], word.address)? };
-        Ok(Gpu { backend: Arc::new(backend), faults: Arc::new(Faults::new(word)) })
+        Ok(Gpu { backend, faults: Arc::new(Faults::new(word)) })
     }
 
     /// The name.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         self.backend.name()
     }
 
@@ -294,11 +294,11 @@ impl Gpu {
     /// # Safety
     /// The addresses are those of matrices of these sizes.
     pub unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
-        if gemm.m == 0 || gemm.n == 0 || gemm.batch == 0 {
+        if gemm.m == 0 || gemm.n == 0 {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.backend.gemm(gemm) }
+        gemm.parts(MOST_BLOCKS).try_for_each(|part| unsafe { self.backend.gemm(&part) })
     }
 }
 

@@ -1,11 +1,11 @@
 //! NVIDIA's GPUs, through candle's device: its context, one stream, its memory and its cuBLAS.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use candle_core::cuda_backend::cudarc::cublas::result::gemm_strided_batched_ex;
+use candle_core::cuda_backend::cudarc::cublas::result::{gemm_strided_batched_ex, CublasError};
 use candle_core::cuda_backend::cudarc::cublas::sys as blas;
 use candle_core::cuda_backend::cudarc::cublas::CudaBlas;
 use candle_core::cuda_backend::cudarc::curand;
@@ -14,6 +14,7 @@ use candle_core::cuda_backend::cudarc::driver::sys::{self, CUresult};
 use candle_core::cuda_backend::cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DevicePtr, LaunchConfig, PushKernelArg,
 };
+use candle_core::cuda_backend::CudaError;
 use candle_core::CudaDevice;
 
 use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
@@ -26,8 +27,17 @@ const VERSION: i32 = 13_000;
 const DRIVER: &str = "install NVIDIA's driver 580 or newer";
 const OLDEST: (i32, i32) = (8, 0);
 
-/// One GPU.
+/// What is said where nothing more can be allocated.
+const FULL: &str = "the device has no memory left";
+
+/// The GPUs that somebody has opened, by their numbers.
+static OPEN: Mutex<BTreeMap<usize, Weak<Cuda>>> = Mutex::new(BTreeMap::new());
+
+/// One GPU, for all of the process.
 pub(crate) struct Cuda {
+    name: String,
+    /// The process that opened it: one that is forked from it cannot use the GPU.
+    process: u32,
     device: ManuallyDrop<CudaDevice>,
     stream: Arc<CudaStream>,
     /// The kernels that were launched before.
@@ -68,23 +78,27 @@ impl std::fmt::Debug for Cuda {
 }
 
 impl Cuda {
-    /// Opens GPU number `ordinal`.
+    /// GPU number `ordinal`, opened where it is not yet.
     ///
     /// # Errors
     /// [`Error::Unavailable`]: what is missing.
-    pub fn new(ordinal: usize) -> Result<Cuda> {
+    pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cuda) = open.get(&ordinal).and_then(Weak::upgrade) {
+            return cuda.bind().map(|_| cuda);
+        }
+        let cuda = Arc::new(Cuda::new(ordinal)?);
+        open.insert(ordinal, Arc::downgrade(&cuda));
+        Ok(cuda)
+    }
+
+    fn new(ordinal: usize) -> Result<Cuda> {
         check_libraries()?;
         check_driver(ordinal)?;
-        let device = CudaDevice::new_with_stream(ordinal).map_err(|error| unavailable(error.to_string()))?;
+        let device = CudaDevice::new_with_stream(ordinal).map_err(|error| unavailable(told(&error)))?;
         // SAFETY: all work on what this device allocates is in its one stream.
         unsafe { device.disable_event_tracking() };
         let stream = device.cuda_stream();
-        let version = stream.context().compute_capability().map_err(failed)?;
-        if version < OLDEST {
-            let name = stream.context().name().map_err(failed)?;
-            let (major, minor) = version;
-            return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
-        }
         keep_memory(&stream).or_else(|error| match error {
             DriverError(CUresult::CUDA_ERROR_NOT_SUPPORTED) => Ok(()),
             error => Err(failed(error)),
@@ -92,11 +106,10 @@ impl Cuda {
         let blas = device.cublas_handle();
         let exact = blas::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
         // SAFETY: the handle is the device's.
-        unsafe { blas::cublasSetMathMode(*blas.handle(), exact) }
-            .result()
-            .map_err(|error| Error::Failed(format!("cuBLAS: {error}")))?;
+        unsafe { blas::cublasSetMathMode(*blas.handle(), exact) }.result().map_err(not_multiplied)?;
+        let name = if ordinal == 0 { "cuda".to_string() } else { format!("cuda:{ordinal}") };
         let (device, blas) = (ManuallyDrop::new(device), ManuallyDrop::new(Mutex::new(blas)));
-        Ok(Cuda { device, stream, functions: RwLock::default(), blas })
+        Ok(Cuda { name, process: std::process::id(), device, stream, functions: RwLock::default(), blas })
     }
 
     fn function(&self, symbol: Symbol) -> Result<CudaFunction> {
@@ -107,27 +120,34 @@ impl Cuda {
         let module = MODULES.iter().find(|(name, _)| *name == symbol.module);
         let (name, ptx) = module.ok_or_else(|| Error::Failed(format!("there is no module {}", symbol.module)))?;
         let loaded = self.device.get_or_load_custom_func(&symbol.to_string(), name, ptx);
-        let function = loaded.map_err(|error| Error::Failed(format!("{symbol}: {error}")))?.into_cuda_function();
+        let function = loaded.map_err(|error| Error::Failed(format!("{symbol}: {}", told(&error))))?;
+        let function = function.into_cuda_function();
         self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(symbol, function.clone());
         Ok(function)
     }
 
     /// Makes the GPU the one that the driver's calls of this thread are for.
     fn bind(&self) -> Result<sys::CUstream> {
+        if self.process != std::process::id() {
+            return Err(unavailable(
+                "a forked process cannot use the GPU of its parent: start it with `spawn`".to_string(),
+            ));
+        }
         self.stream.context().bind_to_thread().map_err(failed)?;
         Ok(self.stream.cu_stream())
     }
 }
 
 impl Backend for Cuda {
-    fn name(&self) -> &'static str {
-        "cuda"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory> {
         if bytes == 0 {
             return Ok(Memory { address: 0, _owner: Box::new(()) });
         }
+        self.bind()?;
         // SAFETY: bytes have no invalid values.
         match unsafe { self.stream.alloc::<u8>(bytes) } {
             Ok(memory) => {
@@ -179,7 +199,7 @@ impl Backend for Cuda {
         self.bind()?;
         let blas = self.blas.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller's promise.
-        unsafe { multiply(*blas.handle(), gemm) }.map_err(|error| Error::Failed(format!("cuBLAS: {error}")))
+        unsafe { multiply(*blas.handle(), gemm) }.map_err(not_multiplied)
     }
 
     fn finish(&self) -> Result<()> {
@@ -191,7 +211,7 @@ impl Backend for Cuda {
 ///
 /// # Safety
 /// The addresses are those of matrices of these sizes, on the handle's device.
-unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Result<(), impl std::fmt::Display> {
+unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Result<(), CublasError> {
     let [kind, result] = kinds(gemm.kind);
     let single = [gemm.alpha, gemm.beta];
     let double = single.map(f64::from);
@@ -206,24 +226,24 @@ unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Re
             handle,
             operation(b),
             operation(a),
-            *n as i32,
-            *m as i32,
-            *k as i32,
+            n.cast_signed(),
+            m.cast_signed(),
+            k.cast_signed(),
             alpha,
             b.address as *const c_void,
             kind,
-            b.row as i32,
-            b.next as i64,
+            b.row.cast_signed(),
+            b.next.cast_signed(),
             a.address as *const c_void,
             kind,
-            a.row as i32,
-            a.next as i64,
+            a.row.cast_signed(),
+            a.next.cast_signed(),
             beta,
             c.address as *mut c_void,
             result,
-            c.row as i32,
-            c.next as i64,
-            *batch as i32,
+            c.row.cast_signed(),
+            c.next.cast_signed(),
+            batch.cast_signed(),
             compute,
             blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
         )
@@ -279,7 +299,7 @@ fn check_driver(ordinal: usize) -> Result<()> {
         return Err(unavailable(format!("the driver is for CUDA {major}.{minor}, and 13.0 is needed: {DRIVER}")));
     }
     match result::init().and_then(|()| result::device::get_count()) {
-        Ok(count) if (ordinal as i64) < i64::from(count) => Ok(()),
+        Ok(count) if i32::try_from(ordinal).is_ok_and(|ordinal| ordinal < count) => check_capability(ordinal),
         Ok(1) => Err(unavailable(format!("there is no GPU {ordinal}: the driver has one, number 0"))),
         Ok(count) if count > 1 => {
             Err(unavailable(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1)))
@@ -289,6 +309,21 @@ fn check_driver(ordinal: usize) -> Result<()> {
         }
         Err(error) => Err(unavailable(format!("the driver does not start ({error}): see what `nvidia-smi` says"))),
     }
+}
+
+fn check_capability(ordinal: usize) -> Result<()> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+    };
+    let device = result::device::get(i32::try_from(ordinal).unwrap_or(i32::MAX)).map_err(failed)?;
+    // SAFETY: the device is there.
+    let [major, minor] = [MAJOR, MINOR].map(|which| unsafe { result::device::get_attribute(device, which) });
+    let (major, minor) = (major.map_err(failed)?, minor.map_err(failed)?);
+    if (major, minor) < OLDEST {
+        let name = result::device::get_name(device).map_err(failed)?;
+        return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
+    }
+    Ok(())
 }
 
 /// Memory that is freed stays with the process, for the next run.
@@ -308,7 +343,28 @@ fn unavailable(message: String) -> Error {
 
 fn failed(error: DriverError) -> Error {
     match error {
-        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::Failed("the device has no memory left".to_string()),
+        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::Failed(FULL.to_string()),
         error => Error::Failed(error.to_string()),
+    }
+}
+
+fn not_multiplied(error: CublasError) -> Error {
+    match error {
+        CublasError(blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED) => Error::Failed(FULL.to_string()),
+        error => Error::Failed(format!("cuBLAS: {error}")),
+    }
+}
+
+/// What candle says, without the places that it was passed on.
+fn told(error: &candle_core::Error) -> String {
+    use candle_core::Error as Told;
+    match error {
+        Told::WithBacktrace { inner, .. } | Told::Context { inner, .. } => told(inner),
+        Told::Cuda(error) => match error.downcast_ref::<CudaError>() {
+            Some(CudaError::Cuda(error) | CudaError::Load { cuda: error, .. }) => failed(*error).to_string(),
+            Some(CudaError::Cublas(error)) => not_multiplied(*error).to_string(),
+            _ => error.to_string(),
+        },
+        error => error.to_string(),
     }
 }

@@ -38,7 +38,7 @@ extern "C" {
 }
 
 impl Backend for Emulator {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "emulator"
     }
 

@@ -32,6 +32,18 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// The bytes of an element of A and B, and of C.
+    fn sizes(self) -> [u64; 2] {
+        match self {
+            Kind::F16 | Kind::Bf16 => [2, 2],
+            Kind::F16ToF32 | Kind::Bf16ToF32 => [2, 4],
+            Kind::F32 => [4, 4],
+            Kind::F64 => [8, 8],
+        }
+    }
+}
+
 /// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products. A is `[m, k]`, B `[k, n]`, C `[m, n]`, in rows; sums
 /// of 16-bit elements are of `f32`.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +76,13 @@ pub struct Matrix {
     pub transposed: u32,
 }
 
+impl Matrix {
+    /// The matrices of the products from `first` on, of elements of `size` bytes.
+    fn behind(self, first: u32, size: u64) -> Matrix {
+        Matrix { address: self.address + u64::from(first) * self.next * size, ..self }
+    }
+}
+
 /// The parameters of `gemm.cu`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -83,6 +102,18 @@ pub(crate) struct Params {
 const TILE: u32 = 64;
 
 impl Gemm {
+    /// The same products, no more than `most` at once.
+    pub(crate) fn parts(self, most: u32) -> impl Iterator<Item = Gemm> {
+        let [operand, result] = self.kind.sizes();
+        (0..self.batch).step_by(most as usize).map(move |first| Gemm {
+            batch: most.min(self.batch - first),
+            a: self.a.behind(first, operand),
+            b: self.b.behind(first, operand),
+            c: self.c.behind(first, result),
+            ..self
+        })
+    }
+
     /// The kernel that computes it without a library, how it is launched, and its parameters.
     pub(crate) fn launch(&self) -> (Symbol, Grid, Params) {
         let Gemm { kind, m, n, k, batch, a, b, c, alpha, beta } = *self;
@@ -93,5 +124,21 @@ impl Gemm {
         };
         let params = Params { a, b, c, m, n, k, batch, alpha, beta };
         (symbol, grid, params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_products_are_several_launches() {
+        let matrix = |address, next| Matrix { address, next, row: 1, transposed: 0 };
+        let (a, b, c) = (matrix(1000, 10), matrix(5000, 0), matrix(9000, 3));
+        let gemm = Gemm { kind: Kind::F16ToF32, m: 1, n: 1, k: 1, batch: 7, a, b, c, alpha: 1.0, beta: 0.0 };
+        let parts: Vec<_> =
+            gemm.parts(3).map(|part| (part.batch, [part.a, part.b, part.c].map(|m| m.address))).collect();
+        assert_eq!(parts, [(3, [1000, 5000, 9000]), (3, [1060, 5000, 9036]), (1, [1120, 5000, 9072])]);
+        assert_eq!(Gemm { batch: 0, ..gemm }.parts(3).count(), 0);
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Paper;
 const NOTHING_RUNS: &str = "nothing runs on a device that is there on paper alone";
 
 impl Backend for Paper {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "paper"
     }
 

@@ -63,7 +63,7 @@ pub struct Place {
     pub op: &'static str,
     /// The steps whose blocks the step is in, the outermost first, as `block 0 of step 3 Loop`.
     pub within: Vec<String>,
-    /// The inputs, as `float32 [1, 3, 224, 224]`.
+    /// The inputs, as `float32 [1, 3, 224, 224]`; none where they are not known any more.
     pub inputs: Vec<String>,
     /// The ONNX nodes and source lines the step came from.
     pub origin: String,
@@ -71,7 +71,10 @@ pub struct Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "step {} {}({})", self.step, self.op, self.inputs.join(", "))?;
+        write!(f, "step {} {}", self.step, self.op)?;
+        if !self.inputs.is_empty() {
+            write!(f, "({})", self.inputs.join(", "))?;
+        }
         self.within.iter().rev().try_for_each(|block| write!(f, " in {block}"))?;
         if self.origin.is_empty() {
             Ok(())

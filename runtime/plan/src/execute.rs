@@ -58,18 +58,12 @@ impl Executable {
 
     /// The error of the step with this number, a kernel of which found a value that it cannot take.
     fn fault(&self, mark: u32) -> Error {
-        let mut found = None;
-        self.main.each_step(&mut |step| found = found.or((step.mark == mark).then_some(step)));
-        let message =
-            "a value is one that it cannot take: an index beyond its axis, a divisor of 0, a region that is too large";
-        match found {
-            None => Error::op(message),
-            Some(step) => {
-                let (index, op, origin) = (step.index, step.name, self.origin(step));
-                let place = Place { step: index, op, within: Vec::new(), inputs: Vec::new(), origin };
-                Error::Run { place: Box::new(place), message: message.to_string() }
-            }
-        }
+        let Some((step, within)) = self.main.marked(mark) else {
+            return Error::op(format!("a kernel found a fault, of no step: {mark}"));
+        };
+        let (index, op, origin) = (step.index, step.name, self.origin(step));
+        let place = Place { step: index, op, within, inputs: Vec::new(), origin };
+        Error::Run { place: Box::new(place), message: step.kernel.fault().to_string() }
     }
 }
 
@@ -140,7 +134,7 @@ impl Nested<'_> {
     /// A nested step's error with the block that the step is in.
     fn place(&self, mut error: Error, index: usize) -> Error {
         if let Error::Run { place, .. } = &mut error {
-            place.within.insert(0, format!("block {index} of step {} {}", self.step.index, self.step.name));
+            place.within.insert(0, self.step.block_name(index));
         }
         error
     }

@@ -90,6 +90,11 @@ pub trait Kernel: Any + Debug + Send + Sync {
         Ok(OnDevice::NoKernel)
     }
 
+    /// What is wrong where the op's kernel on a device finds a fault in a value.
+    fn fault(&self) -> &'static str {
+        "a value is one that it cannot take"
+    }
+
     /// What the op needs of an input: its elements, unless it says so.
     fn needs(&self, _input: usize) -> Needs {
         Needs::Elements

@@ -92,7 +92,7 @@ impl Session {
     }
 
     /// The device that was taken.
-    pub fn device(&self) -> &'static str {
+    pub fn device(&self) -> &str {
         self.device.name()
     }
 

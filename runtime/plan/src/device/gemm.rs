@@ -1,7 +1,7 @@
 //! Products of matrices that lie in tensors, and `Gemm`.
 
 use bytemuck::{Pod, Zeroable};
-use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol, MOST_BLOCKS};
+use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
 
 use super::launch::{count, kind, launch, room, Params};
 use super::matmul::{is_integer, Integers};
@@ -41,9 +41,6 @@ pub(super) struct Matrices<'a> {
     pub transposed: bool,
 }
 
-/// The most products that one call of the library is given; few in tests, which so take several calls.
-const MOST: usize = if cfg!(test) { 3 } else { MOST_BLOCKS as usize };
-
 impl Product {
     /// `A · B` for one product.
     pub fn of(m: usize, n: usize, k: usize) -> Product {
@@ -62,34 +59,11 @@ impl Product {
         let kind = kind_of(a.tensor.dtype(), b.tensor.dtype(), c.tensor.dtype())?;
         let [a, b, c] = [a.placed([m, k], batch)?, b.placed([k, n], batch)?, c.placed([m, n], batch)?];
         let [rows, columns, depth] = [count(m)?, count(n)?, count(k)?];
-        for first in (0..batch).step_by(MOST) {
-            let [a, b, c] = [&a, &b, &c].map(|placed| placed.matrix(first));
-            let batch = count(MOST.min(batch - first))?;
-            let gemm = candle_plan_device::Gemm { kind, m: rows, n: columns, k: depth, batch, a, b, c, alpha, beta };
-            // SAFETY: `Matrices::placed` has found all matrices inside their tensors, which live to the end of the call;
-            // what is freed later is so behind this work.
-            unsafe { gpu.gemm(&gemm)? };
-        }
-        Ok(())
-    }
-}
-
-/// Matrices that lie inside their tensor.
-struct Placed {
-    address: u64,
-    /// In bytes.
-    next: usize,
-    width: usize,
-    row: u32,
-    transposed: bool,
-}
-
-impl Placed {
-    /// The matrices from number `first` on.
-    fn matrix(&self, first: usize) -> Matrix {
-        let Placed { address, next, width, row, transposed } = *self;
-        let address = address + (first * next) as u64;
-        Matrix { address, next: (next / width) as u64, row, transposed: transposed.into() }
+        let batch = count(batch)?;
+        let gemm = candle_plan_device::Gemm { kind, m: rows, n: columns, k: depth, batch, a, b, c, alpha, beta };
+        // SAFETY: `Matrices::placed` has found all matrices inside their tensors, which live to the end of the call; what is
+        // freed later is so behind this work.
+        Ok(unsafe { gpu.gemm(&gemm) }?)
     }
 }
 
@@ -105,7 +79,7 @@ impl Matrices<'_> {
     }
 
     /// Checks that `batch` matrices of `[rows, columns]` lie inside the tensor.
-    fn placed(&self, [rows, columns]: [usize; 2], batch: usize) -> Result<Placed> {
+    fn placed(&self, [rows, columns]: [usize; 2], batch: usize) -> Result<Matrix> {
         let [outer, inner] = if self.transposed { [columns, rows] } else { [rows, columns] };
         let width = self.tensor.dtype().carrier()?.size_in_bytes();
         let reach = |times: usize, step: usize| times.saturating_sub(1).checked_mul(step);
@@ -118,9 +92,13 @@ impl Matrices<'_> {
             bail!("{batch} matrices of [{rows}, {columns}] are not inside {:?}", self.tensor.dims());
         }
         // A matrix of no elements is nowhere.
-        let [start, next] = if outer * inner == 0 { [0; 2] } else { [self.start * width, self.next * width] };
-        let address = self.tensor.address()? + start as u64;
-        Ok(Placed { address, next, width, row: count(self.row.max(1))?, transposed: self.transposed })
+        let [start, next] = if outer * inner == 0 { [0; 2] } else { [self.start * width, self.next] };
+        Ok(Matrix {
+            address: self.tensor.address()? + start as u64,
+            next: next as u64,
+            row: count(self.row.max(1))?,
+            transposed: self.transposed.into(),
+        })
     }
 }
 

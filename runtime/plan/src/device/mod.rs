@@ -217,7 +217,7 @@ impl Device {
     }
 
     /// The name.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Device::Cpu => "cpu",
             Device::Gpu(gpu) => gpu.name(),

@@ -34,6 +34,10 @@ impl Kernel for Placed {
         self.op.shares(input)
     }
 
+    fn fault(&self) -> &'static str {
+        self.op.fault()
+    }
+
     fn needs(&self, input: usize) -> Needs {
         self.op.needs(input)
     }

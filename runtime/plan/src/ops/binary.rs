@@ -69,6 +69,10 @@ impl Kernel for Binary {
         has_few_dimensions(operands) && [0, 1].iter().all(|&i| operands.dtype(i).is_some_and(is_number))
     });
 
+    fn fault(&self) -> &'static str {
+        "a divisor is 0"
+    }
+
     fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
         layout::elementwise(self.clone(), operands, outputs)
     }

@@ -166,6 +166,10 @@ impl Kernel for RoiAlign {
 
     on_device!("detection");
 
+    fn fault(&self) -> &'static str {
+        "a region is of an image that is not there, or too large"
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
         let (&[batch, channels, high, wide], &[count, 4]) = (x.dims(), rois.dims()) else {
@@ -291,6 +295,10 @@ impl Kernel for MaxRoiPool {
     }
 
     on_device!("detection");
+
+    fn fault(&self) -> &'static str {
+        "a region is of an image that is not there, or too large"
+    }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois) = (call.tensor(0)?, call.tensor(1)?);

@@ -52,6 +52,10 @@ impl Kernel for Gather {
 
     on_device!("gather" if |self, operands| takes_indices(operands, 1));
 
+    fn fault(&self) -> &'static str {
+        "an index is beyond its axis"
+    }
+
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)
     }
@@ -119,6 +123,10 @@ impl Kernel for GatherElements {
 
     on_device!("gather" if |self, operands| takes_indices(operands, 1) && has_few_dimensions(operands));
 
+    fn fault(&self) -> &'static str {
+        "an index is beyond its axis"
+    }
+
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)
     }
@@ -169,6 +177,10 @@ impl Kernel for GatherNd {
     }
 
     on_device!("gather" if |self, operands| takes_indices(operands, 1) && has_few_dimensions(operands));
+
+    fn fault(&self) -> &'static str {
+        "an index is beyond its axis"
+    }
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)

@@ -245,6 +245,10 @@ impl Kernel for OneHot {
         operands.dtype(0).is_some_and(is_number) && operands.dtype(2).is_some_and(|dtype| dtype != DType::String)
     });
 
+    fn fault(&self) -> &'static str {
+        "an index does not fit 64 bits"
+    }
+
     fn needs(&self, input: usize) -> Needs {
         if input == 1 {
             Needs::Numbers

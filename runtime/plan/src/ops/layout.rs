@@ -220,6 +220,10 @@ impl Kernel for ReverseSequence {
 
     on_device!("gather" if |self, operands| takes_indices(operands, 1));
 
+    fn fault(&self) -> &'static str {
+        "a length is beyond the axis"
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, lengths) = (&data.arrays[0], axes::dims(&call.tensor(1)?.to_i64()?)?);

@@ -380,6 +380,10 @@ impl Kernel for MaxUnpool {
 
     on_device!("unpool" if |self, operands| operands.dtype(0).is_some_and(DType::is_float));
 
+    fn fault(&self) -> &'static str {
+        "an index is beyond the result"
+    }
+
     fn needs(&self, input: usize) -> Needs {
         if input == 2 {
             Needs::Numbers

@@ -142,6 +142,10 @@ macro_rules! kernel {
 
             on_device!("recurrent" if |self, operands| operands.dtype(X).is_some());
 
+            fn fault(&self) -> &'static str {
+                "a sequence is longer than X"
+            }
+
             fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
                 let dtype = call.tensor(X)?.dtype();
                 dispatch!(stringify!($Op), dtype, [f32, f64, f16, bf16], T => self.recurrence().run::<T>(call))

@@ -56,6 +56,10 @@ impl Kernel for RotaryEmbedding {
 
     on_device!("rotary" if |self, operands| operands.dtype(0).is_some());
 
+    fn fault(&self) -> &'static str {
+        "a position is beyond the angles"
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let turn = self.turn(call)?;

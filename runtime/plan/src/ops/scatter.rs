@@ -83,6 +83,10 @@ impl Kernel for ScatterElements {
         takes_indices(operands, 1) && has_few_dimensions(operands) && self.reduction.is_defined_for(operands.dtype(0))
     });
 
+    fn fault(&self) -> &'static str {
+        "an index is beyond its axis"
+    }
+
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         places::prepack(constants, |dims, indices| element_places(dims, indices, self.axis))
     }
@@ -125,6 +129,10 @@ impl Kernel for ScatterNd {
     on_device!("scatter" if |self, operands| {
         takes_indices(operands, 1) && has_few_dimensions(operands) && self.reduction.is_defined_for(operands.dtype(0))
     });
+
+    fn fault(&self) -> &'static str {
+        "an index is beyond its axis"
+    }
 
     fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
         places::prepack(constants, |dims, indices| vector_places(dims, indices, 0))
@@ -172,6 +180,10 @@ impl Kernel for TensorScatter {
     }
 
     on_device!("scatter" if |self, operands| operands.dtype(2).is_none() || takes_indices(operands, 2));
+
+    fn fault(&self) -> &'static str {
+        "what is written is beyond the axis"
+    }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let target = Target::new(call, 1)?;

@@ -13,6 +13,7 @@ mod placement;
 mod release;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
@@ -126,8 +127,14 @@ impl Executable {
         if !violations.is_empty() {
             return Err(Error::Verify(violations));
         }
-        let mut preparing =
-            Preparing { origins: &plan.origins, constants, readers: Readers::of(&plan), device, memory };
+        let mut preparing = Preparing {
+            origins: &plan.origins,
+            constants,
+            uploaded: HashMap::new(),
+            readers: Readers::of(&plan),
+            device,
+            memory,
+        };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
             (Device::Gpu(_), Error::Op(reason)) => device.refused(reason),
             (_, error) => error,
@@ -204,6 +211,18 @@ impl PreparedBlock {
         }
     }
 
+    /// The step of this number, and the blocks that it is in, the outermost first.
+    pub(crate) fn marked<'a>(&'a self, mark: u32) -> Option<(&'a PreparedStep, Vec<String>)> {
+        self.steps.iter().find_map(|step| {
+            let inside = |(index, block): (usize, &'a PreparedBlock)| {
+                let (found, mut within) = block.marked(mark)?;
+                within.insert(0, step.block_name(index));
+                Some((found, within))
+            };
+            (step.mark == mark).then(|| (step, Vec::new())).or_else(|| step.blocks.iter().enumerate().find_map(inside))
+        })
+    }
+
     /// Numbers the steps after the last number.
     fn number(&mut self, last: &mut u32) {
         for step in &mut self.steps {
@@ -239,9 +258,18 @@ impl PreparedBlock {
 }
 
 /// What preparing a plan's blocks needs of the plan, and makes of its constants.
+impl PreparedStep {
+    /// What one of its blocks is called.
+    pub(crate) fn block_name(&self, index: usize) -> String {
+        format!("block {index} of step {} {}", self.index, self.name)
+    }
+}
+
 struct Preparing<'a> {
     origins: &'a [Origin],
     constants: Vec<Value>,
+    /// By constant, the one that is its copy on the device.
+    uploaded: HashMap<u32, u32>,
     readers: Readers,
     device: &'a Device,
     memory: Memory,
@@ -252,7 +280,10 @@ impl Preparing<'_> {
         let graph = Graph { memory: self.memory, ..Graph::of(block) };
         let graph = match self.device {
             Device::Cpu => pairs::join(layouts::choose(graph, &mut self.constants)?, &self.constants),
-            Device::Gpu(gpu) => placement::choose(graph, &mut self.constants, gpu, border)?,
+            Device::Gpu(gpu) => {
+                let constants = placement::Constants { values: &mut self.constants, uploaded: &mut self.uploaded };
+                placement::choose(graph, constants, gpu, border)?
+            }
         };
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for (at, node) in self.largest_first(&graph) {

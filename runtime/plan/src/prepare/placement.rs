@@ -60,7 +60,7 @@ impl Border<'_> {
 ///
 /// # Errors
 /// The GPU has no room for a constant.
-pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>, gpu: &Gpu, border: Border) -> Result<Graph> {
+pub(super) fn choose(mut graph: Graph, constants: Constants, gpu: &Gpu, border: Border) -> Result<Graph> {
     let nodes = std::mem::take(&mut graph.nodes);
     let count = graph.kinds.len();
     let (sides, sizes) = (vec![Side::Host; count], vec![false; count]);
@@ -72,9 +72,30 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>, gpu: &Gpu, bo
     placement.finish(border)
 }
 
+/// The constants of all blocks.
+pub(super) struct Constants<'a> {
+    pub values: &'a mut Vec<Value>,
+    /// By constant, the one that is its copy on the GPU.
+    pub uploaded: &'a mut HashMap<u32, u32>,
+}
+
+impl Constants<'_> {
+    /// The copy of a constant on the GPU, which is made once.
+    fn on(&mut self, gpu: &Gpu, constant: u32) -> Result<u32> {
+        if let Some(&uploaded) = self.uploaded.get(&constant) {
+            return Ok(uploaded);
+        }
+        let value = upload(gpu, &self.values[constant as usize])?;
+        let uploaded = self.values.len() as u32;
+        self.values.push(value);
+        self.uploaded.insert(constant, uploaded);
+        Ok(uploaded)
+    }
+}
+
 struct Placement<'a> {
     graph: Graph,
-    constants: &'a mut Vec<Value>,
+    constants: Constants<'a>,
     gpu: &'a Gpu,
     /// By value, where it lies.
     sides: Vec<Side>,
@@ -137,7 +158,8 @@ impl Placement<'_> {
         if is_sizes || !is_numeric || !node.kernel.blocks().is_empty() {
             return Ok(nature);
         }
-        let how = self.graph.operands(node, self.constants, |operands| node.kernel.on_device(operands, self.gpu))?;
+        let how =
+            self.graph.operands(node, self.constants.values, |operands| node.kernel.on_device(operands, self.gpu))?;
         Ok(match how {
             OnDevice::Host => nature,
             OnDevice::Kernel(kernel) => (Side::Device, None, Some(kernel)),
@@ -189,12 +211,8 @@ impl Placement<'_> {
         if let Some(&moved) = self.moved.get(&id) {
             return Ok(moved);
         }
-        let constant = self.graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
-        let constant = constant.map(|value| upload(self.gpu, value)).transpose()?;
-        let constant = constant.map(|value| {
-            self.constants.push(value);
-            self.constants.len() as u32 - 1
-        });
+        let constant = self.graph.constant_of[id as usize];
+        let constant = constant.map(|constant| self.constants.on(self.gpu, constant)).transpose()?;
         let moved = self.graph.add(id, Layout::Rows, constant);
         self.sides.push(side);
         self.sizes.push(self.sizes[id as usize]);
