@@ -73,10 +73,15 @@ DRIVER = """
 int cuDriverGetVersion(int* version) {{ *version = {version}; return 0; }}
 int cuInit(unsigned flags) {{ return {init}; }}
 int cuDeviceGetCount(int* count) {{ *count = {count}; return 0; }}
+int cuDeviceGet(int* device, int ordinal) {{ *device = ordinal; return 0; }}
+int cuDeviceGetAttribute(int* value, int which, int device) {{ *value = which == 75 ? {major} : 0; return 0; }}
+int cuDeviceGetName(char* name, int length, int device) {{ name[0] = 'V'; name[1] = 0; return 0; }}
+int cuDevicePrimaryCtxRetain(void** context, int device) {{ return {retain}; }}
 int cuGetErrorString(int error, const char** text) {{ *text = "an error"; return 0; }}
 int cuGetErrorName(int error, const char** text) {{ *text = "ERROR"; return 0; }}
 """
-OLD, NEW = {"version": 12040, "init": 0, "count": 1}, {"version": 13000, "init": 0, "count": 1}
+NEW = {"version": 13000, "init": 0, "count": 1, "major": 9, "retain": 2}
+LIBRARIES = ["libcublas.so.13", "libcurand.so.10"]
 
 
 @NEEDED
@@ -87,16 +92,13 @@ OLD, NEW = {"version": 12040, "init": 0, "count": 1}, {"version": 13000, "init":
         (None, [], "cuda", "there is no NVIDIA driver on this machine (libcuda.so.1): install"),
         (NEW, [], "cuda", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
         (NEW, ["libcublas.so.13"], "cuda", "libcurand.so.10 is not found"),
-        (
-            OLD,
-            ["libcublas.so.13", "libcurand.so.10"],
-            "cuda",
-            "the driver is for CUDA 12.4, and 13.0 is needed: install",
-        ),
-        (NEW, ["libcublas.so.13", "libcurand.so.10"], "cuda:1", "there is no GPU 1: the driver has one, number 0"),
-        ({**NEW, "count": 0}, ["libcublas.so.13", "libcurand.so.10"], "cuda", "the driver finds no GPU"),
-        ({**NEW, "init": 100}, ["libcublas.so.13", "libcurand.so.10"], "cuda", "the driver finds no GPU"),
-        ({**NEW, "init": 999}, ["libcublas.so.13", "libcurand.so.10"], "cuda", "the driver does not start"),
+        ({**NEW, "version": 12040}, [], "cuda", "the driver is for CUDA 12.4, and 13.0 is needed: install"),
+        ({**NEW, "major": 7}, [], "cuda", "V has compute capability 7.0, and 8.0 is needed"),
+        (NEW, LIBRARIES, "cuda", "the device has no memory left"),
+        (NEW, [], "cuda:1", "there is no GPU 1: the driver has one, number 0"),
+        ({**NEW, "count": 0}, [], "cuda", "the driver finds no GPU"),
+        ({**NEW, "init": 100}, [], "cuda", "the driver finds no GPU"),
+        ({**NEW, "init": 999}, [], "cuda", "the driver does not start"),
     ],
 )
 def test_what_is_missing_is_said(

@@ -93,8 +93,8 @@ impl Cuda {
     }
 
     fn new(ordinal: usize) -> Result<Cuda> {
-        check_libraries()?;
         check_driver(ordinal)?;
+        check_libraries()?;
         let device = CudaDevice::new_with_stream(ordinal).map_err(|error| unavailable(told(&error)))?;
         // SAFETY: all work on what this device allocates is in its one stream.
         unsafe { device.disable_event_tracking() };
@@ -277,11 +277,7 @@ fn kinds(kind: Kind) -> [blas::cudaDataType; 2] {
 /// Whether the libraries can be opened: cudarc panics where one is missing.
 fn check_libraries() -> Result<()> {
     // SAFETY: each opens a library of NVIDIA's.
-    let (driver, blas, rand) =
-        unsafe { (sys::is_culib_present(), blas::is_culib_present(), curand::sys::is_culib_present()) };
-    if !driver {
-        return Err(unavailable(format!("there is no NVIDIA driver on this machine (libcuda.so.1): {DRIVER}")));
-    }
+    let (blas, rand) = unsafe { (blas::is_culib_present(), curand::sys::is_culib_present()) };
     for (library, is_there) in [("libcublas.so.13", blas), ("libcurand.so.10", rand)] {
         if !is_there {
             return Err(unavailable(format!("{library} is not found: pip install 'candle-compiler[cuda]'")));
@@ -291,6 +287,10 @@ fn check_libraries() -> Result<()> {
 }
 
 fn check_driver(ordinal: usize) -> Result<()> {
+    // SAFETY: it opens the driver's library.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(unavailable(format!("there is no NVIDIA driver on this machine (libcuda.so.1): {DRIVER}")));
+    }
     let mut version = 0;
     // SAFETY: it writes one number.
     let known = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
