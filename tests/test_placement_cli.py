@@ -31,7 +31,8 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> m {graph}')
         onnx.save(model, "model.onnx")
         compiler.compile(model).save("model.plan")
-        np.savez("x.npz", x=np.eye(2, dtype=np.float32)[None].repeat(3, 0))
+        x = np.eye(2, dtype=np.float32)
+        np.savez("x.npz", x=x if graph == WHOLE else x[None].repeat(3, 0))
         with pytest.raises(SystemExit) as ended:
             main(list(arguments))
         captured = capsys.readouterr()
@@ -89,3 +90,22 @@ def test_run_says_what_the_host_did(told: Any) -> None:
     code, out, err = told(LACKING, *arguments, "--strict-device")
     assert code == 1
     assert "Det" in out + err
+
+
+@EMULATOR
+def test_bench_and_zoo_run_on_a_device(told: Any) -> None:
+    timed = ("bench", "model.plan", "--device", "emulator", "--input", "x.npz", "--threads", "1", "--seconds", "0.05")
+    code, out, _ = told(WHOLE, *timed, "--json")
+    assert code == 0
+    assert (json.loads(out)["device"], json.loads(out)["ok"]) == ("emulator", True)
+    models = str(Path(__file__).parent.parent / "models")
+    code, out, _ = told(WHOLE, "zoo", "run", "--path", models, "--model", "digits", "--device", "emulator", "--json")
+    assert code == 0
+    assert {each["way"] for each in json.loads(out)["outcomes"]} == {"optimised, emulator", "plain, emulator"}
+
+
+@pytest.mark.parametrize("verb", [("check", "model.onnx"), ("ops",), ("bench", "model.plan"), ("zoo", "run")])
+def test_a_device_is_named_where_no_other_can_take_its_place(told: Any, verb: tuple[str, ...]) -> None:
+    code, _, err = told(WHOLE, *verb, "--device", "auto")
+    assert code == 2
+    assert "'auto' depends on the machine" in err

@@ -18,12 +18,13 @@ PLAN = "plan"
 
 @dataclass(frozen=True)
 class Case:
-    """A plan's file, inputs, and the model's file, if something is to run beside the plan."""
+    """A plan's file, inputs, and the model's file, if something is to run beside the plan, which runs on a device."""
 
     name: str
     plan: Path
     inputs: dict[str, Any]
     model: Path | None = None
+    device: str = "cpu"
 
 
 Run = Callable[[], Any]
@@ -41,7 +42,7 @@ class Engine:
 
 
 def _load_plan(case: Case, threads: int) -> Run:
-    session = load(case.plan, threads=threads)
+    session = load(case.plan, case.device, threads)
     return lambda: session.run(case.inputs)
 
 

@@ -36,9 +36,9 @@ __all__ = [
     "is_of",
     "is_plan",
     "memory_option",
+    "named_device_option",
     "packing_option",
     "pin_option",
-    "placing_option",
     "seed_option",
     "size_option",
     "sizes_doubted",
@@ -192,12 +192,9 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
-def placing_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--device` of what says where steps would run."""
-    help_text = "Say where steps would run on this device, which need not be there."
-    metavar = "cpu|cuda"
-    option = click.option("--device", type=Named(), default="cpu", show_default=True, metavar=metavar, help=help_text)
-    return option(function)
+def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `--device` where no device can take the place of another."""
+    return click.option("--device", type=Named(), default="cpu", show_default=True, metavar="cpu|cuda", help=help_text)
 
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:

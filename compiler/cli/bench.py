@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
-from compiler.cli.cases import Cases, own_cases, zoo_cases
+from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
 from compiler.cli.output import console, json_option, print_json, working
 from compiler.files import write_whole
@@ -50,6 +50,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--model", "names", multiple=True, metavar="NAME", help="With --zoo: only this model. May be repeated.")
 @arguments.input_option
 @arguments.size_option
+@arguments.named_device_option("Where plans run; the others run on the processor.")
 @click.option(
     "--threads",
     "counts",
@@ -92,6 +93,7 @@ def command(
     names: tuple[str, ...],
     inputs: tuple[str, ...],
     sizes: dict[str, int],
+    device: str,
     counts: tuple[int, ...],
     seconds: float,
     processes: int,
@@ -110,13 +112,14 @@ def command(
     candlec bench model.plan
     candlec bench model.plan model.onnx --against onnxruntime,openvino --cold
     candlec bench --zoo models --processes 3 --markdown table.md
+    candlec bench model.onnx --device cuda
     """
     if zoo is None and names:
         raise click.UsageError("--model names one of a --zoo folder")
     if zoo is not None and (inputs or sizes):
         raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --dim")
     arguments.check_outputs({"--markdown": markdown}, [*files, *arguments.input_files(inputs)])
-    cases = [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, names)]
+    cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, names)])
     if not cases:
         raise click.UsageError("name a plan, a model or a --zoo folder")
     others = (OTHERS[0],) if against is None else against
@@ -124,7 +127,7 @@ def command(
     if markdown is not None:
         write_whole(markdown, _page(timings, others, refused).encode())
     if as_json:
-        print_json({"ok": not refused, **_data(timings, others, refused)})
+        print_json({"ok": not refused, "device": device, **_data(timings, others, refused)})
     else:
         _show(timings, refused)
     context.exit(1 if refused else 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from compiler import Plan
     from compiler.bench.engines import Case
 
-__all__ = ["Cases", "own_cases", "zoo_cases"]
+__all__ = ["Cases", "on_device", "own_cases", "zoo_cases"]
 
 Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
 """Names, and what compiles the model, which may be refused, and keeps the plan's file as long as it is used."""
@@ -78,6 +79,17 @@ def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
 
     entries = entries_of(zoo, names) if zoo else []
     return [(entry.name, partial(opened, entry)) for entry in entries]
+
+
+def on_device(device: str, cases: Cases) -> Cases:
+    """The same, whose plans run on a device."""
+
+    @contextmanager
+    def placed(opened: Callable[[], AbstractContextManager[Case]]) -> Iterator[Case]:
+        with opened() as case:
+            yield replace(case, device=device)
+
+    return [(name, partial(placed, opened)) for name, opened in cases]
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Operator:
 @click.command(short_help="Say whether a model can be compiled.")
 @click.argument("model", type=click.Path(path_type=Path))
 @arguments.pin_option
-@arguments.placing_option
+@arguments.named_device_option("Say where steps would run on this device, which need not be there.")
 @arguments.strict_device_option
 @json_option
 @click.pass_context

@@ -16,7 +16,7 @@ EXPANDED = "(its ONNX function body)"
 
 @click.command(short_help="List the ONNX operators that can be compiled.")
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
-@arguments.placing_option
+@arguments.named_device_option("Say where steps would run on this device, which need not be there.")
 @json_option
 @click.pass_context
 def command(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compiler.reference import Reference
     from compiler.zoo import Entry
 
-__all__ = ["WAYS", "Outcome", "Stale", "check", "judged", "junit", "stale_lines", "together"]
+__all__ = ["Outcome", "Stale", "check", "judged", "junit", "stale_lines", "together", "ways"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,17 @@ class Way:
 
     optimize: bool
     threads: int
+    device: str = "cpu"
 
     def __str__(self) -> str:
-        return f"{'optimised' if self.optimize else 'plain'}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        where = f"{self.threads} thread{'s' if self.threads > 1 else ''}" if self.device == "cpu" else self.device
+        return f"{'optimised' if self.optimize else 'plain'}, {where}"
 
 
-WAYS = tuple(Way(optimize, threads) for optimize in (True, False) for threads in (1, 2))
+def ways(device: str) -> list[Way]:
+    """How each model is compiled and run: with one thread and with two, where the threads do the work."""
+    counts = (1, 2) if device == "cpu" else (1,)
+    return [Way(optimize, threads, device) for optimize in (True, False) for threads in counts]
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,17 @@ class Stale:
     problem: str
 
 
-def check(entry: Entry, shapes: Shapes) -> list[Outcome]:
-    """The outcome of every way of running a model, on all of its cases."""
+def check(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
+    """The outcome of every way of running a model on a device, on all of its cases."""
     from compiler.reference import Reference, ReferenceFailed
 
     if fault := _fault(entry):
-        return [Outcome(entry.name, str(way), "failed", (fault,)) for way in WAYS]
+        return [Outcome(entry.name, str(way), "failed", (fault,)) for way in ways(device)]
     try:
         reference = Reference(entry.path)
-        return [_check_way(entry, reference, way, shapes) for way in WAYS]
+        return [_check_way(entry, reference, way, shapes) for way in ways(device)]
     except ReferenceFailed as error:
-        return [Outcome(entry.name, str(way), "failed", (str(error),)) for way in WAYS]
+        return [Outcome(entry.name, str(way), "failed", (str(error),)) for way in ways(device)]
 
 
 def judged(outcome: Outcome, entry: Entry, line: Line | None) -> Outcome:
@@ -168,7 +173,7 @@ def _check_case(entry: Entry, case: Path, reference: Reference, way: Way, shapes
     inputs, name = entry.inputs(case), case.stem.removeprefix(f"{entry.name}.")
     try:
         plan = _compile(entry, inputs, way.optimize, shapes)
-        outputs = compiler.load(plan, threads=way.threads).run(inputs)
+        outputs = compiler.load(plan, way.device, way.threads).run(inputs)
     except compiler.CompileError as error:
         reference.run(inputs)  # a case that does not fit the model is no fault of the compiler
         return _refused(entry, way, error)

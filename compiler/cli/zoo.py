@@ -11,7 +11,7 @@ from rich.text import Text
 from compiler.cli import arguments, precision
 from compiler.cli.failure import Failed
 from compiler.cli.folder import entries_of, files_of, folder_options
-from compiler.cli.outcomes import WAYS, Outcome, Stale, check, judged, junit, stale_lines, together
+from compiler.cli.outcomes import Outcome, Stale, check, judged, junit, stale_lines, together, ways
 from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.verify import MARKS
 from compiler.files import write_whole
@@ -60,6 +60,7 @@ command.add_command(precision.command, "precision")
 @click.option("--unpin", is_flag=True, help="Leave symbolic dimensions so; where there are none, make the first one.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE", help="What is known not to be equal.")
 @click.option("--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the outcome as JUnit XML.")
+@arguments.named_device_option("Where to run.")
 @json_option
 @click.pass_context
 def run(
@@ -69,12 +70,14 @@ def run(
     unpin: bool,
     baseline: Path | None,
     report: Path | None,
+    device: str,
     as_json: bool,
 ) -> None:
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
-    Each is compiled optimised and unoptimised, and run with one thread and with two. The shapes of the inputs are
-    pinned to those of the case, unless --unpin is given. What the marks mean, `candlec verify --help` says.
+    Each is compiled optimised and unoptimised, and run with one thread and with two, or on the device. The shapes of
+    the inputs are pinned to those of the case, unless --unpin is given. What the marks mean, `candlec verify --help`
+    says.
 
     Exit code 1 when a model is refused, or its results are not equal (✗) or uncertain (≈), and neither INDEX.json nor
     the baseline says that they may be; or when the baseline says so of one that is equal now, or not in the folder. A
@@ -84,6 +87,7 @@ def run(
     candlec zoo run
     candlec zoo run --path models --unpin --junit zoo.xml
     candlec zoo run --path ../zoo --baseline zoo.toml
+    candlec zoo run --device cuda
     """
     entries, known = entries_of(folder, names), _known(baseline, names)
     shapes: Shapes = "unpinned" if unpin else "pinned"
@@ -91,7 +95,7 @@ def run(
     outcomes: list[Outcome] = []
     for entry in entries:
         line = known[entry.name].lines.get(shapes) if entry.name in known else None
-        outcomes += [judged(each, entry, line) for each in _checked(entry, shapes)]
+        outcomes += [judged(each, entry, line) for each in _checked(entry, shapes, device)]
     stale = list(stale_lines(outcomes, known, shapes))
     if report is not None:
         write_whole(report, junit(outcomes, stale))
@@ -100,7 +104,7 @@ def run(
         told = {"outcomes": [each.data for each in outcomes], "stale": [vars(each) for each in stale]}
         print_json({"ok": is_right, **told})
     else:
-        _show(entries, outcomes)
+        _show(entries, outcomes, device)
         _show_reasons(entries, known)
         _show_problems(outcomes, stale)
     context.exit(0 if is_right else 1)
@@ -179,16 +183,16 @@ def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, Known]
         raise Failed(str(error)) from error
 
 
-def _checked(entry: Entry, shapes: Shapes) -> list[Outcome]:
+def _checked(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
     with working(entry.name):
-        outcomes = check(entry, shapes)
+        outcomes = check(entry, shapes, device)
     if not errors.is_terminal:  # where lines of a log are what shows that it goes on
         seconds = sum(each.seconds for each in outcomes)
         errors.print(f"{entry.name}, {shapes}: {together(outcomes)}, {seconds:.1f} s", soft_wrap=True)
     return outcomes
 
 
-def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
+def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) -> None:
     """One row a model: which ways are right, how near, how long; and what is not equal."""
     from compiler.compare import counted
 
@@ -200,7 +204,7 @@ def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> None:
         marks, seconds = [each.mark for each in mine], sum(each.seconds for each in mine)
         rows.append([entry.name, str(len(entry.cases)), *marks, _times(worst.share), f"{seconds:.1f} s"])
         verdicts.append(worst.verdict)
-    table(("model", ">cases", *map(str, WAYS), ">of tolerance", ">time"), rows)
+    table(("model", ">cases", *map(str, ways(device)), ">of tolerance", ">time"), rows)
     for shown, style in STYLES.items():
         found = [each for each in outcomes if each.verdict == shown]
         for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):

@@ -10,7 +10,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::ops::pool::MaxUnpool;
+use crate::ops::unpool::MaxUnpool;
 use crate::value::{element_count, Value};
 
 /// The twin of `Unpooling`.

@@ -109,7 +109,7 @@ ops! {
     norm: BatchNorm InstanceNorm GroupNorm Lrn;
     optional: Optional OptionalGetElement OptionalHasElement;
     pad: CenterCropPad Pad;
-    pool: AveragePool LpPool MaxPool MaxUnpool;
+    pool: AveragePool LpPool MaxPool;
     qlinear: QLinearConv QLinearMatMul;
     qlinear_elementwise: LookUp QLinearBinary QLinearGlobalAveragePool;
     quantize: DequantizeLinear DynamicQuantizeLinear QuantizeLinear;
@@ -131,5 +131,6 @@ ops! {
     strings: RegexFullMatch StringConcat StringNormalizer StringSplit;
     tf_idf: TfIdfVectorizer;
     unary: Unary;
+    unpool: MaxUnpool;
     views: Flatten Reshape Squeeze Unsqueeze;
 }
