@@ -73,7 +73,7 @@ def check(folder: Path, *options: str, device: str = "emulator") -> tuple[int, s
     """The exit code, the page, and what is said of errors."""
     page = folder / "page.md"
     page.write_text(PAGE)
-    command = [sys.executable, ROOT / "tools/cuda_check.py", "--bundle", folder / "bundle", "--page", page]
+    command = [sys.executable, f"{ROOT}/tools/cuda_check.py", "--bundle", f"{folder}/bundle", "--page", str(page)]
     paths = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": f"{folder}:{ROOT}"}
     asked = [*command, "--device", device, *options]
     done = subprocess.run(asked, env={**os.environ, **paths}, capture_output=True, text=True)
@@ -136,6 +136,28 @@ def test_without_the_device_the_page_stays(folder: Path, device: str) -> None:
     code, page, said = check(folder, device=device)
     assert (code, page) == (2, PAGE)
     assert said.startswith((f"device {device!r}: ", f'device "{device}": '))
+
+
+EQUAL, FAR = '{"verdict": "equal"}\n', '{"verdict": "different", "off": 2.0}\n'
+RACES = "========= RACECHECK SUMMARY: {} hazards displayed ({} errors, 0 warnings)\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict", "note"),
+    [
+        (EQUAL + "========= ERROR SUMMARY: 0 errors\n", "equal", "ERROR SUMMARY: 0 errors"),
+        (EQUAL + "========= ERROR SUMMARY: 10 errors\n", "different", "ERROR SUMMARY: 10 errors"),
+        (EQUAL + RACES.format(0, 0), "equal", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"),
+        (EQUAL + RACES.format(3, 3), "different", "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"),
+        (FAR + "= ERROR SUMMARY: 0 errors\n", "failed", "ERROR SUMMARY: 0 errors; ✗ off by 2 of what is allowed"),
+        ("= ERROR SUMMARY: 0 errors\n", "failed", "ERROR SUMMARY: 0 errors; the model did not run"),
+        ("========= Error: Device not supported\n", "not run", "compute-sanitizer does not support the device"),
+        ("Unable to\nfind it\n", "not run", "Unable to find it"),
+        ("", "not run", "it said nothing"),
+    ],
+)
+def test_what_the_sanitizer_says(told: str, verdict: str, note: str) -> None:
+    assert tool("cuda_sections").sanitizer_verdict(told) == {"verdict": verdict, "note": note}
 
 
 def test_budgets() -> None:

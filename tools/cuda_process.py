@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from cuda_results import Result
+from cuda_results import GOOD, Result
 from cuda_work import names
 
 PATIENCE = 60
@@ -155,7 +155,7 @@ def refusal(bundle: Path, device: str) -> str:
 
 def is_lost(result: Result) -> bool:
     """Whether a result is an error after which nothing runs in its process."""
-    return result["verdict"] == "failed" and any(word in result["note"] for word in LOST)
+    return result["verdict"] not in GOOD and any(word in result.get("note", "") for word in LOST)
 
 
 def printed(command: Sequence[str], seconds: float) -> str:

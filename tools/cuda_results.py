@@ -15,6 +15,7 @@ MARKS = {
     "different": "✗",
     "failed": "✗",
     "not run": "✗ not run:",
+    "refused": "✗",
 }
 """The verdicts, and how the page says them."""
 GOOD = ("equal", "near", "left out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -134,9 +135,10 @@ def sanitizer_verdict(told: str) -> Result:
     if summary is None:
         return {"verdict": "not run", "note": " ".join(told.split())[-300:] or "it said nothing"}
     is_clean = re.search(r"SUMMARY: 0 (errors|hazards)", summary) is not None
-    is_equal = any(f'"verdict": "{verdict}"' in told for verdict in GOOD)
-    note = summary if is_equal else f"{summary}; the results differ from the processor's"
-    return {"verdict": "equal" if is_clean and is_equal else "different", "note": note}
+    found = next((json.loads(line) for line in told.splitlines() if line.startswith("{")), None)
+    if found is None or is_wrong(found):
+        return {"verdict": "failed", "note": f"{summary}; {verdict(found) if found else 'the model did not run'}"}
+    return {"verdict": "equal" if is_clean else "different", "note": summary}
 
 
 def every_result(work: Work) -> Iterator[Result]:
@@ -165,9 +167,8 @@ def bullet(result: Result) -> Line:
 
 def verdict(result: Result) -> str:
     """The mark of a result, with what there is to say."""
-    off = (
-        f"off by {result['off']:.2g} of what is allowed" if result["verdict"] == "different" and "off" in result else ""
-    )
+    is_far = result["verdict"] == "different" and "off" in result
+    off = f"off by {result['off']:.2g} of what is allowed" if is_far else ""
     return f"{MARKS[result['verdict']]} {result.get('note', off)}".rstrip()
 
 
