@@ -106,9 +106,11 @@ cuda: compiler/_runtime_cuda.abi3.so ## the module for NVIDIA's GPUs; needs neit
 	$(SAY) "Ready: try  $(BIN)/candlec run PLAN --device cuda  where there is a driver"
 
 cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## what `make cuda-check` needs, in build/cuda-check, to be carried to a machine with a GPU
+	$(SAY) "Gathering what is checked on a GPU; architectures are exported first, the first time some minutes"
 	$(BIN)/python tools/cuda_bundle.py --zoo $(ZOO)
 
-cuda-check: ## check and time plans on the GPU of this machine, with what cuda-bundle made; needs NumPy and click, no Rust
+cuda-check: ## check and time plans on the GPU of this machine, with what cuda-bundle made; needs no Rust
+	$(SAY) "Checking the plans of build/cuda-check on the GPU (at most eight minutes)"
 	$(PYTHON) tools/cuda_check.py
 
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)

@@ -62,6 +62,8 @@ impl Drop for Cuda {
     /// After an error that the GPU does not recover from, what the libraries hold cannot be given back: they panic then.
     fn drop(&mut self) {
         if self.bind().is_ok() && self.stream.synchronize().is_ok() {
+            // Where there is no pool, nothing was kept.
+            let _ = give_back_memory(&self.stream);
             // SAFETY: they are dropped once, the handle before the device that made it.
             unsafe {
                 ManuallyDrop::drop(&mut self.blas);
@@ -119,7 +121,12 @@ impl Cuda {
         }
         let module = MODULES.iter().find(|(name, _)| *name == symbol.module);
         let (name, ptx) = module.ok_or_else(|| Error::Failed(format!("there is no module {}", symbol.module)))?;
-        let loaded = self.device.get_or_load_custom_func(&symbol.to_string(), name, ptx);
+        let load = || self.device.get_or_load_custom_func(&symbol.to_string(), name, ptx);
+        // Kernels are not kept in the pool, which may hold all that there is.
+        let loaded = load().or_else(|error| match self.bind().is_ok() && give_back_memory(&self.stream).is_ok() {
+            true => load(),
+            false => Err(error),
+        });
         let function = loaded.map_err(|error| Error::Failed(format!("{symbol}: {}", told(&error))))?;
         let function = function.into_cuda_function();
         self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(symbol, function.clone());
@@ -326,15 +333,25 @@ fn check_capability(ordinal: usize) -> Result<()> {
     Ok(())
 }
 
+/// What memory of a GPU is allocated from.
+fn memory_pool(stream: &CudaStream) -> std::result::Result<sys::CUmemoryPool, DriverError> {
+    // SAFETY: the device is there.
+    unsafe { result::device::get_default_mem_pool(stream.context().cu_device()) }
+}
+
 /// Memory that is freed stays with the process, for the next run.
 fn keep_memory(stream: &CudaStream) -> std::result::Result<(), DriverError> {
     let mut most = u64::MAX;
     let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: the device is there, and this attribute is a number of 64 bits.
-    unsafe {
-        let pool = result::device::get_default_mem_pool(stream.context().cu_device())?;
-        result::mem_pool::set_attribute(pool, threshold, (&raw mut most).cast())
-    }
+    // SAFETY: this attribute is a number of 64 bits.
+    unsafe { result::mem_pool::set_attribute(memory_pool(stream)?, threshold, (&raw mut most).cast()) }
+}
+
+/// Memory that is free goes back to the driver, for others of the process and for what is not allocated from the pool.
+fn give_back_memory(stream: &CudaStream) -> std::result::Result<(), DriverError> {
+    stream.synchronize()?;
+    // SAFETY: nothing that is in use is taken.
+    unsafe { result::mem_pool::trim_to(memory_pool(stream)?, 0) }
 }
 
 fn unavailable(message: String) -> Error {

@@ -1,0 +1,213 @@
+"""What only a GPU has: threads, memory that runs out, faults that it tells of, and the time that opening it takes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from cuda_files import Model
+from cuda_results import LeftOut, Unequal
+
+import compiler
+
+T = TypeVar("T")
+
+SESSIONS = 100
+TURNS = 20
+"""Runs of each of two threads."""
+BEYOND = {"emulator": 1 << 46}
+"""Elements of float32 for which the emulator has no room: its memory is the host's, which may promise more than it has,
+but never more than addresses reach."""
+TERABYTES = 1 << 40
+"""Those for which no GPU has."""
+EACH = 1 << 30
+"""Elements of float64 of each of the values that fill the memory."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device, which stays open while this lives, and a bundle's small plans; `seconds` is what opening it took."""
+
+    device: str
+    small: Mapping[str, Model]
+    held: compiler.Session
+    seconds: float
+
+    @classmethod
+    def opened(cls, device: str, small: list[Model]) -> Place:
+        """Opens a device with the first of some plans.
+
+        Raises:
+            DeviceError: it cannot be used.
+        """
+        start = time.perf_counter()
+        held = compiler.load(compiler.Plan(small[0]["plan"]), device=device, threads=1)
+        return cls(device, {model["name"]: model for model in small}, held, time.perf_counter() - start)
+
+    def session(self, name: str) -> compiler.Session:
+        """A new session of a small plan."""
+        return compiler.load(compiler.Plan(self.small[name]["plan"]), device=self.device, threads=1)
+
+    def case(self, name: str) -> dict[str, Any]:
+        """Inputs of a small plan."""
+        case: dict[str, Any] = self.small[name]["cases"][0]
+        return case
+
+
+def has_same_bits(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the outputs of two runs are the same, bit for bit."""
+    return one.keys() == other.keys() and all(_bits(one[name]) == _bits(other[name]) for name in one)
+
+
+def _bits(value: Any) -> Any:
+    """What is equal for values of the same bits alone."""
+    if isinstance(value, list):
+        return [_bits(item) for item in value]
+    if value is None or value.dtype == object:
+        return None if value is None else value.tolist()
+    return value.dtype, value.shape, value.tobytes()
+
+
+def loading(place: Place) -> str:
+    """What the first session of a process takes, and what the next one does."""
+    start = time.perf_counter()
+    place.session("softmax")
+    return f"{place.seconds:.2f} s for the first session of a process, {time.perf_counter() - start:.3f} s for the next"
+
+
+def another_thread(place: Place) -> str:
+    """A session is not its thread's."""
+    case = place.case("conv")
+    session = in_thread(lambda: place.session("conv"))
+    expect_same(session.run(case), in_thread(lambda: session.run(case)))
+    return "it ran in two other threads, with the same bits"
+
+
+def at_once(place: Place) -> str:
+    """Runs of two threads do not disturb each other."""
+    names = ("conv", "softmax")
+    wanted = {name: place.session(name).run(place.case(name)) for name in names}
+    start = threading.Barrier(len(names), timeout=20)
+
+    def turns(name: str, session: compiler.Session) -> None:
+        start.wait()
+        for _ in range(TURNS):
+            expect_same(wanted[name], session.run(place.case(name)))
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        sessions = list(threads.map(place.session, names))
+        list(threads.map(turns, names, sessions))
+    return f"{TURNS} runs each, with the bits of one alone"
+
+
+def many_sessions(place: Place) -> str:
+    """Sessions give back what they hold."""
+    case, before, start = place.case("softmax"), memory_used(), time.perf_counter()
+    wanted = place.held.run(case)
+    for _ in range(SESSIONS):
+        expect_same(wanted, place.session("softmax").run(case))
+    seconds, after = time.perf_counter() - start, memory_used()
+    used = "" if before is None or after is None else f"; the GPU's memory in use went from {before} to {after} MiB"
+    return f"{seconds:.1f} s, a run of each among them{used}"
+
+
+def too_large(place: Place) -> str:
+    """Terabytes are refused in a sentence, and nothing is lost by it."""
+    good, count = place.case("expand"), BEYOND.get(place.device, TERABYTES)
+    return refused(place.session("expand"), good, {**good, "shape": np.array([count])}, "has no room for")
+
+
+def no_memory_left(place: Place) -> str:
+    """The same where values that are there have taken the memory; what comes next finds it free."""
+    if place.device == "emulator":
+        raise LeftOut("the emulator's memory is the host's")
+    good = place.case("fill")
+    said = refused(place.session("fill"), good, {**good, "shape": np.array([EACH])}, "has no room for")
+    place.session("topk").run(place.case("topk"))  # whose kernels have not been loaded before
+    return said
+
+
+def beyond_its_axis(place: Place) -> str:
+    """A kernel's fault is told with the step's name."""
+    good = place.case("gather")
+    return refused(place.session("gather"), good, {**good, "places": np.array([0, 99])}, "beyond its axis", "Gather")
+
+
+def auto(place: Place) -> str:
+    """Where there is a GPU, `auto` takes it."""
+    if not place.device.startswith("cuda"):
+        raise LeftOut("it takes CUDA alone")
+    plan = compiler.Plan(place.small["softmax"]["plan"])
+    if not (taken := compiler.load(plan, device="auto").device).startswith("cuda"):
+        raise Unequal(f"it took {taken}")
+    return f"it took {taken}"
+
+
+def same_bits(place: Place) -> str:
+    """No sum depends on the order in which threads come."""
+    names = ("softmax", "topk", "conv")
+    for name in names:
+        session = place.session(name)
+        expect_same(session.run(place.case(name)), session.run(place.case(name)))
+    return ", ".join(names)
+
+
+CHECKS: dict[str, Callable[[Place], str]] = {
+    "loading a plan": loading,
+    "a session made in one thread, run in another": another_thread,
+    "two sessions in two threads at once": at_once,
+    f"{SESSIONS} sessions made and dropped": many_sessions,
+    "a value of terabytes, and a good run after it": too_large,
+    "values that fill the memory, and a good run after them": no_memory_left,
+    "an index beyond its axis, and a good run after it": beyond_its_axis,
+    "`auto` takes the GPU": auto,
+    "two runs give the same bits": same_bits,
+}
+"""What is checked; each says what was seen, and raises where it is not what it should be."""
+
+
+def refused(session: compiler.Session, good: dict[str, Any], bad: dict[str, Any], *words: str) -> str:
+    """What is said of a run that fails; one before it and one after it give the same.
+
+    Raises:
+        Unequal: it does not fail, or the words are not said.
+    """
+    before = session.run(good)
+    try:
+        session.run(bad)
+    except compiler.RunError as error:
+        said = str(error)
+    else:
+        raise Unequal("the run did not fail")
+    expect_same(before, session.run(good))
+    if not all(word in said for word in words):
+        raise Unequal(f"it said: {said}")
+    return f"“{' '.join(said.split())}”"
+
+
+def expect_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Raises Unequal where two runs differ."""
+    if not has_same_bits(one, other):
+        raise Unequal("two runs differ")
+
+
+def in_thread(work: Callable[[], T]) -> T:
+    """What some work gives in a thread that ends with it."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
+
+
+def memory_used() -> int | None:
+    """MiB of the first GPU that are in use, where that is told."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    query = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    told = subprocess.run(query, capture_output=True, text=True, timeout=30).stdout.strip()
+    return int(told) if told.isdigit() else None
