@@ -1,34 +1,30 @@
 //! NVIDIA's GPUs, through candle's device: its context, one stream, its memory and its cuBLAS.
 
+mod checks;
+mod errors;
+mod multiply;
+
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use candle_core::cuda_backend::cudarc::cublas::result::{gemm_strided_batched_ex, CublasError};
 use candle_core::cuda_backend::cudarc::cublas::sys as blas;
 use candle_core::cuda_backend::cudarc::cublas::CudaBlas;
-use candle_core::cuda_backend::cudarc::curand;
 use candle_core::cuda_backend::cudarc::driver::result::{self, DriverError};
 use candle_core::cuda_backend::cudarc::driver::sys::{self, CUresult};
 use candle_core::cuda_backend::cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DevicePtr, LaunchConfig, PushKernelArg,
 };
-use candle_core::cuda_backend::CudaError;
 use candle_core::CudaDevice;
 
+use self::checks::{check_driver, check_libraries};
+use self::errors::{failed, not_multiplied, told, unavailable};
+use self::multiply::multiply;
 use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
-use crate::gemm::{Gemm, Kind, Matrix};
+use crate::gemm::Gemm;
 
 /// The texts of the modules by their names; the driver compiles them for the GPU that is there.
 const MODULES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
-/// The version of CUDA whose PTX the modules are, as the driver counts; what has it; the oldest GPUs that they run on.
-const VERSION: i32 = 13_000;
-const DRIVER: &str = "install NVIDIA's driver 580 or newer";
-const OLDEST: (i32, i32) = (8, 0);
-
-/// What is said where nothing more can be allocated.
-const FULL: &str = "the device has no memory left";
 
 /// The GPUs that somebody has opened, by their numbers.
 static OPEN: Mutex<BTreeMap<usize, Weak<Cuda>>> = Mutex::new(BTreeMap::new());
@@ -214,125 +210,6 @@ impl Backend for Cuda {
     }
 }
 
-/// What is in rows here stands in columns for cuBLAS: it multiplies the transposed matrices, the other way round.
-///
-/// # Safety
-/// The addresses are those of matrices of these sizes, on the handle's device.
-unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Result<(), CublasError> {
-    let [kind, result] = kinds(gemm.kind);
-    let single = [gemm.alpha, gemm.beta];
-    let double = single.map(f64::from);
-    let (compute, [alpha, beta]) = match gemm.kind {
-        Kind::F64 => (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(untyped)),
-        _ => (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(untyped)),
-    };
-    let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
-    // SAFETY: the caller's promise; the factors live to the end of the call, which reads them.
-    unsafe {
-        gemm_strided_batched_ex(
-            handle,
-            operation(b),
-            operation(a),
-            n.cast_signed(),
-            m.cast_signed(),
-            k.cast_signed(),
-            alpha,
-            b.address as *const c_void,
-            kind,
-            b.row.cast_signed(),
-            b.next.cast_signed(),
-            a.address as *const c_void,
-            kind,
-            a.row.cast_signed(),
-            a.next.cast_signed(),
-            beta,
-            c.address as *mut c_void,
-            result,
-            c.row.cast_signed(),
-            c.next.cast_signed(),
-            batch.cast_signed(),
-            compute,
-            blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-        )
-    }
-}
-
-fn operation(matrix: &Matrix) -> blas::cublasOperation_t {
-    match matrix.transposed {
-        0 => blas::cublasOperation_t::CUBLAS_OP_N,
-        _ => blas::cublasOperation_t::CUBLAS_OP_T,
-    }
-}
-
-fn untyped<T>(factor: &T) -> *const c_void {
-    (&raw const *factor).cast()
-}
-
-/// The types of the operands and of the result.
-fn kinds(kind: Kind) -> [blas::cudaDataType; 2] {
-    use blas::cudaDataType::{CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
-    match kind {
-        Kind::F16 => [CUDA_R_16F; 2],
-        Kind::Bf16 => [CUDA_R_16BF; 2],
-        Kind::F32 => [CUDA_R_32F; 2],
-        Kind::F64 => [CUDA_R_64F; 2],
-        Kind::F16ToF32 => [CUDA_R_16F, CUDA_R_32F],
-        Kind::Bf16ToF32 => [CUDA_R_16BF, CUDA_R_32F],
-    }
-}
-
-/// Whether the libraries can be opened: cudarc panics where one is missing.
-fn check_libraries() -> Result<()> {
-    // SAFETY: each opens a library of NVIDIA's.
-    let (blas, rand) = unsafe { (blas::is_culib_present(), curand::sys::is_culib_present()) };
-    for (library, is_there) in [("libcublas.so.13", blas), ("libcurand.so.10", rand)] {
-        if !is_there {
-            return Err(unavailable(format!("{library} is not found: pip install 'candle-compiler[cuda]'")));
-        }
-    }
-    Ok(())
-}
-
-fn check_driver(ordinal: usize) -> Result<()> {
-    // SAFETY: it opens the driver's library.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(unavailable(format!("there is no NVIDIA driver on this machine (libcuda.so.1): {DRIVER}")));
-    }
-    let mut version = 0;
-    // SAFETY: it writes one number.
-    let known = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
-    if known.is_ok() && version < VERSION {
-        let (major, minor) = (version / 1000, version % 1000 / 10);
-        return Err(unavailable(format!("the driver is for CUDA {major}.{minor}, and 13.0 is needed: {DRIVER}")));
-    }
-    match result::init().and_then(|()| result::device::get_count()) {
-        Ok(count) if i32::try_from(ordinal).is_ok_and(|ordinal| ordinal < count) => check_capability(ordinal),
-        Ok(1) => Err(unavailable(format!("there is no GPU {ordinal}: the driver has one, number 0"))),
-        Ok(count) if count > 1 => {
-            Err(unavailable(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1)))
-        }
-        Ok(_) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
-            Err(unavailable("the driver finds no GPU: see whether `nvidia-smi` lists one".to_string()))
-        }
-        Err(error) => Err(unavailable(format!("the driver does not start ({error}): see what `nvidia-smi` says"))),
-    }
-}
-
-fn check_capability(ordinal: usize) -> Result<()> {
-    use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-    };
-    let device = result::device::get(i32::try_from(ordinal).unwrap_or(i32::MAX)).map_err(failed)?;
-    // SAFETY: the device is there.
-    let [major, minor] = [MAJOR, MINOR].map(|which| unsafe { result::device::get_attribute(device, which) });
-    let (major, minor) = (major.map_err(failed)?, minor.map_err(failed)?);
-    if (major, minor) < OLDEST {
-        let name = result::device::get_name(device).map_err(failed)?;
-        return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
-    }
-    Ok(())
-}
-
 /// What memory of a GPU is allocated from.
 fn memory_pool(stream: &CudaStream) -> std::result::Result<sys::CUmemoryPool, DriverError> {
     // SAFETY: the device is there.
@@ -352,36 +229,4 @@ fn give_back_memory(stream: &CudaStream) -> std::result::Result<(), DriverError>
     stream.synchronize()?;
     // SAFETY: nothing that is in use is taken.
     unsafe { result::mem_pool::trim_to(memory_pool(stream)?, 0) }
-}
-
-fn unavailable(message: String) -> Error {
-    Error::Unavailable(message)
-}
-
-fn failed(error: DriverError) -> Error {
-    match error {
-        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::Failed(FULL.to_string()),
-        error => Error::Failed(error.to_string()),
-    }
-}
-
-fn not_multiplied(error: CublasError) -> Error {
-    match error {
-        CublasError(blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED) => Error::Failed(FULL.to_string()),
-        error => Error::Failed(format!("cuBLAS: {error}")),
-    }
-}
-
-/// What candle says, without the places that it was passed on.
-fn told(error: &candle_core::Error) -> String {
-    use candle_core::Error as Told;
-    match error {
-        Told::WithBacktrace { inner, .. } | Told::Context { inner, .. } => told(inner),
-        Told::Cuda(error) => match error.downcast_ref::<CudaError>() {
-            Some(CudaError::Cuda(error) | CudaError::Load { cuda: error, .. }) => failed(*error).to_string(),
-            Some(CudaError::Cublas(error)) => not_multiplied(*error).to_string(),
-            _ => error.to_string(),
-        },
-        error => error.to_string(),
-    }
 }
