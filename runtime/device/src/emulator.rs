@@ -1,6 +1,14 @@
 //! The processor as a GPU.
+//!
+//! A GPU runs blocks and warps in any order, the processor in one, in which a missing barrier or a place that two threads
+//! write may do no harm. So every launch runs forwards and, on the same memory as before, backwards: both must write the
+//! same bytes. That is seen where it happens, does not depend on the launches before, and is what makes two runs of a plan
+//! equal on a GPU. Of two threads with nothing between them, each is once the first.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
+
+use parking_lot::Mutex;
 
 use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::Gemm;
@@ -14,14 +22,28 @@ const UNWRITTEN: u8 = 0xA5;
 /// Bytes behind every buffer that stay as they are: a kernel that writes beyond is seen.
 const GUARD: usize = 64;
 
+/// Kernels that write a list in any order for the next ones, which put it in order.
+const UNORDERED: [&str; 1] = ["topk_select"];
+
+/// All memory: where it begins, and how many bytes it has with those behind. Held while a kernel runs, so that only one does
+/// and none of it is freed.
+static MEMORY: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
 /// Memory, in units that any element is aligned in.
 struct Owner {
     words: Vec<u128>,
     bytes: usize,
 }
 
+impl Owner {
+    fn address(&self) -> u64 {
+        self.words.as_ptr().addr() as u64
+    }
+}
+
 impl Drop for Owner {
     fn drop(&mut self) {
+        MEMORY.lock().remove(&self.address());
         let bytes: &[u8] = bytemuck::cast_slice(&self.words);
         assert!(
             bytes[self.bytes..].iter().all(|&byte| byte == UNWRITTEN),
@@ -31,10 +53,60 @@ impl Drop for Owner {
     }
 }
 
+/// The memory that a launch has addresses of, with what lies there at another time: what is written through an address
+/// that is not among the parameters is not seen.
+struct Copies(Vec<(u64, Vec<u8>)>);
+
+impl Copies {
+    /// # Safety
+    /// Nobody writes the memory meanwhile, which is all that the parameters have addresses of.
+    unsafe fn new(params: &[u8], memory: &BTreeMap<u64, usize>) -> Copies {
+        let holding = |word: &[u8]| {
+            let address = u64::from_ne_bytes(word.try_into().ok()?);
+            let (&start, &bytes) = memory.range(..=address).next_back()?;
+            (address - start < bytes as u64).then_some((start, bytes))
+        };
+        let found: BTreeMap<u64, usize> = params.chunks_exact(size_of::<u64>()).filter_map(holding).collect();
+        // SAFETY: so many bytes lie there, and the caller's promise.
+        let copy = |(start, bytes)| (start, unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec());
+        Copies(found.into_iter().map(copy).collect())
+    }
+
+    /// Puts back what was copied, and holds what was there. What is equal is not written: others may read it.
+    ///
+    /// # Safety
+    /// As of [`Copies::new`]; the memory is still there, and nobody reads what differs.
+    unsafe fn exchange(&mut self) {
+        for (start, copy) in &mut self.0 {
+            // SAFETY: the caller's promise.
+            if unsafe { std::slice::from_raw_parts(*start as *const u8, copy.len()) } != copy {
+                // SAFETY: the caller's promise.
+                unsafe { std::slice::from_raw_parts_mut(*start as *mut u8, copy.len()) }.swap_with_slice(copy);
+            }
+        }
+    }
+
+    /// A byte that is not as in the copy: its place in its memory.
+    ///
+    /// # Safety
+    /// As of [`Copies::new`]; the memory is still there.
+    unsafe fn difference(&self) -> Option<usize> {
+        self.0.iter().find_map(|(start, copy)| {
+            // SAFETY: the caller's promise.
+            let there = unsafe { std::slice::from_raw_parts(*start as *const u8, copy.len()) };
+            if there == copy {
+                None
+            } else {
+                there.iter().zip(copy).position(|(x, y)| x != y)
+            }
+        })
+    }
+}
+
 extern "C" {
     fn emulator_find(name: *const c_char) -> *const c_void;
     fn emulator_parameters(kernel: *const c_void) -> u64;
-    fn emulator_run(kernel: *const c_void, blocks: *const u32, threads: u32, params: *const c_void);
+    fn emulator_run(kernel: *const c_void, blocks: *const u32, threads: u32, params: *const c_void, backwards: bool);
 }
 
 impl Backend for Emulator {
@@ -47,7 +119,10 @@ impl Backend for Emulator {
         let count = (bytes.saturating_add(GUARD)).div_ceil(size_of::<u128>());
         words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory(bytes))?;
         words.resize(count, u128::from_ne_bytes([UNWRITTEN; 16]));
-        Ok(Memory { address: words.as_ptr().addr() as u64, _owner: Box::new(Owner { words, bytes }) })
+        let owner = Owner { words, bytes };
+        let address = owner.address();
+        MEMORY.lock().insert(address, size_of::<u128>() * count);
+        Ok(Memory { address, _owner: Box::new(owner) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
@@ -81,9 +156,27 @@ impl Backend for Emulator {
         if size != params.len() as u64 {
             return Err(Error::Failed(format!("{symbol} takes {size} bytes of parameters, not {}", params.len())));
         }
-        // SAFETY: the caller's promise.
-        unsafe { emulator_run(kernel, grid.blocks.as_ptr(), grid.threads, params.as_ptr().cast()) };
-        Ok(())
+        let memory = MEMORY.lock();
+        // SAFETY: the caller's promise, and no other kernel runs.
+        let run = |backwards| unsafe {
+            emulator_run(kernel, grid.blocks.as_ptr(), grid.threads, params.as_ptr().cast(), backwards);
+        };
+        // SAFETY: the memory stays while the lock is held; what the kernel may write is its caller's alone, and others read
+        // the rest at most.
+        let difference = unsafe {
+            let mut copies = Copies::new(params, &memory);
+            run(false);
+            copies.exchange();
+            run(true);
+            copies.difference()
+        };
+        match difference.filter(|_| !UNORDERED.contains(&symbol.name)) {
+            Some(place) => Err(Error::Failed(format!(
+                "what {}/{symbol} writes depends on the order of its threads: byte {place} of its memory",
+                symbol.module
+            ))),
+            None => Ok(()),
+        }
     }
 
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
@@ -94,5 +187,39 @@ impl Backend for Emulator {
 
     fn finish(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BLOCK;
+
+    /// Copies 300 bytes to places that are `step` apart, of which there are enough for 1.
+    fn copied(step: u32) -> Result<()> {
+        const COUNT: u32 = 300;
+        let bytes: Vec<u8> = (0..COUNT).map(|i| (i % 251) as u8).collect();
+        let (x, y) = (Emulator.allocate(bytes.len())?, Emulator.allocate(bytes.len())?);
+        // SAFETY: it has as many bytes.
+        unsafe { Emulator.upload(&bytes, x.address)? };
+        // `CopyOf` of `copy.cu`: count, rank and dimensions, strides of both.
+        let mut rest = [0u32; 26];
+        (rest[0], rest[1], rest[2], rest[10], rest[18]) = (COUNT, 1, COUNT, 1, step);
+        let params = [bytemuck::bytes_of(&[x.address, y.address]), bytemuck::bytes_of(&rest)].concat();
+        let symbol = Symbol { module: "copy", name: "copy", kind: "u8" };
+        // SAFETY: both have a byte for each.
+        unsafe { Emulator.launch(symbol, Grid { blocks: [2, 1, 1], threads: BLOCK }, &params)? };
+        let mut found = vec![0; bytes.len()];
+        // SAFETY: it has as many bytes.
+        unsafe { Emulator.download(y.address, &mut found)? };
+        assert_eq!(found, bytes);
+        Ok(())
+    }
+
+    #[test]
+    fn threads_that_write_one_place_are_found() {
+        copied(1).expect("each has its own place");
+        let error = copied(0).expect_err("all have one place").to_string();
+        assert_eq!(error, "what copy/copy_u8 writes depends on the order of its threads: byte 0 of its memory");
     }
 }
