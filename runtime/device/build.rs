@@ -63,7 +63,11 @@ fn ptx(sources: &[PathBuf]) {
 
 /// The version that a module says it is of.
 fn version(text: &str) -> String {
-    text.lines().find_map(|line| line.strip_prefix(".version ")).expect("PTX begins with its version").trim().to_string()
+    text.lines()
+        .find_map(|line| line.strip_prefix(".version "))
+        .expect("PTX begins with its version")
+        .trim()
+        .to_string()
 }
 
 fn name(source: &Path) -> String {

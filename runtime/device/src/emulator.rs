@@ -1,9 +1,10 @@
 //! The processor as a GPU.
 //!
 //! A GPU runs blocks and warps in any order, the processor in one, in which a missing barrier or a place that two threads
-//! write may do no harm. So every launch runs forwards and, on the same memory as before, backwards: both must write the
-//! same bytes. That is seen where it happens, does not depend on the launches before, and is what makes two runs of a plan
-//! equal on a GPU. Of two threads with nothing between them, each is once the first.
+//! write may do no harm. So every launch runs forwards; backwards, so that of two threads with nothing between them each is
+//! once the first; and with one block that goes round, as blocks do where there is more work than a grid has room for. All
+//! begin with the same memory and must write the same bytes. That is seen where it happens, does not depend on the launches
+//! before, and is what makes two runs of a plan equal on a GPU.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
@@ -23,7 +24,9 @@ const UNWRITTEN: u8 = 0xA5;
 const GUARD: usize = 64;
 
 /// Kernels that write a list in any order for the next ones, which put it in order.
-const UNORDERED: [&str; 1] = ["topk_select"];
+const UNORDERED: [(&str, &str); 1] = [("topk", "topk_select")];
+/// Kernels that write something for each block, however many there are.
+const OF_BLOCKS: [(&str, &str); 1] = [("quantize", "range")];
 
 /// All memory: where it begins, and how many bytes it has with those behind. Held while a kernel runs, so that only one does
 /// and none of it is freed.
@@ -53,53 +56,60 @@ impl Drop for Owner {
     }
 }
 
-/// The memory that a launch has addresses of, with what lies there at another time: what is written through an address
-/// that is not among the parameters is not seen.
-struct Copies(Vec<(u64, Vec<u8>)>);
+/// Memory that a launch has an address in.
+struct Place {
+    start: u64,
+    before: Vec<u8>,
+    /// What the first run made of it, where that is something else.
+    after: Option<Vec<u8>>,
+}
 
-impl Copies {
+/// All of a launch: addresses are among the parameters and nowhere else.
+fn places(params: &[u8], memory: &BTreeMap<u64, usize>) -> BTreeMap<u64, usize> {
+    let holding = |word: &[u8]| {
+        let address = u64::from_ne_bytes(word.try_into().ok()?);
+        let (&start, &bytes) = memory.range(..=address).next_back()?;
+        (address - start < bytes as u64).then_some((start, bytes))
+    };
+    params.chunks_exact(size_of::<u64>()).filter_map(holding).collect()
+}
+
+impl Place {
     /// # Safety
-    /// Nobody writes the memory meanwhile, which is all that the parameters have addresses of.
-    unsafe fn new(params: &[u8], memory: &BTreeMap<u64, usize>) -> Copies {
-        let holding = |word: &[u8]| {
-            let address = u64::from_ne_bytes(word.try_into().ok()?);
-            let (&start, &bytes) = memory.range(..=address).next_back()?;
-            (address - start < bytes as u64).then_some((start, bytes))
-        };
-        let found: BTreeMap<u64, usize> = params.chunks_exact(size_of::<u64>()).filter_map(holding).collect();
-        // SAFETY: so many bytes lie there, and the caller's promise.
-        let copy = |(start, bytes)| (start, unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec());
-        Copies(found.into_iter().map(copy).collect())
+    /// For as long as it lives, so many bytes are there; while a method runs, nobody writes them, and nobody reads what a
+    /// kernel wrote.
+    unsafe fn new((start, bytes): (u64, usize)) -> Place {
+        // SAFETY: the caller's promise.
+        let before = unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec();
+        Place { start, before, after: None }
     }
 
-    /// Puts back what was copied, and holds what was there. What is equal is not written: others may read it.
-    ///
-    /// # Safety
-    /// As of [`Copies::new`]; the memory is still there, and nobody reads what differs.
-    unsafe fn exchange(&mut self) {
-        for (start, copy) in &mut self.0 {
-            // SAFETY: the caller's promise.
-            if unsafe { std::slice::from_raw_parts(*start as *const u8, copy.len()) } != copy {
-                // SAFETY: the caller's promise.
-                unsafe { std::slice::from_raw_parts_mut(*start as *mut u8, copy.len()) }.swap_with_slice(copy);
-            }
+    fn now(&self) -> &[u8] {
+        // SAFETY: the promise to `new`.
+        unsafe { std::slice::from_raw_parts(self.start as *const u8, self.before.len()) }
+    }
+
+    fn keep(&mut self) {
+        self.after = (self.now() != self.before).then(|| self.now().to_vec());
+    }
+
+    /// What is as before is not written: others may read it.
+    fn restore(&self) {
+        if self.now() != self.before {
+            // SAFETY: the promise to `new`.
+            unsafe { std::ptr::copy_nonoverlapping(self.before.as_ptr(), self.start as *mut u8, self.before.len()) };
         }
     }
 
-    /// A byte that is not as in the copy: its place in its memory.
-    ///
-    /// # Safety
-    /// As of [`Copies::new`]; the memory is still there.
-    unsafe fn difference(&self) -> Option<usize> {
-        self.0.iter().find_map(|(start, copy)| {
-            // SAFETY: the caller's promise.
-            let there = unsafe { std::slice::from_raw_parts(*start as *const u8, copy.len()) };
-            if there == copy {
-                None
-            } else {
-                there.iter().zip(copy).position(|(x, y)| x != y)
-            }
-        })
+    /// The first byte that is not as the first run left it.
+    fn difference(&self) -> Option<usize> {
+        let (now, after) = (self.now(), self.after.as_ref().unwrap_or(&self.before));
+        // Most are equal, which is found faster at once.
+        if now == after {
+            None
+        } else {
+            now.iter().zip(after).position(|(x, y)| x != y)
+        }
     }
 }
 
@@ -107,6 +117,36 @@ extern "C" {
     fn emulator_find(name: *const c_char) -> *const c_void;
     fn emulator_parameters(kernel: *const c_void) -> u64;
     fn emulator_run(kernel: *const c_void, blocks: *const u32, threads: u32, params: *const c_void, backwards: bool);
+}
+
+/// Runs a kernel in each way, by `run(blocks, backwards)`, which is not called while another kernel runs.
+///
+/// # Safety
+/// While it runs, nobody else uses what the kernel writes, or writes other memory that the parameters have addresses in.
+unsafe fn run_in_any_order(
+    symbol: Symbol,
+    blocks: [u32; 3],
+    params: &[u8],
+    run: impl Fn([u32; 3], bool),
+) -> Result<()> {
+    let memory = MEMORY.lock();
+    // SAFETY: no memory is freed while the lock is held, and the caller's promise.
+    let mut places: Vec<Place> = places(params, &memory).into_iter().map(|it| unsafe { Place::new(it) }).collect();
+    let name = (symbol.module, symbol.name);
+    let one = (blocks != [1; 3] && !OF_BLOCKS.contains(&name)).then_some(([1; 3], "number of its blocks"));
+    run(blocks, false);
+    places.iter_mut().for_each(Place::keep);
+    for (blocks, what) in [(blocks, "order of its threads")].into_iter().chain(one) {
+        places.iter().for_each(Place::restore);
+        run(blocks, true);
+        if let Some(at) = places.iter().find_map(Place::difference).filter(|_| !UNORDERED.contains(&name)) {
+            return Err(Error::Failed(format!(
+                "what {}/{symbol} writes depends on the {what}: byte {at} of its memory",
+                symbol.module
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Backend for Emulator {
@@ -156,27 +196,12 @@ impl Backend for Emulator {
         if size != params.len() as u64 {
             return Err(Error::Failed(format!("{symbol} takes {size} bytes of parameters, not {}", params.len())));
         }
-        let memory = MEMORY.lock();
-        // SAFETY: the caller's promise, and no other kernel runs.
-        let run = |backwards| unsafe {
-            emulator_run(kernel, grid.blocks.as_ptr(), grid.threads, params.as_ptr().cast(), backwards);
+        // SAFETY: the caller's promise, and that of `run_in_any_order`.
+        let run = |blocks: [u32; 3], backwards| unsafe {
+            emulator_run(kernel, blocks.as_ptr(), grid.threads, params.as_ptr().cast(), backwards);
         };
-        // SAFETY: the memory stays while the lock is held; what the kernel may write is its caller's alone, and others read
-        // the rest at most.
-        let difference = unsafe {
-            let mut copies = Copies::new(params, &memory);
-            run(false);
-            copies.exchange();
-            run(true);
-            copies.difference()
-        };
-        match difference.filter(|_| !UNORDERED.contains(&symbol.name)) {
-            Some(place) => Err(Error::Failed(format!(
-                "what {}/{symbol} writes depends on the order of its threads: byte {place} of its memory",
-                symbol.module
-            ))),
-            None => Ok(()),
-        }
+        // SAFETY: the caller's promise: nobody else uses what the kernel writes, or writes what it reads.
+        unsafe { run_in_any_order(symbol, grid.blocks, params, run) }
     }
 
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
