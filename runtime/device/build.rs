@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest generation of GPUs that the PTX is for; the driver compiles it for the one that is there.
-const VIRTUAL_ARCHITECTURE: &str = "compute_80";
+/// How nvcc is called, also by tests: for the oldest generation of GPUs; the driver compiles the PTX for the one that is there.
+const FLAGS: &str = "kernels/nvcc.flags";
+/// The PTX that every driver for CUDA 13 takes: an older driver of those refuses what a newer toolkit makes.
+const PTX: &str = "9.0";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -39,10 +41,7 @@ fn ptx(sources: &[PathBuf]) {
         let compile = |source: &PathBuf| {
             let target = out.join(source.file_stem().expect("a name")).with_extension("ptx");
             let mut command = Command::new(&nvcc);
-            command
-                .args(["-ptx", "-O3", "-std=c++17", "-diag-suppress", "186", "-arch", VIRTUAL_ARCHITECTURE, "-o"])
-                .arg(&target)
-                .arg(source);
+            command.args(["--options-file", FLAGS, "-o"]).arg(&target).arg(source);
             let running =
                 command.spawn().unwrap_or_else(|error| panic!("{nvcc:?} does not start: {error}; see `make cuda`"));
             (target, running)
@@ -50,10 +49,25 @@ fn ptx(sources: &[PathBuf]) {
         let running: Vec<_> = group.iter().map(compile).collect();
         for (source, (target, mut nvcc)) in group.iter().zip(running) {
             assert!(nvcc.wait().expect("it ends").success(), "nvcc refuses {}", source.display());
+            let version = version(&fs::read_to_string(&target).expect("nvcc has written it"));
+            assert!(
+                version == PTX,
+                "{nvcc:?} makes PTX {version} where {PTX} is needed: install the extra `cuda-build` and unset CUDA_HOME and \
+                 NVCC, or set CUDA_HOME to a toolkit of CUDA 13.0"
+            );
             table += &format!("    ({:?}, include_str!({target:?})),\n", name(source));
         }
     }
     fs::write(out.join("ptx.rs"), table + "]\n").expect("it can be written");
+}
+
+/// The version that a module says it is of.
+fn version(text: &str) -> String {
+    text.lines()
+        .find_map(|line| line.strip_prefix(".version "))
+        .expect("PTX begins with its version")
+        .trim()
+        .to_string()
 }
 
 fn name(source: &Path) -> String {

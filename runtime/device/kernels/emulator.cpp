@@ -1,11 +1,13 @@
+// Fibers leave each other by longjmp, which a library that is made to be on its guard takes for a mistake.
+#undef _FORTIFY_SOURCE
 #include "emulator.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 Place threadIdx, blockIdx, blockDim, gridDim;
@@ -48,35 +50,58 @@ namespace {
 
 const size_t STACK = 64 << 10;
 
+// A fiber begins at `first`, and goes on at `place`: a jump leaves signals as they are, and so needs no call of the system.
 struct Fiber {
-    ucontext_t context;
+    ucontext_t first;
+    jmp_buf place;
     std::unique_ptr<char[]> stack{new char[STACK]};
-    bool ended, waits_for_block, waits_for_warp;
+    bool began, ended, waits_for_block, waits_for_warp;
 };
 
 struct Block {
-    ucontext_t scheduler;
+    jmp_buf scheduler;
     std::vector<Fiber> fibers;
     Fiber* current;
     const Entry* entry;
     const void* params;
+    bool backwards;
 };
 
 Block block;
+
+// The `i`th of `count` to run.
+u32 in_turn(u32 i, u32 count) { return block.backwards ? count - 1 - i : i; }
 
 void wait(bool Fiber::*reason) {
     Fiber* self = block.current;
     u32 x = threadIdx.x;
     self->*reason = true;
-    swapcontext(&self->context, &block.scheduler);
+    if (!_setjmp(self->place)) _longjmp(block.scheduler, 1);
     threadIdx.x = x;
 }
 
 void start() {
-    Fiber* self = block.current;
     block.entry->run(block.params);
-    self->ended = true;
-    swapcontext(&self->context, &block.scheduler);
+    block.current->ended = true;
+    _longjmp(block.scheduler, 1);
+}
+
+// Runs a thread to where it waits or ends.
+void go_on(Fiber* fiber) {
+    block.current = fiber;
+    if (_setjmp(block.scheduler)) return;
+    if (fiber->began) _longjmp(fiber->place, 1);
+    fiber->began = true;
+    setcontext(&fiber->first);
+}
+
+void prepare(Fiber& fiber) {
+    fiber.began = fiber.ended = fiber.waits_for_block = fiber.waits_for_warp = false;
+    getcontext(&fiber.first);
+    fiber.first.uc_stack.ss_sp = fiber.stack.get();
+    fiber.first.uc_stack.ss_size = STACK;
+    fiber.first.uc_link = nullptr;
+    makecontext(&fiber.first, start, 0);
 }
 
 // Lets `fibers[from..to]` go on where all that have not ended wait.
@@ -92,33 +117,54 @@ bool all_ended(u32 threads) {
     return true;
 }
 
-void run_together(u32 threads) {
-    if (block.fibers.size() < threads) block.fibers.resize(threads);
-    for (u32 i = 0; i < threads; i++) {
-        Fiber& fiber = block.fibers[i];
-        fiber.ended = fiber.waits_for_block = fiber.waits_for_warp = false;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.get();
-        fiber.context.uc_stack.ss_size = STACK;
-        fiber.context.uc_link = nullptr;
-        makecontext(&fiber.context, start, 0);
+// Runs each of `fibers[from..to]` to where it waits; whether any could go on.
+bool run_to_waits(u32 from, u32 to) {
+    bool went_on = false;
+    for (u32 i = 0; i < to - from; i++) {
+        u32 number = from + in_turn(i, to - from);
+        Fiber& fiber = block.fibers[number];
+        if (fiber.ended || fiber.waits_for_block || fiber.waits_for_warp) continue;
+        threadIdx = {number, 0, 0};
+        go_on(&fiber);
+        went_on = true;
     }
+    return went_on;
+}
+
+// Runs a warp as far as it comes without the others of the block, which shows what it takes from them without waiting.
+bool run_warp(u32 from, u32 to) {
+    bool went_on = false;
+    while (run_to_waits(from, to)) {
+        release(from, to, &Fiber::waits_for_warp);
+        went_on = true;
+    }
+    return went_on;
+}
+
+void run_together(u32 threads) {
+    const u32 WARP = 32;
+    if (block.fibers.size() < threads) block.fibers.resize(threads);
+    for (u32 i = 0; i < threads; i++) prepare(block.fibers[i]);
+    u32 warps = (threads + WARP - 1) / WARP;
     while (!all_ended(threads)) {
         bool went_on = false;
-        for (u32 i = 0; i < threads; i++) {
-            Fiber& fiber = block.fibers[i];
-            if (fiber.ended || fiber.waits_for_block || fiber.waits_for_warp) continue;
-            block.current = &fiber;
-            threadIdx = {i, 0, 0};
-            swapcontext(&block.scheduler, &fiber.context);
-            went_on = true;
+        for (u32 i = 0; i < warps; i++) {
+            u32 from = in_turn(i, warps) * WARP;
+            went_on |= run_warp(from, from + WARP < threads ? from + WARP : threads);
         }
         if (!went_on) {
             fprintf(stderr, "%s: threads of a block wait for each other at different places\n", block.entry->name);
             abort();
         }
-        for (u32 i = 0; i < threads; i += 32) release(i, i + 32 < threads ? i + 32 : threads, &Fiber::waits_for_warp);
         release(0, threads, &Fiber::waits_for_block);
+    }
+}
+
+void run_block(u32 threads) {
+    if (block.entry->waits) return run_together(threads);
+    for (u32 i = 0; i < threads; i++) {
+        threadIdx = {in_turn(i, threads), 0, 0};
+        block.entry->run(block.params);
     }
 }
 
@@ -136,25 +182,17 @@ extern "C" const Entry* emulator_find(const char* name) {
 
 extern "C" u64 emulator_parameters(const Entry* entry) { return entry->size; }
 
-// Runs a kernel in blocks of threads; one kernel at a time.
-extern "C" void emulator_run(const Entry* entry, const u32* blocks, u32 threads, const void* params) {
-    static std::mutex turn;
-    std::lock_guard<std::mutex> held(turn);
+// Runs a kernel in blocks of threads, forwards or backwards. Not while another one runs.
+extern "C" void emulator_run(const Entry* entry, const u32* blocks, u32 threads, const void* params, bool backwards) {
     gridDim = {blocks[0], blocks[1], blocks[2]};
     blockDim = {threads, 1, 1};
     block.entry = entry;
     block.params = params;
+    block.backwards = backwards;
     for (u32 z = 0; z < blocks[2]; z++)
         for (u32 y = 0; y < blocks[1]; y++)
             for (u32 x = 0; x < blocks[0]; x++) {
-                blockIdx = {x, y, z};
-                if (entry->waits) {
-                    run_together(threads);
-                    continue;
-                }
-                for (u32 i = 0; i < threads; i++) {
-                    threadIdx = {i, 0, 0};
-                    entry->run(params);
-                }
+                blockIdx = {in_turn(x, blocks[0]), in_turn(y, blocks[1]), in_turn(z, blocks[2])};
+                run_block(threads);
             }
 }

@@ -1,6 +1,6 @@
 // What CUDA gives a kernel, on the processor: the words of the language, the threads' numbers, and what threads of a
-// block do together. Blocks run one after the other; the threads of a block take turns, each to the next place where
-// it waits for others.
+// block do together. Blocks run one after the other, and so do the warps of a block and the threads of a warp: each as far
+// as it comes without the others. A launch runs in several orders, and must write the same in each (`emulator.rs`).
 #pragma once
 
 #include <math.h>

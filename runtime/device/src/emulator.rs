@@ -1,6 +1,15 @@
 //! The processor as a GPU.
+//!
+//! A GPU runs blocks and warps in any order, the processor in one, in which a missing barrier or a place that two threads
+//! write may do no harm. So every launch runs forwards; backwards, so that of two threads with nothing between them each is
+//! once the first; and with one block that goes round, as blocks do where there is more work than a grid has room for. All
+//! begin with the same memory and must write the same bytes. That is seen where it happens, does not depend on the launches
+//! before, and is what makes two runs of a plan equal on a GPU.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
+
+use parking_lot::Mutex;
 
 use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::Gemm;
@@ -14,14 +23,30 @@ const UNWRITTEN: u8 = 0xA5;
 /// Bytes behind every buffer that stay as they are: a kernel that writes beyond is seen.
 const GUARD: usize = 64;
 
+/// Kernels that write a list in any order for the next ones, which put it in order.
+const UNORDERED: [(&str, &str); 1] = [("topk", "topk_select")];
+/// Kernels that write something for each block, however many there are.
+const OF_BLOCKS: [(&str, &str); 1] = [("quantize", "range")];
+
+/// All memory: where it begins, and how many bytes it has with those behind. Held while a kernel runs, so that only one does
+/// and none of it is freed.
+static MEMORY: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
 /// Memory, in units that any element is aligned in.
 struct Owner {
     words: Vec<u128>,
     bytes: usize,
 }
 
+impl Owner {
+    fn address(&self) -> u64 {
+        self.words.as_ptr().addr() as u64
+    }
+}
+
 impl Drop for Owner {
     fn drop(&mut self) {
+        MEMORY.lock().remove(&self.address());
         let bytes: &[u8] = bytemuck::cast_slice(&self.words);
         assert!(
             bytes[self.bytes..].iter().all(|&byte| byte == UNWRITTEN),
@@ -31,10 +56,97 @@ impl Drop for Owner {
     }
 }
 
+/// Memory that a launch has an address in.
+struct Place {
+    start: u64,
+    before: Vec<u8>,
+    /// What the first run made of it, where that is something else.
+    after: Option<Vec<u8>>,
+}
+
+/// All of a launch: addresses are among the parameters and nowhere else.
+fn places(params: &[u8], memory: &BTreeMap<u64, usize>) -> BTreeMap<u64, usize> {
+    let holding = |word: &[u8]| {
+        let address = u64::from_ne_bytes(word.try_into().ok()?);
+        let (&start, &bytes) = memory.range(..=address).next_back()?;
+        (address - start < bytes as u64).then_some((start, bytes))
+    };
+    params.chunks_exact(size_of::<u64>()).filter_map(holding).collect()
+}
+
+impl Place {
+    /// # Safety
+    /// For as long as it lives, so many bytes are there; while a method runs, nobody writes them, and nobody reads what a
+    /// kernel wrote.
+    unsafe fn new((start, bytes): (u64, usize)) -> Place {
+        // SAFETY: the caller's promise.
+        let before = unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec();
+        Place { start, before, after: None }
+    }
+
+    fn now(&self) -> &[u8] {
+        // SAFETY: the promise to `new`.
+        unsafe { std::slice::from_raw_parts(self.start as *const u8, self.before.len()) }
+    }
+
+    fn keep(&mut self) {
+        self.after = (self.now() != self.before).then(|| self.now().to_vec());
+    }
+
+    /// What is as before is not written: others may read it.
+    fn restore(&self) {
+        if self.now() != self.before {
+            // SAFETY: the promise to `new`.
+            unsafe { std::ptr::copy_nonoverlapping(self.before.as_ptr(), self.start as *mut u8, self.before.len()) };
+        }
+    }
+
+    /// The first byte that is not as the first run left it.
+    fn difference(&self) -> Option<usize> {
+        let (now, after) = (self.now(), self.after.as_ref().unwrap_or(&self.before));
+        // Most are equal, which is found faster at once.
+        if now == after {
+            None
+        } else {
+            now.iter().zip(after).position(|(x, y)| x != y)
+        }
+    }
+}
+
 extern "C" {
     fn emulator_find(name: *const c_char) -> *const c_void;
     fn emulator_parameters(kernel: *const c_void) -> u64;
-    fn emulator_run(kernel: *const c_void, blocks: *const u32, threads: u32, params: *const c_void);
+    fn emulator_run(kernel: *const c_void, blocks: *const u32, threads: u32, params: *const c_void, backwards: bool);
+}
+
+/// Runs a kernel in each way, by `run(blocks, backwards)`, which is not called while another kernel runs.
+///
+/// # Safety
+/// While it runs, nobody else uses what the kernel writes, or writes other memory that the parameters have addresses in.
+unsafe fn run_in_any_order(
+    symbol: Symbol,
+    blocks: [u32; 3],
+    params: &[u8],
+    run: impl Fn([u32; 3], bool),
+) -> Result<()> {
+    let memory = MEMORY.lock();
+    // SAFETY: no memory is freed while the lock is held, and the caller's promise.
+    let mut places: Vec<Place> = places(params, &memory).into_iter().map(|it| unsafe { Place::new(it) }).collect();
+    let name = (symbol.module, symbol.name);
+    let one = (blocks != [1; 3] && !OF_BLOCKS.contains(&name)).then_some(([1; 3], "number of its blocks"));
+    run(blocks, false);
+    places.iter_mut().for_each(Place::keep);
+    for (blocks, what) in [(blocks, "order of its threads")].into_iter().chain(one) {
+        places.iter().for_each(Place::restore);
+        run(blocks, true);
+        if let Some(at) = places.iter().find_map(Place::difference).filter(|_| !UNORDERED.contains(&name)) {
+            return Err(Error::Failed(format!(
+                "what {}/{symbol} writes depends on the {what}: byte {at} of its memory",
+                symbol.module
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Backend for Emulator {
@@ -47,7 +159,10 @@ impl Backend for Emulator {
         let count = (bytes.saturating_add(GUARD)).div_ceil(size_of::<u128>());
         words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory(bytes))?;
         words.resize(count, u128::from_ne_bytes([UNWRITTEN; 16]));
-        Ok(Memory { address: words.as_ptr().addr() as u64, _owner: Box::new(Owner { words, bytes }) })
+        let owner = Owner { words, bytes };
+        let address = owner.address();
+        MEMORY.lock().insert(address, size_of::<u128>() * count);
+        Ok(Memory { address, _owner: Box::new(owner) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
@@ -81,9 +196,12 @@ impl Backend for Emulator {
         if size != params.len() as u64 {
             return Err(Error::Failed(format!("{symbol} takes {size} bytes of parameters, not {}", params.len())));
         }
-        // SAFETY: the caller's promise.
-        unsafe { emulator_run(kernel, grid.blocks.as_ptr(), grid.threads, params.as_ptr().cast()) };
-        Ok(())
+        // SAFETY: the caller's promise, and that of `run_in_any_order`.
+        let run = |blocks: [u32; 3], backwards| unsafe {
+            emulator_run(kernel, blocks.as_ptr(), grid.threads, params.as_ptr().cast(), backwards);
+        };
+        // SAFETY: the caller's promise: nobody else uses what the kernel writes, or writes what it reads.
+        unsafe { run_in_any_order(symbol, grid.blocks, params, run) }
     }
 
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
@@ -94,5 +212,39 @@ impl Backend for Emulator {
 
     fn finish(&self) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BLOCK;
+
+    /// Copies 300 bytes to places that are `step` apart, of which there are enough for 1.
+    fn copied(step: u32) -> Result<()> {
+        const COUNT: u32 = 300;
+        let bytes: Vec<u8> = (0..COUNT).map(|i| (i % 251) as u8).collect();
+        let (x, y) = (Emulator.allocate(bytes.len())?, Emulator.allocate(bytes.len())?);
+        // SAFETY: it has as many bytes.
+        unsafe { Emulator.upload(&bytes, x.address)? };
+        // `CopyOf` of `copy.cu`: count, rank and dimensions, strides of both.
+        let mut rest = [0u32; 26];
+        (rest[0], rest[1], rest[2], rest[10], rest[18]) = (COUNT, 1, COUNT, 1, step);
+        let params = [bytemuck::bytes_of(&[x.address, y.address]), bytemuck::bytes_of(&rest)].concat();
+        let symbol = Symbol { module: "copy", name: "copy", kind: "u8" };
+        // SAFETY: both have a byte for each.
+        unsafe { Emulator.launch(symbol, Grid { blocks: [2, 1, 1], threads: BLOCK }, &params)? };
+        let mut found = vec![0; bytes.len()];
+        // SAFETY: it has as many bytes.
+        unsafe { Emulator.download(y.address, &mut found)? };
+        assert_eq!(found, bytes);
+        Ok(())
+    }
+
+    #[test]
+    fn threads_that_write_one_place_are_found() {
+        copied(1).expect("each has its own place");
+        let error = copied(0).expect_err("all have one place").to_string();
+        assert_eq!(error, "what copy/copy_u8 writes depends on the order of its threads: byte 0 of its memory");
     }
 }
