@@ -117,16 +117,21 @@ impl Cuda {
         }
         let module = MODULES.iter().find(|(name, _)| *name == symbol.module);
         let (name, ptx) = module.ok_or_else(|| Error::Failed(format!("there is no module {}", symbol.module)))?;
-        let load = || self.device.get_or_load_custom_func(&symbol.to_string(), name, ptx);
         // Kernels are not kept in the pool, which may hold all that there is.
-        let loaded = load().or_else(|error| match self.bind().is_ok() && give_back_memory(&self.stream).is_ok() {
-            true => load(),
-            false => Err(error),
-        });
+        let loaded = self.with_memory(|| self.device.get_or_load_custom_func(&symbol.to_string(), name, ptx));
         let function = loaded.map_err(|error| Error::Failed(format!("{symbol}: {}", told(&error))))?;
         let function = function.into_cuda_function();
         self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(symbol, function.clone());
         Ok(function)
+    }
+
+    /// What some work gives that allocates outside of the pool: where it fails, once more when what is free in the pool has
+    /// been given back.
+    fn with_memory<T, E>(&self, work: impl Fn() -> std::result::Result<T, E>) -> std::result::Result<T, E> {
+        work().or_else(|error| match self.bind().is_ok() && give_back_memory(&self.stream).is_ok() {
+            true => work(),
+            false => Err(error),
+        })
     }
 
     /// Makes the GPU the one that the driver's calls of this thread are for.
@@ -202,7 +207,7 @@ impl Backend for Cuda {
         self.bind()?;
         let blas = self.blas.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller's promise.
-        unsafe { multiply(*blas.handle(), gemm) }.map_err(not_multiplied)
+        self.with_memory(|| unsafe { multiply(*blas.handle(), gemm) }).map_err(not_multiplied)
     }
 
     fn finish(&self) -> Result<()> {
