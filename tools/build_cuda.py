@@ -1,6 +1,6 @@
 """Builds `compiler/_runtime_cuda.abi3.so` with no GPU, no driver and no toolkit: nvcc and headers are NVIDIA's wheels.
 
-`make cuda` calls it in an environment with the extra `cuda-build`; `make lint-cuda` with the argument `clippy`, for lints.
+`make cuda` calls it in an environment with the extra `cuda-build`; `make lint-cuda` with the argument `clippy`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def main() -> None:
     }
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
     is_lint = sys.argv[1:] == ["clippy"]
-    command = ["cargo", "clippy" if is_lint else "build", "--release", "--manifest-path", MANIFEST, "--target-dir", target]
+    verb = "clippy" if is_lint else "build"
+    command = ["cargo", verb, "--release", "--manifest-path", MANIFEST, "--target-dir", target]
     if is_lint:
         command += ["--package", "candle-plan-device", "--", "-D", "warnings"]
     subprocess.run(command, env=environment, check=True)
