@@ -118,7 +118,7 @@ def test_what_cannot_run_is_said_and_what_follows_runs(tmp_path: Path, monkeypat
     tool("cuda_files").write(tmp_path, "architectures", [{"name": name, "module": name} for name in names])
     tool("cuda_files").write(tmp_path, "small", list(tool("cuda_bundle").small()))
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
-    monkeypatch.setattr(tool("cuda_process"), "PATIENCE", 5)
+    monkeypatch.setattr(tool("cuda_process"), "PATIENCE", 10)
     sections = tool("cuda_sections")
     lines = list(sections.beside_torch(sections.Setting(tmp_path, "emulator", time.monotonic() + 60)))
     rows = {line.text.split("|")[1].strip(): line for line in lines if line.text.count("|") > 2}
@@ -126,7 +126,7 @@ def test_what_cannot_run_is_said_and_what_follows_runs(tmp_path: Path, monkeypat
     assert said["ending"].startswith("✗ its process ended with 3: xxx") and said["ending"].endswith("x of it")
     assert said["nowhere"] == "✗ not run: No module named 'nowhere'"
     assert said["needing"] == "– needs torchvision, which is not here"
-    assert said["hanging"] == "✗ it took more than 5 s"
+    assert said["hanging"] == "✗ it took more than 10 s"
     assert said["last"] == "✗ not run: of its own"
     assert [name for name in names if not rows[name].is_wrong] == ["needing"]
 
