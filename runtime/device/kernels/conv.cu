@@ -79,14 +79,21 @@ HOST_DEVICE void fetch(const Convolution& p, const Piece& piece, const First& fi
 
 template <class W, u32 HIGH, u32 WIDE>
 HOST_DEVICE void multiply(const W (*a)[HIGH * ACROSS + 4], const W (*b)[WIDE * ACROSS + 4], W (*sum)[WIDE]) {
+    // Sums of DEPTH terms are added up, which rounds less than one sum of all, where there are registers for both.
+    const bool APART = HIGH * WIDE <= 4;
+    W part[HIGH][WIDE] = {};
+    W (*to)[WIDE] = APART ? part : sum;
     u32 row = threadIdx.x / ACROSS, column = threadIdx.x % ACROSS;
     UNROLL for (u32 d = 0; d < DEPTH; d++) {
         W left[HIGH], right[WIDE];
         UNROLL for (u32 i = 0; i < HIGH; i++) left[i] = a[d][spread<HIGH>(row, i)];
         UNROLL for (u32 j = 0; j < WIDE; j++) right[j] = b[d][spread<WIDE>(column, j)];
         UNROLL for (u32 i = 0; i < HIGH; i++)
-            UNROLL for (u32 j = 0; j < WIDE; j++) sum[i][j] += left[i] * right[j];
+            UNROLL for (u32 j = 0; j < WIDE; j++) to[i][j] += left[i] * right[j];
     }
+    if (!APART) return;
+    UNROLL for (u32 i = 0; i < HIGH; i++)
+        UNROLL for (u32 j = 0; j < WIDE; j++) sum[i][j] += part[i][j];
 }
 
 template <class T, u32 HIGH, u32 WIDE>
@@ -159,16 +166,20 @@ HOST_DEVICE wide<T> summed(const Convolution& p, const Windows& windows, u32 pla
     const T* x = at<const T>(p.x) + images * p.channels * plane_of_input(p);
     const T* w = at<const T>(p.w) + group * weights_of_group(p) + output * weights_apart(p);
     wide<T> sum = 0;
-    for (u32 channel = 0; channel < p.channels; channel++, x += plane_of_input(p))
+    for (u32 channel = 0; channel < p.channels; channel++, x += plane_of_input(p)) {
+        // A sum of sums rounds less than one of all terms.
+        wide<T> part = 0;
         for (i32 i = 0; i < windows.rows.taps; i++) {
             i32 y = row + i * windows.rows.reach;
             if (!inside(y, p.input[0])) continue;
             const T* of_row = w + weight_of(p, windows, channel, i, 0);
             for (i32 j = 0; j < windows.columns.taps; j++) {
                 i32 place = column + j * windows.columns.reach;
-                if (inside(place, p.input[1])) sum += widen(of_row[j * windows.columns.next]) * widen(x[y * p.input[1] + place]);
+                if (inside(place, p.input[1])) part += widen(of_row[j * windows.columns.next]) * widen(x[y * p.input[1] + place]);
             }
         }
+        sum += part;
+    }
     return sum;
 }
 

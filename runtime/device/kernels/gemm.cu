@@ -47,9 +47,13 @@ template <class T, class C> HOST_DEVICE void tile(const Gemm& p, u32 batch, u32 
         fetch<T>(p.a, batch, false, top, p.m, depth, p.k, a);
         fetch<T>(p.b, batch, true, left, p.n, depth, p.k, b);
         __syncthreads();
-        for (u32 d = 0; d < DEPTH; d++)
-            for (u32 i = 0; i < SIDE; i++)
-                for (u32 j = 0; j < SIDE; j++) sum[i][j] += a[d][i0 + i] * b[d][j0 + j];
+        // Sums of DEPTH terms are added up, which rounds less than one sum of all.
+        for (u32 i = 0; i < SIDE; i++)
+            for (u32 j = 0; j < SIDE; j++) {
+                W part = 0;
+                for (u32 d = 0; d < DEPTH; d++) part += a[d][i0 + i] * b[d][j0 + j];
+                sum[i][j] += part;
+            }
         __syncthreads();
     }
     for (u32 i = 0; i < SIDE; i++)
