@@ -91,9 +91,9 @@ HOST_DEVICE void multiply(const W (*a)[HIGH * ACROSS + 4], const W (*b)[WIDE * A
         UNROLL for (u32 i = 0; i < HIGH; i++)
             UNROLL for (u32 j = 0; j < WIDE; j++) to[i][j] += left[i] * right[j];
     }
-    if (!APART) return;
     UNROLL for (u32 i = 0; i < HIGH; i++)
-        UNROLL for (u32 j = 0; j < WIDE; j++) sum[i][j] += part[i][j];
+        UNROLL for (u32 j = 0; j < WIDE; j++)
+            if (APART) sum[i][j] += part[i][j];
 }
 
 template <class T, u32 HIGH, u32 WIDE>
