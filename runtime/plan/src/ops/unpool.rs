@@ -147,36 +147,26 @@ mod tests {
     use crate::ops::pool::{MaxPool, PoolWindow};
     use crate::testing::{run, run_outputs, tensor};
 
-    fn numbers(dims: &[usize]) -> Value {
-        let data: Vec<f32> = (1..=dims.iter().product()).map(|i: usize| i as f32).collect();
-        tensor(&data, dims)
-    }
-
-    fn floats(value: &Value) -> (Vec<usize>, Vec<f32>) {
-        let array = value.tensor().unwrap();
-        (array.dims().to_vec(), array.read::<f32>().unwrap().to_vec())
-    }
-
     #[test]
     fn what_was_pooled_is_put_back() {
-        let pool = MaxPool { window: PoolWindow {
-            kernel: vec![2, 2],
-            strides: vec![2, 2],
-            dilations: vec![1, 1],
-            padding: Padding::Explicit(vec![[0, 0]; 2]),
-            ceil: false,
-        }, column_major: false };
-        let pooled = run_outputs(&pool, &[Some(numbers(&[1, 2, 4, 4]))], 2).unwrap();
+        let x: Vec<f32> = (1..=32).map(|i| i as f32).collect();
+        let (kernel, strides, pads) = (vec![2, 2], vec![2, 2], vec![[0, 0]; 2]);
+        let padding = Padding::Explicit(pads.clone());
+        let window =
+            PoolWindow { kernel: kernel.clone(), strides: strides.clone(), dilations: vec![1, 1], padding, ceil: false };
+        let pool = MaxPool { window, column_major: false };
+        let pooled = run_outputs(&pool, &[Some(tensor(&x, &[1, 2, 4, 4]))], 2).unwrap();
         let indices = pooled[1].tensor().unwrap().read::<i64>().unwrap().to_vec();
         assert_eq!(indices, [5, 7, 13, 15, 21, 23, 29, 31]);
-        let unpool = MaxUnpool { kernel: vec![2, 2], strides: vec![2, 2], pads: vec![[0, 0]; 2] };
+        let unpool = MaxUnpool { kernel, strides, pads };
         let inputs = [Some(pooled[0].clone()), Some(pooled[1].clone())];
-        let (dims, y) = floats(&run(&unpool, &inputs).unwrap());
-        assert_eq!(dims, [1, 2, 4, 4]);
+        let y = run(&unpool, &inputs).unwrap();
+        assert_eq!(y.dims().unwrap(), [1, 2, 4, 4]);
         let expected: Vec<f32> = (0..32).map(|i| if indices.contains(&i) { i as f32 + 1.0 } else { 0.0 }).collect();
-        assert_eq!(y, expected);
+        assert_eq!(y.tensor().unwrap().read::<f32>().unwrap(), expected);
         let [x, i] = inputs;
-        let (_, y) = floats(&run(&unpool, &[x, i, Some(tensor(&[1i64, 2, 4, 5], &[4]))]).unwrap());
+        let y = run(&unpool, &[x, i, Some(tensor(&[1i64, 2, 4, 5], &[4]))]).unwrap();
+        let y = y.tensor().unwrap().read::<f32>().unwrap();
         assert_eq!((y[6], y[8], y[16], y[26]), (6.0, 8.0, 14.0, 22.0));
     }
 
@@ -184,7 +174,7 @@ mod tests {
     fn indices_beyond_the_result_are_refused() {
         let unpool = MaxUnpool { kernel: vec![2], strides: vec![2], pads: vec![[0, 0]] };
         for index in [-1, 2] {
-            let inputs = [Some(numbers(&[1, 1, 1])), Some(tensor(&[index], &[1, 1, 1]))];
+            let inputs = [Some(tensor(&[1f32], &[1, 1, 1])), Some(tensor(&[index], &[1, 1, 1]))];
             assert!(run(&unpool, &inputs).is_err());
         }
     }

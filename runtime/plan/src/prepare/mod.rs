@@ -257,7 +257,6 @@ impl PreparedBlock {
     }
 }
 
-/// What preparing a plan's blocks needs of the plan, and makes of its constants.
 impl PreparedStep {
     /// What one of its blocks is called.
     pub(crate) fn block_name(&self, index: usize) -> String {
@@ -265,6 +264,7 @@ impl PreparedStep {
     }
 }
 
+/// What preparing a plan's blocks needs of the plan, and makes of its constants.
 struct Preparing<'a> {
     origins: &'a [Origin],
     constants: Vec<Value>,
