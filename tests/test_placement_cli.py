@@ -87,6 +87,8 @@ def test_run_says_what_the_host_did(told: Any) -> None:
     code, out, err = told(LACKING, *arguments, "--profile")
     assert code == 0
     assert "emulator has no kernel for 1 step, which the host runs: 1 Det" in out + err
+    # Of three matrices of 2 × 2 and of as many results.
+    assert "Det from Det(y) runs on the host for want of a kernel, on 60 B of operands" in out
     code, out, err = told(LACKING, *arguments, "--strict-device")
     assert code == 1
     assert "Det" in out + err
@@ -109,3 +111,11 @@ def test_a_device_is_named_where_no_other_can_take_its_place(told: Any, verb: tu
     code, _, err = told(WHOLE, *verb, "--device", "auto")
     assert code == 2
     assert "'auto' depends on the machine" in err
+
+
+def test_verify_says_where_it_ran(told: Any) -> None:
+    for device, said in [("auto", "on c"), ("cpu", "1 of 1")]:
+        code, out, _ = told(WHOLE, "verify", "model.onnx", "--input", "x.npz", "--device", device)
+        assert code == 0
+        assert f" {said}" in out
+        assert (" on c" in out) == (device == "auto")

@@ -129,7 +129,7 @@ def command(
     if as_json:
         print_json({"ok": not refused, "device": device, **_data(timings, others, refused)})
     else:
-        _show(timings, refused)
+        _show(timings, refused, device)
     context.exit(1 if refused else 0)
 
 
@@ -160,10 +160,12 @@ def _time_all(
     return timings, refused
 
 
-def _show(timings: list[Timing], refused: dict[str, Exception]) -> None:
+def _show(timings: list[Timing], refused: dict[str, Exception], device: str) -> None:
     from compiler.cli import bench_table
 
     bench_table.show(timings)
+    if device != "cpu":
+        console.print(f"plans ran on {device}, the others on the processor")
     for name, error in refused.items():
         console.print(f"✗ {name}: {error}", style="red", soft_wrap=True)
 

@@ -35,7 +35,8 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> N
         console.print(f"{megabytes(moved)} a run go to the device and back")
     for step in steps:
         if step.host == "no_kernel" and step.calls:
-            console.print(f"{step.op} from {step.origin} runs on the host for want of a kernel", style="red")
+            operands = f", on {megabytes(step.bytes // runs)} of operands" if step.bytes else ""
+            console.print(f"{step.op} from {step.origin} runs on the host for want of a kernel{operands}", style="red")
     if peaks:
         console.print(f"peaks: {1e-9 * peaks.operations:.0f} GFLOP/s, {1e-9 * peaks.bytes:.0f} GB/s", style="dim")
 

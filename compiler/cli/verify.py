@@ -123,11 +123,11 @@ def command(
     if layerwise:
         with working("comparing the values on the way"):
             layers = compare_layers(model, compared, given, device, threads=threads, tolerance=tolerance)
-    show(report, layers, as_json)
+    show(report, layers, as_json, says_device=device != "cpu")
     context.exit(0 if report.ok else 1)
 
 
-def show(report: Report, layers: Sequence[Layer] | None, as_json: bool) -> None:
+def show(report: Report, layers: Sequence[Layer] | None, as_json: bool, *, says_device: bool = False) -> None:
     """Print a comparison of outputs, and of the values before them if there is one."""
     if as_json:
         told = {
@@ -145,7 +145,7 @@ def show(report: Report, layers: Sequence[Layer] | None, as_json: bool) -> None:
         for line in _remarks(each):
             console.print(f"{each.name}: {line}", style="" if each.ok else "red", soft_wrap=True)
     style = "green" if report.equal else "yellow" if report.ok else "red"
-    where = "" if report.device == "cpu" else f"on {report.device}, "
+    where = f"on {report.device}, " if says_device else ""
     console.print(where + report.summary, style=style, soft_wrap=True)
     if not report.ok:
         console.print(ADVICE, soft_wrap=True)
