@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
-from compiler.errors import CompileError, Diagnostic
-from compiler.graph import nodes_of
+from compiler import onnx_schema
 from compiler.loader import load
-from compiler.passes.inline_functions import inline
+from compiler.passes.inline_functions import inline_in_one_opset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +34,7 @@ def in_double(source: Source) -> onnx.ModelProto:
     """
     model = load(source).model
     if any(_has_references(function) for function in model.functions.values()):
-        _inline(model)
+        inline_in_one_opset(model)
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for each in (graph, *graph.subgraphs()):
             _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
@@ -54,16 +52,6 @@ def widened(value: Any) -> Any:
 def _has_references(function: ir.Function) -> bool:
     nodes = ir.traversal.RecursiveGraphIterator(function.graph)
     return any(attribute.is_ref() for node in nodes for attribute in node.attributes.values())
-
-
-def _inline(model: ir.Model) -> None:
-    """Inlines the functions of a model that is written to a file again, which has one opset for all nodes."""
-    inline(model)
-    model.functions.clear()
-    for node in nodes_of(model):
-        if node.version not in (None, model.opset_imports.get(node.domain)):
-            message = f"a function that takes attributes has opset {node.version}, its model another"
-            raise CompileError([Diagnostic("CC0106", message, origin.of(node))])
 
 
 def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:

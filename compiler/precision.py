@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from compiler.loader import Source
+    from compiler.session import Session
 
-__all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "together"]
+__all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
 
 ROUNDING = 2.0**-23
 """The distance of two neighbours in single precision, as a part of a number: less is no error."""
@@ -43,13 +44,25 @@ class Errors:
         return max(self.plan, ROUNDING) / max(self.reference, ROUNDING)
 
 
-def exact_outputs(model: Source, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the model gives in double precision; `None` where it cannot be computed so, as one that quantises."""
+def in_double_precision(model: Source) -> Session | None:
+    """A session of the model in double precision; `None` where it has no such form, as one that quantizes."""
     try:
-        session = load(compile(in_double(model), Options(optimize=False)))
-        return session.run({name: widened(value) for name, value in inputs.items()})
-    except (CompileError, InputError, RunError):
+        return load(compile(in_double(model), Options(optimize=False)))
+    except CompileError:
         return None
+
+
+def run_exactly(session: Session | None, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a model in double precision gives; `None` where it fails, or there is none."""
+    try:
+        return None if session is None else session.run({name: widened(value) for name, value in inputs.items()})
+    except (InputError, RunError):
+        return None
+
+
+def exact_outputs(model: Source, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the model gives in double precision; `None` where it cannot be computed so."""
+    return run_exactly(in_double_precision(model), inputs)
 
 
 def errors_of(exact: Mapping[str, Any], found: Mapping[str, Any], expected: Mapping[str, Any]) -> Errors | None:

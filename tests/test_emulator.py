@@ -16,7 +16,7 @@ import compiler
 from compiler.compare import compare
 from compiler.session import placed_steps
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
-from tests.trained.zoo import distances, entries, expected, tolerance
+from tests.trained.zoo import entries, exceeded, judge
 
 if importlib.util.find_spec("compiler._runtime_emulator") is None:
     pytest.skip("the emulator is not built: `make emulator`", allow_module_level=True)
@@ -59,8 +59,8 @@ def test_models(name: str) -> None:
         wanted, found = here.run(given), there.run(given)
         if not compare(wanted, found, entry.tolerance).equal:
             # Both are rounded: then it is as near to onnxruntime's as the processor's has to be.
-            off = distances(found, expected(name, case))
-            assert max(off.values()) <= tolerance(name, "pinned"), off
+            report = judge(name).compare(given, found)
+            assert not exceeded(name, "pinned", [report]), report
 
 
 GATHER = """<ir_version: 10, opset_import: ["" : 20]>

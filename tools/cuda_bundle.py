@@ -28,7 +28,7 @@ import compiler  # noqa: E402
 from compiler.reference import Reference  # noqa: E402
 from compiler.zoo import read_index  # noqa: E402
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases  # noqa: E402
-from tests.trained.zoo import tolerance  # noqa: E402
+from tests.trained.zoo import allowed  # noqa: E402
 
 EXTENSIONS = ("_runtime", "_runtime_cuda")
 ARCHITECTURES = {
@@ -112,7 +112,7 @@ def of_folder(folder: Path, names: Sequence[str] = ()) -> Iterator[Model]:
             "cases": cases,
             "tolerance": entry.tolerance,
             "expected": [reference.run(case) for case in cases],
-            "allowed": tolerance(entry.name, "pinned"),
+            "allowed": allowed(entry.name),
         }
         yield model | ({"sanitizer": "memcheck"} if entry.name in SANITIZED else {})
 

@@ -47,7 +47,7 @@ def _load_plan(case: Case, threads: int) -> Run:
 
 
 def _load_onnxruntime(case: Case, threads: int) -> Run:
-    reference = Reference(_model(case), threads)
+    reference = Reference(_model(case), threads, as_written=True)
     return lambda: reference.run(case.inputs)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from compiler import CompileError, Plan
     from compiler.baseline import Found, Known, Line, Shapes
+    from compiler.check import Judge
     from compiler.compare import Comparison, Verdict
-    from compiler.reference import Reference
     from compiler.zoo import Entry
 
 __all__ = ["Outcome", "Stale", "check", "judged", "junit", "stale_lines", "together", "ways"]
@@ -47,8 +47,9 @@ def ways(device: str) -> list[Way]:
 class Outcome:
     """How one way of running one model ended: the verdict on the worst of its outputs (see `candlec verify`).
 
-    `remarks` say what is not equal, and by how much, the worst first; `share` is the worst difference as a part of what
-    is allowed; `codes` are those of a refusal. `problem` says why it may not be so; it is empty where it may.
+    `remarks` name the outputs beyond the tolerance, the worst first; `share` is the worst difference as a part of what
+    is allowed; `codes` are those of a refusal; `note` says how onnxruntime's run differs from what the file says.
+    `problem` says why it may not be so; it is empty where it may.
     """
 
     model: str
@@ -59,6 +60,7 @@ class Outcome:
     seconds: float = 0.0
     problem: str = ""
     codes: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def mark(self) -> Text:
@@ -81,13 +83,14 @@ class Stale:
 
 def check(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
     """The outcome of every way of running a model on a device, on all of its cases."""
-    from compiler.reference import Reference, ReferenceFailed
+    from compiler.check import Judge
+    from compiler.reference import ReferenceFailed
 
     if fault := _fault(entry):
         return [Outcome(entry.name, str(way), "failed", (fault,)) for way in ways(device)]
     try:
-        reference = Reference(entry.path)
-        return [_check_way(entry, reference, way, shapes) for way in ways(device)]
+        judge = Judge(entry.path)
+        return [_check_way(entry, judge, way, shapes) for way in ways(device)]
     except ReferenceFailed as error:
         return [Outcome(entry.name, str(way), "failed", (str(error),)) for way in ways(device)]
 
@@ -155,34 +158,38 @@ def _fault(entry: Entry) -> str:
     return ""
 
 
-def _check_way(entry: Entry, reference: Reference, way: Way, shapes: Shapes) -> Outcome:
+def _check_way(entry: Entry, judge: Judge, way: Way, shapes: Shapes) -> Outcome:
     """What all cases have together."""
     start = time.perf_counter()
-    cases = [_check_case(entry, case, reference, way, shapes) for case in entry.cases]
+    cases = [_check_case(entry, case, judge, way, shapes) for case in entry.cases]
     found = sorted(cases, key=lambda each: (each.verdict == "failed", each.share), reverse=True)
     worst = together(found)
     remarks = tuple(dict.fromkeys(remark for each in found for remark in each.remarks))
     seconds = time.perf_counter() - start
-    return Outcome(entry.name, str(way), worst.verdict, remarks, worst.share, seconds, codes=worst.codes)
+    note = next((each.note for each in cases if each.note), "")
+    return Outcome(entry.name, str(way), worst.verdict, remarks, worst.share, seconds, codes=worst.codes, note=note)
 
 
-def _check_case(entry: Entry, case: Path, reference: Reference, way: Way, shapes: Shapes) -> Outcome:
+def _check_case(entry: Entry, case: Path, judge: Judge, way: Way, shapes: Shapes) -> Outcome:
     import compiler
-    from compiler.check import compare_with_reference, random_outputs
+    from compiler.check import random_outputs
 
     inputs, name = entry.inputs(case), case.stem.removeprefix(f"{entry.name}.")
     try:
         plan = _compile(entry, inputs, way.optimize, shapes)
         outputs = compiler.load(plan, way.device, way.threads).run(inputs)
     except compiler.CompileError as error:
-        reference.run(inputs)  # a case that does not fit the model is no fault of the compiler
+        judge.reference.run(inputs)  # a case that does not fit the model is no fault of the compiler
         return _refused(entry, way, error)
     except (compiler.InputError, compiler.PlanError, compiler.RunError) as error:
         return Outcome(entry.name, str(way), "failed", (f"{name}: {error}",))
-    report = compare_with_reference(reference, inputs, outputs, entry.tolerance, random_outputs(plan))
+    report = judge.compare(inputs, outputs, entry.tolerance, random_outputs(plan))
     outputs_in_order = sorted(report.outputs, key=lambda each: (each.verdict == "random", -each.share))
-    remarks = tuple(f"{name}: {_remark(each)}" for each in outputs_in_order if each.verdict != "equal")
-    return Outcome(entry.name, str(way), worst_of([each.verdict for each in report.outputs]), remarks, report.worst)
+    remarks = tuple(
+        f"{name}: {_remark(each)}" for each in outputs_in_order if each.max_abs > each.allowed or not each.ok
+    )
+    verdict = worst_of([each.verdict for each in report.outputs])
+    return Outcome(entry.name, str(way), verdict, remarks, report.worst, note=report.note)
 
 
 def _refused(entry: Entry, way: Way, error: CompileError) -> Outcome:
@@ -202,12 +209,14 @@ def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, shapes: Shape
 
 
 def _remark(output: Comparison) -> str:
-    """What is to be said of an output that is not equal."""
+    """What an output beyond the tolerance needs said."""
     if output.verdict == "random":
         return f"{output.name}: random numbers, only dtype and shape were compared"
     if output.problem or output.note:
         return f"{output.name}: {output.problem or output.note}"
     said = f"{output.name}: {output.max_abs:.1e} off, {output.allowed:.1e} allowed"
+    if output.error is not None and output.reference_error is not None:
+        said += f"; {output.error:.1e} off double precision, onnxruntime {output.reference_error:.1e}"
     if output.doubt <= output.allowed:
         return said
     return f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.doubt:.1e} apart"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from compiler.zoo import Entry
 
 STYLES: dict[Verdict, str] = {
+    "equal": "",
     "random": "",
     "uncertain": "yellow",
     "different": "red",
@@ -105,6 +106,7 @@ def run(
         print_json({"ok": is_right, **told})
     else:
         _show(entries, outcomes, device)
+        _show_notes(outcomes)
         _show_reasons(entries, known)
         _show_problems(outcomes, stale)
     context.exit(0 if is_right else 1)
@@ -210,6 +212,12 @@ def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) ->
         for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):
             console.print(Text.assemble(MARKS[shown], " ", (line, style)), soft_wrap=True)
     console.print(f"in every way, {counted(verdicts, 'model')}", soft_wrap=True)
+
+
+def _show_notes(outcomes: Sequence[Outcome]) -> None:
+    """How onnxruntime's runs differ from what the models' files say."""
+    for line in dict.fromkeys(f"{each.model}: {each.note}" for each in outcomes if each.note):
+        console.print(line, soft_wrap=True)
 
 
 def _show_reasons(entries: Sequence[Entry], known: Mapping[str, Known]) -> None:

@@ -7,9 +7,10 @@ from onnx_ir.passes.common import InlinePass
 
 from compiler import origin
 from compiler.errors import CompileError, Diagnostic
+from compiler.graph import nodes_of
 from compiler.passes.report import Fired, Pass, Report
 
-__all__ = ["inline", "inline_functions"]
+__all__ = ["inline", "inline_functions", "inline_in_one_opset"]
 
 
 def _inline_functions(model: ir.Model, report: Report) -> None:
@@ -36,6 +37,20 @@ def inline(model: ir.Model) -> None:
         raise CompileError([Diagnostic("CC0107", str(error))]) from None
     except (RuntimeError, ValueError) as error:
         raise CompileError([Diagnostic("CC0106", f"a model-local function cannot be inlined: {error}")]) from None
+
+
+def inline_in_one_opset(model: ir.Model) -> None:
+    """Inlines all functions of a model that is written to a file again, which has one opset for all nodes.
+
+    Raises:
+        CompileError: as `inline`; or a function is written in another opset than the model.
+    """
+    inline(model)
+    model.functions.clear()
+    for node in nodes_of(model):
+        if node.version not in (None, model.opset_imports.get(node.domain)):
+            message = f"a function is written in opset {node.version}, its model in another"
+            raise CompileError([Diagnostic("CC0106", message, origin.of(node))])
 
 
 def _calls(model: ir.Model) -> list[ir.Node]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import compiler
 from compiler import dtypes
+from compiler.reference import Reference
 
 Array = np.ndarray[Any, Any]
 
@@ -80,12 +80,7 @@ def with_output_types(model: onnx.ModelProto, expected: Sequence[Any]) -> onnx.M
 
 def reference(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Any]:
     """onnxruntime's outputs, unoptimised."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    inferred = onnx.shape_inference.infer_shapes(model)
-    session = onnxruntime.InferenceSession(inferred.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, feeds))
+    return list(Reference(onnx.shape_inference.infer_shapes(model), optimize=False).run(feeds).values())
 
 
 def assert_same(found: Any, expected: Any, rtol: float, atol: float, label: str = "") -> None:

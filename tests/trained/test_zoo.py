@@ -11,7 +11,8 @@ import onnx
 import pytest
 
 from compiler.baseline import SHAPES, Shapes
-from compiler.double import in_double, widened
+from compiler.compare import worst_of
+from compiler.reference import Reference
 from tests.trained.rewrite import cut_at_quantised, quantised, showing_quantised
 from tests.trained.zoo import (
     ABSENT,
@@ -22,21 +23,16 @@ from tests.trained.zoo import (
     compiled_for,
     distances,
     entries,
-    expected,
+    exceeded,
+    judge,
+    line_of,
     outputs,
     pinned,
-    reference,
-    tolerance,
 )
 
 ENTRIES = entries()
-OF_KNOWN = [name for name in KNOWN if name in ENTRIES]
-QUANTISED = [name for name in OF_KNOWN if quantised(onnx.load(ENTRIES[name].path))]
+QUANTISED = [name for name in ENTRIES if quantised(onnx.load(ENTRIES[name].path))]
 """Models in which a rounding error can become a step of a quantised number."""
-ROUNDING = [name for name in OF_KNOWN if name not in QUANTISED]
-"""Models in which rounding errors grow."""
-TIMES_AS_FAR = 3
-"""How much further from the answer in double precision than onnxruntime we may be."""
 STEPS_APART = 1e-5
 """The part of all quantised numbers that may be a step apart, those that lie between two."""
 
@@ -51,35 +47,18 @@ def test_there_are_other_models() -> None:
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("name", ENTRIES)
 def test_equals_onnxruntime(name: str, shapes: Shapes) -> None:
-    entry, worst = ENTRIES[name], 0.0
+    entry, reports = ENTRIES[name], []
     for case in entry.cases:
+        inputs = entry.inputs(case)
         for optimize in (True, False):
-            model = compiled_for(entry, case, shapes)
-            one, two = outputs(model, entry.inputs(case), optimize=optimize, threads=(1, 2))
+            one, two = outputs(compiled_for(entry, case, shapes), inputs, optimize=optimize, threads=(1, 2))
             for output, value in one.items():
-                assert value.dtype == expected(name, case)[output].dtype
                 assert value.tobytes() == two[output].tobytes(), f"{case.stem} {output}: another with two threads"
-            for output, distance in distances(one, expected(name, case)).items():
-                assert distance <= tolerance(name, shapes), f"{case.stem} {output}, optimize={optimize}"
-                worst = max(worst, distance)
-    assert (worst > TOLERANCE) == (tolerance(name, shapes) > TOLERANCE), "zoo.toml has a line that it needs no more"
-
-
-@pytest.mark.parametrize("name", ROUNDING)
-def test_rounding(name: str) -> None:
-    """What is computed in double precision is what both mean, and nearly as far from both."""
-    entry = ENTRIES[name]
-    ours, theirs = [], []
-    for case in entry.cases:
-        inputs, model = entry.inputs(case), pinned(entry, case)
-        wide = {key: widened(array) for key, array in inputs.items()}
-        [true] = outputs(in_double(model), wide, optimize=False)
-        assert {value.dtype for value in true.values()} == {np.dtype(np.float64)}
-        for optimize in (True, False):
-            ours += distances(outputs(model, inputs, optimize=optimize)[0], true).values()
-            theirs += distances(expected(name, case, optimize), true).values()
-    assert TOLERANCE / 2 < max(theirs) < tolerance(name, "pinned"), "its rounding errors do not grow so"
-    assert max(ours) <= TIMES_AS_FAR * max(theirs)
+            reports.append(judge(name).compare(inputs, one))
+    assert not exceeded(name, shapes, reports)
+    line = line_of(name, shapes)
+    verdict = worst_of(output.verdict for report in reports for output in report.outputs)
+    assert line is None or not line.outdated(verdict), "zoo.toml has a line that it needs no more"
 
 
 @pytest.mark.parametrize("name", QUANTISED)
@@ -88,7 +67,7 @@ def test_quantised_layers(name: str) -> None:
     entry = ENTRIES[name]
     for case in entry.cases:
         model, inputs = pinned(entry, case), entry.inputs(case)
-        shown = type(reference(name))(showing_quantised(model), optimize=False).run(inputs)
+        shown = Reference(showing_quantised(model), optimize=False).run(inputs)
         wanted = {output: shown[output] for output in quantised(model)}
         given = {f"{output} given": value for output, value in wanted.items()}
         for optimize in (True, False):

@@ -12,8 +12,10 @@ import numpy as np
 import onnx
 
 import compiler
-from compiler.baseline import Shapes, read_baseline
-from compiler.reference import Reference
+from compiler.baseline import Found, Line, Shapes, read_baseline
+from compiler.check import Judge
+from compiler.compare import MOST_ERROR, Report, worst_of
+from compiler.precision import exact_outputs
 from compiler.zoo import Entry, read_index, unpinned, with_shapes
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +24,7 @@ OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
 ABSENT = f"there are no other models in {OTHERS}: set ZOO to a folder of models with an INDEX.json"
 
 KNOWN = read_baseline(Path(__file__).with_name("zoo.toml"))
-"""The other models that do not equal onnxruntime's results within the tolerance."""
+"""The other models that do not equal onnxruntime's results."""
 TOLERANCE = 1e-5
 """What an output may differ by from onnxruntime's, as a part of its largest element."""
 
@@ -36,10 +38,33 @@ def entries() -> dict[str, Entry]:
     return {entry.name: entry for folder in folders for entry in read_index(folder)}
 
 
-def tolerance(name: str, shapes: Shapes) -> float:
-    """What an output of a model may differ by."""
-    line = KNOWN[name].lines.get(shapes) if name in KNOWN else None
-    return TOLERANCE if line is None else TOLERANCE * line.at_most
+def exceeded(name: str, shapes: Shapes, reports: Sequence[Report]) -> str:
+    """In what the comparisons of a model with onnxruntime are worse than they may be; empty where they are not."""
+    found = Found(worst_of(output.verdict for report in reports for output in report.outputs), worst(reports))
+    line = line_of(name, shapes)
+    return line.exceeded(found) if line else "" if found.verdict == "equal" else f"it is {found.verdict}"
+
+
+def line_of(name: str, shapes: Shapes) -> Line | None:
+    """What the baseline says of a model."""
+    return KNOWN[name].lines.get(shapes) if name in KNOWN else None
+
+
+def worst(reports: Sequence[Report]) -> float:
+    """The largest difference, in times of the tolerance."""
+    return max(report.worst for report in reports)
+
+
+def allowed(name: str) -> float:
+    """How far another device's outputs may be from onnxruntime's, as a part of the largest element."""
+    if line := line_of(name, "pinned"):
+        return TOLERANCE * line.at_most
+    entry = entries()[name]
+    inputs = [entry.inputs(case) for case in entry.cases]
+    exact = [exact_outputs(entry.path, each) for each in inputs]
+    pairs = [(each, judge(name).reference.run(given)) for given, each in zip(inputs, exact, strict=True) if each]
+    errors = [max(distances(theirs, each).values()) for each, theirs in pairs]
+    return max([TOLERANCE, *((1 + MOST_ERROR) * error for error in errors)])
 
 
 def compiled_for(entry: Entry, case: Path, shapes: Shapes) -> onnx.ModelProto:
@@ -53,16 +78,15 @@ def pinned(entry: Entry, case: Path) -> onnx.ModelProto:
 
 
 @functools.cache
-def reference(name: str) -> Reference:
-    """The model in onnxruntime."""
-    return Reference(entries()[name].path)
+def judge(name: str) -> Judge:
+    """The model in onnxruntime and in double precision."""
+    return Judge(entries()[name].path)
 
 
 @functools.cache
-def expected(name: str, case: Path, optimize: bool = True) -> Values:
-    """What onnxruntime makes of a case, optimised or node by node."""
-    chosen = reference(name) if optimize else reference(name).plain
-    return chosen.run(entries()[name].inputs(case))
+def expected(name: str, case: Path) -> Values:
+    """What onnxruntime makes of a case."""
+    return judge(name).reference.run(entries()[name].inputs(case))
 
 
 def outputs(model: onnx.ModelProto, inputs: Values, *, optimize: bool, threads: Sequence[int] = (1,)) -> list[Values]:
