@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -120,7 +120,7 @@ compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
 
 emulator: compiler/_runtime_emulator.abi3.so ## the module that runs the kernels for GPUs on the processor, for tests
 
-test: test-rust test-python ## every test, Rust and Python
+test: test-rust test-python test-levels ## every test, Rust and Python
 	$(SAY) "Rust tests, once more"
 	@grep -E '^ *Summary' build/rust-tests.log
 
@@ -138,12 +138,29 @@ test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_c
 	$(SAY) "Python tests"
 	$(BIN)/python -m pytest -q -n 2
 
+test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the lower instruction sets of this processor
+	@for level in $$($(BIN)/python -c 'from compiler.processor import levels; print(*levels()[:-1])'); do \
+		printf '\033[1m── %s\033[0m\n' "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
+		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
+		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
+	done
+
+# The emulator of processors, which is installed where this may be done.
+QEMU_HELP := qemu-x86_64-static is not installed, and could not be: as root, apt-get install qemu-user-static
+test-processors: $(VENV)/.dev $(NEXTEST) ## a part of the tests on other x86-64 processors, which qemu emulates
+	$(SAY) "Tests on other processors"
+	@mkdir -p build
+	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
+	@command -v qemu-x86_64-static >/dev/null || { apt-get update && apt-get install -y qemu-user-static; } >build/qemu.log 2>&1 || true
+	@if command -v qemu-x86_64-static >/dev/null; then $(BIN)/python -m pytest -q -n 2 tests/processors.py; \
+		else echo "Skipped: $(QEMU_HELP)"; fi
+
 sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (some minutes)
 	$(SAY) "Rust tests of the kernels under AddressSanitizer"
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(NEXTEST) nextest run \
 		--no-fail-fast --package candle-plan-kernels --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test lint-cuda ## what CI runs: format, lints, types, every test
+check: format lint types test test-processors lint-cuda ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linter"

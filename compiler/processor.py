@@ -6,9 +6,18 @@ import platform
 import re
 from pathlib import Path
 
-__all__ = ["extensions", "name"]
+from compiler import _runtime
 
-EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_tile": "AMX"}
+__all__ = ["extensions", "levels", "name"]
+
+EXTENSIONS = {
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_vnni": "VNNI",
+    "avx_vnni": "AVX-VNNI",
+    "avx512_bf16": "BF16",
+    "amx_tile": "AMX",
+}
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -21,6 +30,11 @@ def extensions() -> list[str]:
     """Those of the instruction sets that matter here, where the system tells: Linux does."""
     flags = _field("flags").split()
     return [known for flag, known in EXTENSIONS.items() if flag in flags]
+
+
+def levels() -> list[str]:
+    """The instruction-set levels that kernels have for it, the plainest first: values of `CANDLE_PLAN_ISA`."""
+    return _runtime.levels()
 
 
 def _field(field: str) -> str:

@@ -110,6 +110,8 @@ def _rewrite(node: ir.Node) -> bool:
     if node.op_type == "QuantizeLinear":
         return _is_only_dequantized(node) and _quantize_unsigned(node)
     if node.op_type == "DequantizeLinear" and _type_of(node, 0) == ir.DataType.INT8:
+        if _is_for_float_gemm(node):
+            return False
         _shift(node, 0)
         _shift_zero(node, 2, scale=1)
         return True
@@ -122,6 +124,15 @@ def _rewrite(node: ir.Node) -> bool:
         _shift(node, each.right)
         _shift_zero(node, each.right_zero)
     return bool(operands)
+
+
+def _is_for_float_gemm(node: ir.Node) -> bool:
+    """Whether Gemm alone reads numbers that have no zero point: onnxruntime computes it in float.
+
+    With a zero point it would fuse that Gemm, and take the scale of C for that of the product.
+    """
+    has_zero = len(node.inputs) > 2 and node.inputs[2] is not None
+    return not has_zero and {use.node.op_type for use in node.outputs[0].uses()} == {"Gemm"}
 
 
 def _is_only_dequantized(node: ir.Node) -> bool:

@@ -229,6 +229,21 @@ def test_what_has_no_codes_is_not_rewritten(saturating: None) -> None:
     assert given.note == "" and given.source == model.SerializeToString()
 
 
+def test_a_gemm_that_onnxruntime_does_not_fuse_stays_so(tmp_path: Path, saturating: None) -> None:
+    model = model_of(
+        """m (uint8[5, 40] a) => (uint8[5, 6] y) {
+            af = DequantizeLinear (a, p, u)
+            bf = DequantizeLinear (b, q)
+            cf = DequantizeLinear (c, r)
+            z = Gemm (af, bf, cf)
+            y = QuantizeLinear (z, r, u)
+        }""",
+        b=B, p=SCALE, q=SCALE, c=np.arange(6, dtype=np.int32), r=STEP, u=U,
+    )  # fmt: skip
+    assert Reference(model).note == ""
+    assert mixed_products(optimized(model.SerializeToString(), tmp_path)) == (0, [])
+
+
 def test_a_function_is_inlined(saturating: None) -> None:
     text = f"""{HEADER} m (uint8[5, 40] a, int8[40, 6] b) => (int32[5, 6] y) {{ y = local.product (a, b) }}
     <domain: "local", opset_import: ["" : 21]> product (a, b) => (y) {{ y = MatMulInteger (a, b) }}"""

@@ -7,6 +7,7 @@ mod session;
 use candle_plan::error::Error;
 use candle_plan::ops::Op;
 use candle_plan_kernels::allocator::Allocator;
+use candle_plan_kernels::isa::Isa;
 use mimalloc::MiMalloc;
 use pyo3::prelude::*;
 
@@ -22,7 +23,7 @@ mod _runtime {
     #[pymodule_export]
     const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
     #[pymodule_export]
-    use super::{infer, ops, placed_steps, plan_json, schema, verify};
+    use super::{infer, levels, ops, placed_steps, plan_json, schema, verify};
 }
 
 /// The outputs' types, as JSON, of an op (JSON) on inputs of the given types (a JSON list of types and nulls).
@@ -58,6 +59,12 @@ fn placed_steps(plan: &[u8]) -> PyResult<String> {
 #[pyfunction]
 fn schema() -> String {
     candle_plan::plan::schema()
+}
+
+/// The instruction-set levels of this processor, by the names that `CANDLE_PLAN_ISA` takes, the plainest first.
+#[pyfunction]
+fn levels() -> Vec<&'static str> {
+    Isa::available().map(Isa::name).collect()
 }
 
 /// Every op as a JSON list of family, name and placement on a GPU.
