@@ -27,6 +27,7 @@ PYTHON_LAYERS = [
         "check",
         "compare",
         "double",
+        "expectation",
         "exporter",
         "layerwise",
         "peaks",
@@ -66,7 +67,7 @@ RUST_LAYERS = [
     {"kernel", "ops", "plan", "control"},
     {"read", "verify"},
     {"prepare"},
-    {"execute", "inputs", "inspect", "profile"},
+    {"dry_run", "execute", "inputs", "inspect", "profile"},
     {"session"},
 ]
 """The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""

@@ -30,22 +30,41 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print every step as a session runs it: kernel, layouts, what is taken over in place, what is alive.",
 )
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="With --prepared, the device whose kernels to show; a GPU need not be there.",
+)
 @arguments.pin_option
 @arguments.packing_option
 @json_option
-def command(file: Path, steps: bool, prepared: bool, sizes: dict[str, int], packing: Memory, as_json: bool) -> None:
+def command(
+    file: Path, steps: bool, prepared: bool, device: str, sizes: dict[str, int], packing: Memory, as_json: bool
+) -> None:
     """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model.
 
     With --prepared, a model is compiled first. `docs/performance.md` says what the kernels' names mean.
+
+    With --prepared --device cuda, the steps are listed as a GPU would run them: kernels and library calls, launches,
+    bytes, and the least time that the published limits of some GPUs allow. It runs the plan on random inputs without
+    a GPU: values of the GPU are zeros.
 
     \b
     candlec inspect model.plan
     candlec inspect model.plan --steps
     candlec inspect model.onnx --json
     candlec inspect model.onnx --prepared --dim batch=1
+    candlec inspect model.onnx --prepared --device cuda
     """
     if sizes and not prepared:
         raise click.UsageError("--dim is for --prepared, which compiles a model")
+    if device != "cpu" and not prepared:
+        raise click.UsageError("--device is for --prepared")
+    if device != "cpu":
+        _show_expectation(file, sizes, as_json)
+        return
     if prepared:
         _show_prepared(file, sizes, packing, as_json)
         return
@@ -69,20 +88,37 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: b
     import compiler
     from compiler.cli.prepared_table import show_prepared
 
-    if arguments.is_plan(file):
-        if dims:
-            raise click.UsageError(
-                "--dim gives sizes to a model's symbols; those of a plan were given as it was compiled"
-            )
-        plan = compiler.Plan.load(file)
-    else:
-        with working(f"compiling {file}"):
-            plan = compiler.compile(file, compiler.Options(dims=dims))
-    prepared = compiler.load(plan, memory=packing).prepared()
+    if dims and arguments.is_plan(file):
+        raise click.UsageError("--dim gives sizes to a model's symbols; those of a plan were given as it was compiled")
+    prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
     if as_json:
         print_json({"ok": True, **asdict(prepared)})
     else:
         show_prepared(prepared)
+
+
+def _show_expectation(file: Path, dims: dict[str, int], as_json: bool) -> None:
+    """The steps as a GPU would run them; sizes that stay open are those of random inputs."""
+    from compiler.cli.expectation_table import expectation_data, show_expectation
+    from compiler.expectation import expected_steps
+
+    plan = _plan_of(file, {} if arguments.is_plan(file) else dims)
+    known = {dim for each in plan.inputs for dim in each.shape or () if isinstance(dim, str)}
+    given = arguments.given_inputs(plan.inputs, (), {name: size for name, size in dims.items() if name in known})
+    steps = expected_steps(plan, given)
+    if as_json:
+        print_json({"ok": True, **expectation_data(steps)})
+    else:
+        show_expectation(steps)
+
+
+def _plan_of(file: Path, dims: dict[str, int]) -> Plan:
+    import compiler
+
+    if arguments.is_plan(file):
+        return compiler.Plan.load(file)
+    with working(f"compiling {file}"):
+        return compiler.compile(file, compiler.Options(dims=dims))
 
 
 def _text_of(loaded: Plan | Loaded) -> str:

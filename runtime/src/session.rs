@@ -55,10 +55,7 @@ impl Session {
             Source::Bytes(bytes) => Inner::load(bytes, device, threads, max_memory, memory),
             Source::File(path) => Inner::open(path, device, threads, max_memory, memory),
         };
-        let inner = py.detach(load).map_err(to_python)?;
-        let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
-        let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
-        Ok(Session { inner, given, results })
+        Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }
 
     /// The inputs, as a JSON list of names and types.
@@ -123,6 +120,12 @@ impl Session {
 }
 
 impl Session {
+    fn of(py: Python<'_>, inner: Inner) -> Session {
+        let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
+        let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
+        Session { inner, given, results }
+    }
+
     /// The inputs in the plan's order.
     fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
         let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
@@ -131,6 +134,15 @@ impl Session {
         };
         self.given.iter().zip(self.inner.inputs()).map(value).collect()
     }
+}
+
+/// What one run of a plan file's bytes on these inputs gives a GPU to do, as a JSON list of steps; no GPU is needed.
+#[pyfunction]
+pub fn commands(py: Python<'_>, plan: &[u8], inputs: &Bound<'_, PyDict>) -> PyResult<String> {
+    let session = Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?);
+    let inputs = session.values(inputs)?;
+    let steps = py.detach(|| session.inner.commands(inputs)).map_err(to_python)?;
+    Ok(json!(steps).to_string())
 }
 
 /// The error for an input of which no value can be made.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
+use crate::dry_run::{Command, DryRun};
 use crate::gemm::Gemm;
-use crate::paper::Paper;
 
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -92,6 +92,11 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Waits for all work before.
     fn finish(&self) -> Result<()>;
+
+    /// The commands since the last call, of a backend that records them.
+    fn take_commands(&self) -> Vec<Command> {
+        Vec::new()
+    }
 }
 
 /// Memory of a GPU, which is freed when nobody holds it any more and the work before is done.
@@ -174,13 +179,19 @@ impl Gpu {
         Gpu::of(Arc::new(crate::emulator::Emulator))
     }
 
-    /// A GPU that has no memory and runs nothing: steps can be placed on it.
-    pub fn paper() -> Gpu {
-        let word = Memory { address: 0, _owner: Box::new(()) };
-        Gpu { backend: Arc::new(Paper), faults: Arc::new(Faults::new(word)) }
+    /// A GPU that is not there: steps can be placed on it, and it records the commands of a run.
+    ///
+    /// # Errors
+    /// None.
+    pub fn dry_run() -> Result<Gpu> {
+        Gpu::of(Arc::new(DryRun::default()))
     }
 
-    #[cfg(any(feature = "cuda", feature = "emulator"))]
+    /// The commands that a [dry run](Gpu::dry_run) was given since the last call.
+    pub fn take_commands(&self) -> Vec<Command> {
+        self.backend.take_commands()
+    }
+
     fn of(backend: Arc<dyn Backend>) -> Result<Gpu> {
         let word = backend.allocate(size_of::<u32>())?;
         // SAFETY: the memory has as many bytes.
@@ -222,9 +233,6 @@ impl Faults {
 
 impl Turn<'_> {
     fn forget(&self) -> Result<()> {
-        if self.gpu.faults.word.address == 0 {
-            return Ok(()); // on paper
-        }
         // SAFETY: the memory has as many bytes.
         unsafe { self.gpu.backend.upload(&[0; size_of::<u32>()], self.gpu.faults.word.address) }
     }

@@ -7,6 +7,7 @@ pub mod axes;
 mod backing;
 pub mod broadcast;
 pub mod device;
+pub mod dry_run;
 pub mod dtype;
 mod epilogue;
 pub mod error;

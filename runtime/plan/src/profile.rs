@@ -152,7 +152,7 @@ impl Observer for Survey {
         let alive = outputs.as_ref().map_or(0, |outputs| self.alive(outputs));
         self.held.lock().pop();
         let outputs = outputs?;
-        let work = given.and_then(|given| work(seen.step, &given, &outputs));
+        let work = given.and_then(|given| work_of(seen.step, &given, &outputs));
         let mut facts = self.facts.lock();
         let first = Facts { work: Some(Work::default()), alive_bytes: 0 };
         let sum = facts.entry(address(seen.step)).or_insert(first);
@@ -163,7 +163,7 @@ impl Observer for Survey {
 }
 
 /// What a step had to do for its outputs, where its op tells.
-fn work(step: &PreparedStep, given: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
+pub(crate) fn work_of(step: &PreparedStep, given: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
     let made = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
     let inputs: Vec<Option<&Type>> = given.iter().map(Option::as_ref).collect();
     step.kernel.work(&Types { inputs: &inputs, outputs: made.len() }, &made)

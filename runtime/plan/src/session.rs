@@ -9,6 +9,7 @@ use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::Threads;
 
 use crate::device::Device;
+use crate::dry_run::StepCommands;
 use crate::error::{Error, Result};
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
@@ -64,6 +65,24 @@ impl Session {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
         let read = || crate::read::read_file(&File::open(path).map_err(unreadable)?);
         Session::prepare(read, device, threads, max_memory, memory)
+    }
+
+    /// [`Session::load`] for a GPU that is not there: its [commands](Session::commands) can be recorded.
+    ///
+    /// # Errors
+    /// As [`Session::load`].
+    pub fn dry_run(bytes: &[u8]) -> Result<Session> {
+        let (device, threads) = (dry_run()?, started(1)?);
+        let (plan, constants) = crate::read::read(bytes)?;
+        Ok(Session { executable: Executable::prepare(plan, constants, &device, Memory::Full)?, device, threads })
+    }
+
+    /// What one run gives a GPU to do, step by step, in a [`Session::dry_run`].
+    ///
+    /// # Errors
+    /// As [`Executable::commands`].
+    pub fn commands(&self, inputs: Vec<Value>) -> Result<Vec<StepCommands>> {
+        self.executable.commands(inputs, &self.threads)
     }
 
     fn prepare(
@@ -147,8 +166,13 @@ impl Session {
 /// [`Error::Read`] and [`Error::Verify`] when the plan is not sound.
 pub fn placed_steps(plan: &[u8]) -> Result<Vec<PlacedStep>> {
     let (plan, constants) = crate::read::read(plan)?;
-    let device = Device::Gpu(Gpu::paper());
-    Ok(Executable::prepare(plan, constants, &device, Memory::Full)?.placed_steps())
+    Ok(Executable::prepare(plan, constants, &dry_run()?, Memory::Full)?.placed_steps())
+}
+
+fn dry_run() -> Result<Device> {
+    let gpu =
+        Gpu::dry_run().map_err(|error| Error::Device { device: "dry run".to_string(), reason: error.to_string() })?;
+    Ok(Device::Gpu(gpu))
 }
 
 fn started(count: usize) -> Result<Threads> {

@@ -1,0 +1,103 @@
+"""What a GPU that is not there would be given to do, and how long its published limits take for that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import compiler
+from compiler.cli import main
+from compiler.expectation import GPUS, GpuLimits, GpuStep, Product, expected_steps
+
+DIGITS = Path(__file__).parent.parent / "models/digits.onnx"
+
+PRODUCT = """<ir_version: 10, opset_import: ["" : 20]>
+m (float[n, 64] x, float[64, 32] w) => (float[n, 32] y, int64[2] s) {
+    z = MatMul (x, w)
+    s = Shape (z)
+    y = Sigmoid (z)
+}"""
+
+
+def steps_of(text: str, **inputs: np.ndarray) -> list[GpuStep]:
+    return expected_steps(compiler.compile(onnx.parser.parse_model(text)), inputs)
+
+
+def test_steps_tell_of_library_calls_kernels_and_copies() -> None:
+    steps = steps_of(PRODUCT, x=np.ones((8, 64), np.float32), w=np.ones((64, 32), np.float32))
+    by_op = {step.op: step for step in steps if step.op != "Transfer"}
+    product = by_op["MatMul"]
+    assert product.products == [Product("f32", 8, 32, 64, 1, 1)]
+    assert str(product.products[0]) == "cuBLAS 8×64×32 f32"
+    assert product.operations == 2 * 8 * 32 * 64 and product.bytes == 4 * (8 * 64 + 64 * 32 + 8 * 32)
+    assert product.precision == "f32" and product.layout == "rows"
+    assert by_op["Shape"].host == "nature" and by_op["Shape"].launches == 0
+    copies = [step for step in steps if step.op == "Transfer"]
+    assert all(step.added for step in copies)
+    assert sum(step.uploaded for step in copies) == 4 * (8 * 64 + 64 * 32)
+    assert sum(step.downloaded for step in copies) == 4 * 8 * 32
+    assert sum(step.waits for step in steps) == 1
+    assert sum(step.launches for step in steps) >= 1
+
+
+def test_a_step_in_a_loop_counts_every_time() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    m (float[4] x) => (float[4] y) <int64 times = {5}, bool going = {1}> {
+        y = Loop (times, going, x) <body = b (int64 i, bool c, float[4] before) => (bool still, float[4] after) {
+            still = Identity (c)
+            after = Exp (before)
+        }>
+    }"""
+    (step,) = [step for step in steps_of(text, x=np.zeros(4, np.float32)) if step.depth == 1 and step.launches]
+    assert step.calls == 5 and step.launches == 5
+
+
+LIMITS = GpuLimits("none", float64=1e9, float32=1e10, float16=1e12, memory=1e9, bus=1e8, source="")
+STEP = GpuStep(0, "MatMul", "", 0, False, "rows", None, 1, {"gemm/gemm_f32": 1}, [], 0, 0, 0, 10**7, 10**3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, 1e-3),
+        ({"bytes": 10**7}, 1e-2),
+        ({"kernels": {"gemm/gemm_f64": 1}}, 1e-2),
+        ({"kernels": {}, "products": [Product("f16_f32", 1, 1, 1, 1, 1)]}, 1e-5),
+        ({"uploaded": 10**6, "downloaded": 10**6}, 1e-3 + 2e-2),
+        ({"host": "nature"}, 0.0),
+    ],
+)
+def test_the_least_time_is_that_of_arithmetic_or_memory_and_of_copies(changes: dict, seconds: float) -> None:
+    assert LIMITS.seconds(replace(STEP, **changes)) == pytest.approx(seconds)
+
+
+def test_each_gpu_names_the_source_of_its_limits() -> None:
+    assert [gpu.name for gpu in GPUS] == ["H100 SXM", "H200 SXM", "RTX 4090"]
+    assert all("NVIDIA" in gpu.source for gpu in GPUS)
+
+
+def run(*arguments: str) -> int | str | None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code
+
+
+def test_the_command_prints_an_expectation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("inspect", str(DIGITS), "--prepared", "--device", "cuda") == 0
+    printed = capsys.readouterr().out
+    assert "conv/" in printed and "copy from the host" in printed
+    assert "H100 SXM: at least " in printed and "An expectation, not a measurement" in printed
+    assert run("inspect", str(DIGITS), "--prepared", "--device", "cuda", "--dim", "batch=4", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] and set(told["least_seconds"]) == {gpu.name for gpu in GPUS}
+    assert sum(step["launches"] for step in told["steps"]) > 0
+
+
+def test_the_device_is_for_prepared_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("inspect", str(DIGITS), "--device", "cuda") == 2
+    assert "--device is for --prepared" in capsys.readouterr().err
