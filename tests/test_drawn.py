@@ -19,7 +19,7 @@ GRAPH = """<ir_version: 10, opset_import: ["": 20]> g (float[1, 64] x) => (float
 
 
 def test_weights_are_drawn() -> None:
-    drawn = runpy.run_path(str(TOOLS / "drawn.py"))
+    drawn = runpy.run_path(str(TOOLS / "gpu/drawn.py"))
     model = onnx.parser.parse_model(GRAPH)
     generator = np.random.default_rng(0)
     weights = 3 * generator.standard_normal((64, 64), np.float32)
