@@ -38,3 +38,6 @@ def test_weights_are_drawn() -> None:
     np.testing.assert_array_equal(compiler.load(compiler.Plan(filled)).run({"x": x})["y"], bias[None])
     product = compiler.load(compiler.Plan(filled)).run({"x": x + 1})["y"] - bias
     assert 12 < product.std() < 48
+    # The last bits of the weights move the result a little.
+    nudged = compiler.load(compiler.Plan(drawn["nudged"](blank))).run({"x": x + 1})["y"] - bias
+    assert 0 < np.abs(nudged - product).max() < 1e-5 * np.abs(product).max()

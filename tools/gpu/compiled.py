@@ -9,6 +9,7 @@ from functools import partial
 import compiler
 from gpu import drawn, files
 from gpu.networks import SECONDS, network, refuse_large
+from gpu.page import table
 from gpu.peers import peers
 from gpu.process import Setting
 from gpu.results import Result
@@ -18,6 +19,8 @@ from gpu.torch_cuda import torch_on
 NETWORKS = ("resnet50-b32", "bert_base-b32", "hifigan-b1")
 MODES = ("half", "tf32", "f32")
 """The order in which time is spent."""
+
+lines = table({"compiling, s": "compiling", "ms": "times", "not timed": "untimed"})
 
 
 def names(setting: Setting) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 import compiler
 from gpu import files
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import NotRun, Result
 from gpu.torch_cuda import allow_tf32, torch_on
@@ -110,6 +111,17 @@ SHAPES = [
     *(Shape(batch, 3, 8, 640, 3, 2) for batch in (1, 8)),
 ]
 """Layers of networks for pictures and sound, with few and many images."""
+
+lines = table(
+    {
+        "form": "form",
+        "ours, µs": "ours",
+        "cuDNN f32, µs": "cudnn_f32",
+        "cuDNN TF32, µs": "cudnn_tf32",
+        "÷ cuDNN f32": lambda result: result["ours"] / result["cudnn_f32"],
+        "TFLOP/s": "teraflops",
+    }
+)
 
 
 def names(setting: Setting) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from gpu.driver import Driver
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import Result
 
@@ -23,6 +24,8 @@ COPIES = {
 """The driver's function, and whether the host's memory is pinned."""
 SECONDS = 0.15
 """How long the copies of one size take together."""
+
+lines = table({"GB/s by size": "rates"})
 
 
 def names(setting: Setting) -> list[str]:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from gpu.page import table
 from gpu.process import Setting, command, printed
 from gpu.results import NotRun, Result, unavailable
 from gpu.tools import found
@@ -26,6 +27,8 @@ FIGURES = (
     "Executed Ipc Active",
 )
 """The metrics on the page; the JSON file has all of them."""
+
+lines = table({"figures": "figures"})
 
 
 def names(setting: Setting) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 import compiler
 from gpu import files
 from gpu.files import Model
+from gpu.page import bullets
 from gpu.process import Setting
 from gpu.results import LeftOut, Result, Unequal
 
@@ -64,6 +65,9 @@ class Place:
         """Inputs of a small plan."""
         case: dict[str, Any] = self.small[name]["cases"][0]
         return case
+
+
+lines = bullets
 
 
 def names(setting: Setting) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpu import files
 from gpu.chosen import chosen
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import NotRun, Result, unavailable
 
@@ -94,6 +95,9 @@ def _cupti() -> ctypes.CDLL:
         for file in sorted(place.glob("libcupti.so.*")):
             return ctypes.CDLL(str(file))
     raise NotRun("CUPTI is not here")
+
+
+lines = table({"launches": "launches", "waits": "waits", "ms in waits": "waiting_ms", "calls a run": "calls"})
 
 
 def names(setting: Setting) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpu import files
 from gpu.chosen import chosen, opened, profiled
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import NotRun, Result
 from gpu.torch_cuda import torch_on
@@ -20,6 +21,8 @@ COVERAGE = "the plans for compute-sanitizer"
 """The check that these launch every kernel whose threads share memory."""
 NEVER = ("gemm",)
 """Modules that CUDA does not launch: cuBLAS takes their place."""
+
+lines = table({"µs a run, by kernel": "shown"})
 
 
 def names(setting: Setting) -> list[str]:

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from gpu.driver import ATTRIBUTES, Driver
+from gpu.page import bullets
 from gpu.process import Setting
 from gpu.results import Result
 from gpu.tools import found
 
 PACKAGES = ("torch", "triton", "numpy", "nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-curand", "nvidia-cuda-cupti")
 TOOLS = ("ncu", "compute-sanitizer", "nvidia-smi")
+
+lines = bullets
 
 
 def names(setting: Setting) -> list[str]:

@@ -12,16 +12,35 @@ import compiler
 from gpu import drawn, files
 from gpu.agreement import compared
 from gpu.files import Model
-from gpu.peers import peers
+from gpu.page import Cells, table
+from gpu.peers import MODES, WAYS, peers
 from gpu.process import Setting
 from gpu.resident import resident_run, takes_device_arrays
 from gpu.results import LeftOut, NotRun, Result, one_line
-from gpu.split import split
+from gpu.split import COLUMNS, split
 from gpu.timing import Run, in_turns
 from gpu.torch_cuda import torch_on
 
 SECONDS = 3.0
 """What the timed runs may take together."""
+
+TIMES: Cells = {
+    "ours, host": "times.ours, host",
+    "ours, resident": "times.ours, resident",
+    "eager, f32, host": "times.eager, f32, host",
+    "graph, half, host": "times.graph, half, host",
+    **{f"{way}, {mode}": f"times.{way}, {mode}, resident" for mode in MODES for way in WAYS},
+    "÷ eager, f32, host": lambda result: (
+        result["times"]["ours, host"]["median"] / result["times"]["eager, f32, host"]["median"]
+    ),
+    "not timed": "untimed",
+}
+"""Our time beside PyTorch's, in ms."""
+NOTE = """Weights are noise. Times of `host` begin and end in host memory, PyTorch's others on the device. All runs of a
+line take turns in one process."""
+lines = table(
+    {"off, of the tolerance": "off", "loading, s": "loading"}, {"run, ms": "run", **COLUMNS}, TIMES, notes=[NOTE]
+)
 
 
 def names(setting: Setting) -> list[str]:

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 import compiler
 from gpu import files
 from gpu.agreement import compared
+from gpu.page import bullets
 from gpu.process import Setting
 from gpu.results import Result
 
 FIRST, SECOND = "the first process", "the second process"
 """The driver has translated no kernel before the first one, and all of them before the second one."""
 MODEL = "digits"
+
+lines = bullets
 
 
 def names(setting: Setting) -> list[str]:

@@ -9,11 +9,14 @@ from pathlib import Path
 import compiler
 from gpu.agreement import compared, held, hosted
 from gpu.files import Model, about, read
+from gpu.page import summary
 from gpu.process import Setting
 from gpu.results import Result
 
 TOGETHER = 100
 """Tests in one file of the bundle."""
+
+lines = summary
 
 
 def names(setting: Setting) -> list[str]:

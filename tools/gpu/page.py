@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from gpu.report import Part
 from gpu.results import Result, is_wrong, verdict
 
-Cells = Mapping[str, Callable[[Result], Any]]
-"""The columns of a table: a head, and what it shows of a result."""
+Column = str | Callable[[Result], Any]
+"""The keys of a value in a result, with points between them, or what makes it of a result."""
+Cells = Mapping[str, Column]
+"""The columns of a table by their heads."""
 
 
 def bullets(part: Part) -> Iterator[str]:
@@ -21,28 +24,33 @@ def bullets(part: Part) -> Iterator[str]:
         yield f"- {mark} {result['name']}{colon}{rest}{unfinished(result)}"
 
 
-def table(cells: Cells, *notes: str) -> Callable[[Part], Iterator[str]]:
-    """A table with a line for every result, the name and the verdict first, and notes behind it."""
+def table(*parts: Cells, notes: Iterable[str] = ()) -> Callable[[Part], Iterator[str]]:
+    """Tables with a line for every result; the first one has the verdicts. Notes stand behind them."""
 
     def lines(part: Part) -> Iterator[str]:
-        heads = ["name", "result", *cells]
-        yield f"| {' | '.join(heads)} |"
-        yield f"|{' --- |' * len(heads)}"
-        for result in part.results.values():
-            shown = [cell(result, value) for value in cells.values()]
-            yield f"| {' | '.join([result['name'], verdict(result) + unfinished(result), *shown])} |"
-        if notes:
+        for number, cells in enumerate(parts):
+            heads = ["name", *(["result"] if number == 0 else []), *cells]
+            yield f"| {' | '.join(heads)} |"
+            yield f"|{' --- |' * len(heads)}"
+            for result in part.results.values():
+                first = [verdict(result).replace("|", "/") + unfinished(result)] if number == 0 else []
+                shown = [cell(result, value) for value in cells.values()]
+                yield f"| {' | '.join([result['name'], *first, *shown])} |"
             yield ""
         yield from notes
 
     return lines
 
 
-def cell(result: Result, value: Callable[[Result], Any]) -> str:
+def cell(result: Result, column: Column) -> str:
     """One cell; empty where the result has no such value."""
     try:
-        return shown(value(result))
-    except (KeyError, TypeError, IndexError, ZeroDivisionError):
+        return shown(
+            functools.reduce(lambda at, key: at[key], column.split("."), result)
+            if isinstance(column, str)
+            else column(result)
+        )
+    except (KeyError, TypeError, ZeroDivisionError):
         return ""
 
 

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import compiler
 from gpu import files
 from gpu.agreement import compared, held, hosted
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import Result
+
+lines = table({"off, of the tolerance": "off", "first run, s": "first"})
 
 
 def names(setting: Setting) -> list[str]:

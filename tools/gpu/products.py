@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import Result
 from gpu.torch_cuda import allow_tf32, torch_on
@@ -13,6 +14,8 @@ SIZE = 8192
 KINDS = {"f32": ("float32", False), "TF32": ("float32", True), "f16": ("float16", False), "bf16": ("bfloat16", False)}
 """The type of both matrices, and whether TF32 is allowed."""
 SECONDS = 0.5
+
+lines = table({"TFLOP/s": "teraflops"})
 
 
 def names(setting: Setting) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from gpu import files
+from gpu.page import table
 from gpu.process import Setting, command, printed
 from gpu.results import MARKS, NotRun, Result, is_wrong, unavailable, verdict
 from gpu.tools import found
@@ -19,6 +20,8 @@ PATIENCE = 90
 RESERVE = 5
 """Seconds before the deadline at which a run ends."""
 AT_ONCE = max(2, (os.cpu_count() or 2) // 2)
+
+lines = table({"plans": "summary"})
 
 
 def names(setting: Setting) -> list[str]:

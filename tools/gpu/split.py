@@ -20,6 +20,19 @@ from gpu.trace import COPY, FILL, KERNEL, RUN, Event, microseconds, of, traced
 
 RUNS = 5
 
+COLUMNS = {
+    "submit": "split.submit_ms",
+    "upload": "split.upload_ms",
+    "device": "split.device_ms",
+    "download": "split.download_ms",
+    "launches": "split.launches",
+    "waits": "split.waits",
+    "bytes up": "split.bytes_up",
+    "bytes down": "split.bytes_down",
+    "by": "split.by",
+}
+"""The fields as columns of a page."""
+
 Case = Mapping[str, Any]
 
 

@@ -10,13 +10,22 @@ import compiler
 from gpu import files
 from gpu.agreement import compared, hosted
 from gpu.device import has_same_bits
+from gpu.page import table
 from gpu.process import Setting
 from gpu.results import Result
-from gpu.split import split
+from gpu.split import COLUMNS, split
 from gpu.timing import in_turns
 
 SECONDS = 1.0
 """What the timed runs may take."""
+
+NOTE = """✓ equals the processor's result within the tolerance. ≈ is as near to onnxruntime's result as the processor's
+has to be. Times are medians, with half the distance of the quartiles. `tune` counts the driver's calls."""
+lines = table(
+    {"inputs": "cases", "off, of the tolerance": "off", "loading, s": "loading", "host steps": "hosted"},
+    {"run, ms": "run", "processor, ms": "processor", **COLUMNS},
+    notes=[NOTE],
+)
 
 
 def names(setting: Setting) -> list[str]:
