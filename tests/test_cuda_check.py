@@ -137,4 +137,4 @@ def test_every_call_ends_before_ten_minutes() -> None:
     calls = tool("gpu.call").CALLS
     assert calls["smoke"].seconds <= 120
     for call in calls.values():
-        assert call.seconds + 2 * tool("gpu.process").ENDING <= 570
+        assert call.seconds + tool("gpu.process").ENDING + tool("gpu.process").KILLING <= 570

@@ -25,7 +25,7 @@ COPIES = {
 SECONDS = 0.15
 """How long the copies of one size take together."""
 
-lines = table({"GB/s by size": "rates"})
+lines = table({"GB/s by size": "rates"}, notes=["On the device, bytes read and bytes written count."])
 
 
 def names(setting: Setting) -> list[str]:

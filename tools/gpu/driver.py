@@ -22,7 +22,6 @@ ATTRIBUTES = {
     "capability, major": 75,
     "capability, minor": 76,
     "copy engines": 40,
-    "ECC": 32,
     "managed memory": 83,
     "pageable memory access": 88,
     "pageable access by the host's page tables": 100,
@@ -86,10 +85,13 @@ class Driver:
         self.call("cuDeviceGetName", found, 128, self.device)
         return found.value.decode()
 
-    def attribute(self, number: int) -> int:
-        """An attribute of the device."""
+    def attribute(self, number: int) -> int | None:
+        """An attribute of the device; none where the driver does not know it."""
         found = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(found), number, self.device)
+        try:
+            self.call("cuDeviceGetAttribute", ctypes.byref(found), number, self.device)
+        except NotRun:
+            return None
         return found.value
 
     def memory(self) -> int:

@@ -54,11 +54,13 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 def coverage(torch: Any, setting: Setting) -> Result:
     """The kernels whose threads share memory that no plan for compute-sanitizer launches."""
-    launched: set[str] = set()
-    for group in files.names(setting.bundle, "sanitized"):
-        for model in files.read(setting.bundle, "sanitized", group)["group"]:
-            session, case = opened(model, setting)
-            launched |= {event.name for event in of(traced(torch, partial(session.run, case), 1), KERNEL)}
+    groups = [
+        files.read(setting.bundle, "sanitized", name)["group"] for name in files.names(setting.bundle, "sanitized")
+    ]
+    runs = [
+        partial(session.run, case) for session, case in (opened(each, setting) for group in groups for each in group)
+    ]
+    launched = {event.name for event in of(traced(torch, lambda: [run() for run in runs], 1), KERNEL)}
     cooperative = [name for name, is_shared in files.about(setting.bundle)["kernels"].items() if is_shared]
     planned = [name for name in cooperative if name.partition("/")[0] not in NEVER]
     missing = [name for name in planned if name.partition("/")[2] not in launched]

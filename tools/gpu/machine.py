@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu.driver import ATTRIBUTES, Driver
-from gpu.page import bullets
+from gpu.page import bullets, shown
 from gpu.process import Setting
 from gpu.results import Result
 from gpu.tools import found
@@ -29,7 +29,7 @@ def names(setting: Setting) -> list[str]:
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     """The figures of one of them, and a sentence with all of these."""
     figures = CHECKS[name](setting)
-    yield {"figures": figures, "note": ", ".join(f"{what} {value}" for what, value in figures.items())}
+    yield {"figures": figures, "note": ", ".join(f"{what} {shown(value) or '–'}" for what, value in figures.items())}
 
 
 def host(setting: Setting) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from gpu.results import GOOD, Result
 
 PATIENCE = 60
 """Seconds that one check may take, with the start of its process and the driver's translation of kernels."""
-ENDING = 5
-"""Seconds that a process may take to end."""
+ENDING = 20
+"""Seconds that a process may take to end by itself, and what `KILLING` adds where it is killed."""
+KILLING = 5
 LAST = 300
 """Characters of a process's last words."""
 LOST = ("ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "CUDA_ERROR", "cuBLAS")
@@ -226,4 +227,4 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(ENDING)
+        process.wait(KILLING)

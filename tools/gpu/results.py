@@ -74,4 +74,5 @@ def verdict(result: Result) -> str:
     """The mark of a result, and its note."""
     is_far = result["verdict"] == "different" and "off" in result
     off = f"off by {result['off']:.2g} of the tolerance" if is_far else ""
-    return f"{MARKS[result['verdict']]} {result.get('note', off)}".rstrip()
+    words = "; ".join(filter(None, (off, result.get("note", ""))))
+    return f"{MARKS[result['verdict']]} {words}".rstrip()
