@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ import compiler
 from gpu import files
 from gpu.page import table
 from gpu.process import Setting
+from gpu.report import Part
 from gpu.results import NotRun, Result
 from gpu.torch_cuda import allow_tf32, torch_on
 from gpu.trace import KERNEL, Event, microseconds, of, traced
@@ -112,7 +114,7 @@ SHAPES = [
 ]
 """Layers of networks for pictures and sound, with few and many images."""
 
-lines = table(
+TABLE = table(
     {
         "form": "form",
         "ours, µs": "ours",
@@ -122,6 +124,17 @@ lines = table(
         "TFLOP/s": "teraflops",
     }
 )
+
+
+def lines(part: Part) -> Iterator[str]:
+    """The table, and for each form the geometric mean of our time as a part of cuDNN's in float32."""
+    yield from TABLE(part)
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for result in part.results.values():
+        if result.get("cudnn_f32"):
+            ratios[", ".join(result["form"])].append(math.log(result["ours"] / result["cudnn_f32"]))
+    for form, logs in sorted(ratios.items()):
+        yield f"- {form}: {math.exp(sum(logs) / len(logs)):.2f} of cuDNN's time, {len(logs)} shapes"
 
 
 def names(setting: Setting) -> list[str]:
@@ -140,7 +153,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     if not found:
         raise NotRun("PyTorch's profiler recorded no kernel")
     ours = microseconds(found) / RUNS
-    yield {"form": form(found), "ours": ours, "teraflops": shape.operations / ours / 1e6}
+    yield {"form": form_of(found), "ours": ours, "teraflops": shape.operations / ours / 1e6}
     run = cudnn(torch, shape, case)
     for mode in ("f32", "tf32"):
         allow_tf32(torch, mode == "tf32")
@@ -158,7 +171,7 @@ def inputs(shape: Shape) -> dict[str, Any]:
     return {name: generator.standard_normal(each, np.float32) for name, each in shapes.items()}
 
 
-def form(found: list[Event]) -> list[str]:
+def form_of(found: list[Event]) -> list[str]:
     """The kernels of a convolution, by name."""
     return list(dict.fromkeys(event.name[:40] for event in found))
 

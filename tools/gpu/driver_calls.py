@@ -111,10 +111,10 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     """Launches, waits and all other calls of one run, and milliseconds in calls that wait."""
     if not setting.device.startswith("cuda"):
         raise unavailable(setting.device, "the device has no driver of NVIDIA's")
-    calls = Calls()
     session, case = chosen(name, setting)
     run = partial(session.run, case)
     run()
+    calls = Calls()
     calls.start()
     for _ in range(RUNS):
         run()

@@ -23,8 +23,9 @@ from gpu.results import GOOD, Result
 PATIENCE = 60
 """Seconds that one check may take, with the start of its process and the driver's translation of kernels."""
 ENDING = 20
-"""Seconds that a process may take to end by itself, and what `KILLING` adds where it is killed."""
+"""Seconds that a process may take to end by itself."""
 KILLING = 5
+"""Seconds that a killed process may take to end."""
 LAST = 300
 """Characters of a process's last words."""
 LOST = ("ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "CUDA_ERROR", "cuBLAS")
