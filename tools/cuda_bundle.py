@@ -40,7 +40,10 @@ def main(zoo: Path, exports: Path) -> None:
     size = sum(file.stat().st_size for file in part.rglob("*"))
     print(f"{FOLDER.relative_to(ROOT)}: {size / 2**20:.1f} MiB, made by `{about['command']}` at {about['commit']}")
     if size > LARGEST:
-        sys.exit(f"that is more than {LARGEST >> 20} MiB")
+        sizes = {each.name: sum(file.stat().st_size for file in [each, *each.rglob("*")]) for each in part.iterdir()}
+        for name, bytes_of in sorted(sizes.items(), key=lambda item: -item[1]):
+            print(f"  {name}: {bytes_of / 2**20:.1f} MiB")
+        sys.exit(f"that is more than {LARGEST >> 20} MiB; the former bundle stays")
     shutil.rmtree(FOLDER, ignore_errors=True)
     part.rename(FOLDER)
 
@@ -51,6 +54,7 @@ def gathered(folder: Path, zoo: Path, exports: Path) -> dict[str, Any]:
         if not extension.exists():
             sys.exit(f"{extension} is not there: `make cuda` builds it")
         pack(extension, folder)
+    facts = {"commit": commit(), "command": f"make cuda-bundle ZOO={zoo}", "made": time.time()}
     tests: list[str] = []
     models: dict[str, Iterable[Model]] = {
         "small": map(gather.with_results, gather.small()),
@@ -66,14 +70,7 @@ def gathered(folder: Path, zoo: Path, exports: Path) -> dict[str, Any]:
         start = time.monotonic()
         sections[name] = write(folder, name, found)
         print(f"{name}: {len(sections[name])} files in {time.monotonic() - start:.0f} s", flush=True)
-    about = {
-        "commit": commit(),
-        "command": f"make cuda-bundle ZOO={zoo}",
-        "made": time.time(),
-        "sections": sections,
-        "tests": tests,
-        "kernels": gather.kernels(),
-    }
+    about = {**facts, "sections": sections, "tests": tests, "kernels": gather.kernels()}
     write_about(folder, about)
     return about
 

@@ -15,7 +15,7 @@ from gpu.files import Model, names, read
 from gpu.process import Setting
 from gpu.results import Result
 
-MOST = 1 << 15
+MOST = 1 << 13
 """Elements of an output that the bundle holds whole; of a larger one it holds about as many, evenly spread."""
 
 

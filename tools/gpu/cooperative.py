@@ -107,10 +107,9 @@ def arrays(operator: Operator, kind: str) -> dict[str, Array]:
 
 
 def drawn(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Numbers of a type, small enough for its products and sums."""
-    if dtype.kind in "iu":
-        return generator.integers(0, 5, shape).astype(dtype)
-    return (0.5 + generator.random(shape)).astype(dtype)
+    """Numbers of a type, small enough for its products and sums, and few different ones."""
+    numbers = generator.integers(0, 5, shape)
+    return numbers.astype(dtype) if dtype.kind in "iu" else (0.5 + numbers / 8).astype(dtype)
 
 
 def quantized(dtype: np.dtype[Any], weights: Array) -> list[Array]:

@@ -14,31 +14,37 @@ LARGE = 1 << 14
 
 
 def blanked(data: bytes) -> dict[str, Any]:
-    """A plan's file with zeros for its large constants of `float32`, and what `filled` needs to draw them.
+    """A plan's file without its large constants of `float32`, and what `filled` needs to draw them.
 
     The numbers drawn are as large as the plan's on average; the checksum is that of the plan with these.
     """
     end = 8 + int.from_bytes(data[:8], "little")
-    body = np.frombuffer(data, np.uint8, offset=end).copy()
     header = json.loads(data[8:end])
-    drawn = {}
-    for name, entry in header.items():
+    drawn = []
+    for entry in header.values():
         begin, behind = entry.get("data_offsets", (0, 0))
         if entry.get("dtype") == "F32" and behind - begin >= LARGE:
-            numbers = body[begin:behind].view(np.float32)
-            drawn[name] = (end + begin, numbers.size, float(numbers.std()))
-            numbers[:] = 0
-    blank = {"plan": data[:end] + body.tobytes(), "drawn": list(drawn.values())}
-    return {**blank, "plan": _sealed(filled(blank))[:end] + body.tobytes()}
+            numbers = np.frombuffer(data, np.float32, (behind - begin) // 4, end + begin)
+            drawn.append((end + begin, numbers.size, float(numbers.std())))
+    drawn.sort()
+    blank = {"kept": _kept(data, drawn), "drawn": drawn}
+    return {**blank, "kept": _kept(_sealed(filled(blank)), drawn)}
+
+
+def _kept(data: bytes, drawn: Sequence[tuple[int, int, float]]) -> list[bytes]:
+    """The bytes before, between and behind the constants that are drawn."""
+    starts = [0, *(start + 4 * count for start, count, _ in drawn)]
+    ends = [*(start for start, _, _ in drawn), len(data)]
+    return [data[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def filled(blank: dict[str, Any]) -> bytes:
     """The plan's file with its constants drawn: the same each time."""
-    data = bytearray(blank["plan"])
-    for seed, (start, count, scale) in enumerate(blank["drawn"]):
+    parts = [blank["kept"][0]]
+    for seed, (_, count, scale) in enumerate(blank["drawn"]):
         numbers = np.random.default_rng(seed).standard_normal(count, np.float32) * np.float32(scale)
-        data[start : start + numbers.nbytes] = numbers.tobytes()
-    return bytes(data)
+        parts += [numbers.tobytes(), blank["kept"][seed + 1]]
+    return b"".join(parts)
 
 
 def nudged(blank: dict[str, Any]) -> bytes:

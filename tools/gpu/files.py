@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import lzma
@@ -22,6 +21,9 @@ FOLDER = Path(__file__).resolve().parents[2] / "build/cuda-check"
 Model = dict[str, Any]
 """A plan with inputs: `name`, `plan` and `cases`, and what its section needs beside them."""
 
+FILTERS: list[dict[str, Any]] = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 2, "lp": 2, "pb": 2}]
+"""A compression that knows of numbers of four bytes."""
+
 
 def write(folder: Path, section: str, models: Iterable[Model]) -> list[str]:
     """Writes the models of a section, a file each, and returns their names."""
@@ -29,15 +31,14 @@ def write(folder: Path, section: str, models: Iterable[Model]) -> list[str]:
     names = []
     for model in models:
         names.append(model["name"])
-        with gzip.open(_file(folder, section, model["name"]), "wb") as file:
-            pickle.dump(model, file)
+        packed = lzma.compress(pickle.dumps(model), format=lzma.FORMAT_XZ, filters=FILTERS)
+        _file(folder, section, model["name"]).write_bytes(packed)
     return names
 
 
 def read(folder: Path, section: str, name: str) -> Model:
     """One model of a section."""
-    with gzip.open(_file(folder, section, name)) as file:
-        model: Model = pickle.load(file)
+    model: Model = pickle.loads(lzma.decompress(_file(folder, section, name).read_bytes()))
     return model
 
 
@@ -45,7 +46,7 @@ def _file(folder: Path, section: str, name: str) -> Path:
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
     if plain != name:  # another name may give the same
         plain += "-" + hashlib.sha256(name.encode()).hexdigest()[:6]
-    return folder / section / f"{plain}.pickle.gz"
+    return folder / section / f"{plain}.pickle.xz"
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
