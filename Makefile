@@ -106,12 +106,14 @@ cuda: compiler/_runtime_cuda.abi3.so ## the module for NVIDIA's GPUs; needs neit
 	$(SAY) "Ready: try  $(BIN)/candlec run PLAN --device cuda  where there is a driver"
 
 cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## what `make cuda-check` needs, in build/cuda-check, to be carried to a machine with a GPU
-	$(SAY) "Gathering what is checked on a GPU; architectures are exported first, the first time some minutes"
+	$(SAY) "Gathering what is checked on a GPU; networks are exported first, the first time some minutes"
 	$(BIN)/python tools/cuda_bundle.py --zoo $(ZOO)
 
-cuda-check: ## check and time plans on the GPU of this machine, with what cuda-bundle made; needs no Rust
-	$(SAY) "Checking the plans of build/cuda-check on the GPU (at most eight minutes)"
-	$(PYTHON) tools/cuda_check.py
+# One of the calls smoke, compare and tune; without it all three.
+CALL ?=
+cuda-check: ## check, time and profile plans on the GPU of this machine, with what cuda-bundle made; needs no Rust
+	$(SAY) "Asking the GPU: $(or $(CALL),smoke compare tune) (2 minutes, and 10 for each of the others)"
+	$(PYTHON) tools/cuda_check.py $(CALL)
 
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
 	$(SAY) "Building the module that runs the kernels for GPUs on the processor"

@@ -1,73 +1,67 @@
-"""Checks plans on a GPU against the processor, and times them: all that needs one, in one command.
+"""Checks plans on a GPU against the processor, times them beside PyTorch, and profiles them: three calls.
 
-`make cuda-bundle` gathers what this needs, in build/cuda-check; here NumPy, ml_dtypes and click are enough, and PyTorch
-for the times beside it. Results go to benchmarks/results/cuda.md. The exit code is 1 where a line is marked ✗: what it
-tells of is not as it should be, or was planned and did not run. Where the device cannot be used it is 2, and the page
-stays.
+`make cuda-bundle` gathers what this needs, in build/cuda-check. Here NumPy, ml_dtypes and click are enough, and PyTorch
+for what is timed beside it. Every call writes a page and a JSON file, after every step. The exit code is 1 where a line
+is marked ✗, and 2 where the device cannot be used; then the former page stays.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import click
-from cuda_files import FOLDER
-from cuda_process import refusal
-from cuda_results import one_line
-from cuda_sections import Line, Setting, beside_torch, device, operators, sanitizer, zoo
-
-from compiler.files import write_whole
-
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "benchmarks/results/cuda.md"
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT)]
 
+import click  # noqa: E402
+from gpu.call import CALLS, Call, marked, parts, perform  # noqa: E402
+from gpu.files import FOLDER, origin  # noqa: E402
+from gpu.process import Setting, refusal  # noqa: E402
+from gpu.report import Report  # noqa: E402
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page, and the seconds that it has, beside those that the parts before it left."""
-
-    title: str
-    lines: Callable[[Setting], Iterator[Line]]
-    seconds: int
-
-
-SECTIONS = (
-    Section("The zoo", zoo, 130),
-    Section("The device", device, 50),
-    Section("Operators", operators, 80),
-    Section("Beside PyTorch", beside_torch, 100),
-    Section("compute-sanitizer", sanitizer, 60),
-)
-SECONDS = sum(section.seconds for section in SECTIONS)
+PAGES = ROOT / "benchmarks/results"
 
 
 @click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(CALLS)), metavar="[smoke|compare|tune]...")
 @click.option("--device", default="cuda", show_default=True)
-@click.option("--page", type=click.Path(path_type=Path), default=PAGE, show_default=True, help="Where results go.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The folder of the results. [default: $OUT, or the pages']"
+)
 @click.option("--bundle", type=click.Path(path_type=Path), default=FOLDER, show_default=True, help="What to check.")
-@click.option("--seconds", default=SECONDS, show_default=True, help="What all may take; each section has its share.")
-def main(device: str, page: Path, bundle: Path, seconds: int) -> None:
-    """Check and time the plans of a bundle on a device."""
-    if not (bundle / "commit").exists():
+@click.option("--seconds", type=click.FloatRange(0), help="What a call may take. [default: the sum of its sections]")
+def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, seconds: float | None) -> None:
+    """Check and time the plans of a bundle on a device: three calls, by default all of them in turn."""
+    if not (bundle / "about.json").exists():
         refuse(f"{bundle} is not there: `make cuda-bundle` writes it")
-    if sentence := refusal(bundle, device):
+    click.echo(origin(bundle))
+    setting = Setting(bundle, device, float("inf"), out or results_folder(device))
+    begun = time.monotonic()
+    if sentence := refusal(setting):
         refuse(sentence)
-    lines = {section: [Line("✗ not run: the check ended before", is_wrong=True)] for section in SECTIONS}
-    heading, deadline = machine(device, bundle), time.monotonic()
-    for section in SECTIONS:
-        deadline += section.seconds * seconds / SECONDS
-        lines[section] = list(shown(section, Setting(bundle, device, deadline)))
-        write_whole(page, text(heading, lines).encode())
-    wrong = sum(line.is_wrong for part in lines.values() for line in part)
-    sys.exit(f"{wrong} {'line is' if wrong == 1 else 'lines are'} marked ✗" if wrong else 0)
+    told = []
+    for call in [CALLS[name] for name in names or CALLS]:
+        limit = call.seconds if seconds is None else seconds
+        report = Report(setting.out, call.name, heading(call, setting), parts(call))
+        is_whole = perform(call, setting, report, max(limit - (time.monotonic() - begun), 0), click.echo)
+        click.echo(f"\n{report.page} and {report.file.name} hold the results.")
+        if report.wrong:
+            told.append(f"{call.name}: {marked(report)}")
+        if not is_whole:
+            break
+        begun = time.monotonic()
+    sys.exit("; ".join(told) if told else 0)
+
+
+def results_folder(device: str) -> Path:
+    """The folder of the results: $OUT where it is set; the pages of a device that is no GPU are not published."""
+    if out := os.environ.get("OUT"):
+        return Path(out)
+    return PAGES if device.startswith("cuda") else ROOT / "build/cuda-check-results"
 
 
 def refuse(sentence: str) -> None:
@@ -76,37 +70,22 @@ def refuse(sentence: str) -> None:
     sys.exit(2)
 
 
-def shown(section: Section, setting: Setting) -> Iterator[Line]:
-    """The lines of a section, which are printed as they come."""
-    click.echo(f"\n## {section.title}\n")
-    for line in guarded(section.lines(setting)):
-        click.echo(line.text)
-        yield line
+def heading(call: Call, setting: Setting) -> list[str]:
+    """What ran, where and when."""
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    ran = f"`make cuda-check CALL={call.name}` on {gpu(setting.device)}, {when}."
+    return [ran, origin(setting.bundle)]
 
 
-def guarded(lines: Iterator[Line]) -> Iterator[Line]:
-    """Lines, what they raise, and what they took."""
-    start = time.monotonic()
-    try:
-        yield from lines
-    except Exception as error:  # the other sections still say something
-        yield Line(f"✗ {one_line(error)}", is_wrong=True)
-    yield from (Line(""), Line(f"This took {time.monotonic() - start:.0f} s."))
-
-
-def text(heading: str, lines: dict[Section, list[Line]]) -> str:
-    """The page."""
-    parts = [f"## {section.title}\n\n" + "\n".join(line.text for line in part) for section, part in lines.items()]
-    return "\n\n".join(["# On a GPU", heading, *(part.rstrip() for part in parts)]) + "\n"
-
-
-def machine(device: str, bundle: Path) -> str:
-    """What ran, and where."""
+def gpu(device: str) -> str:
+    """The name of the GPU, its driver and its memory, or the device's name."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    there = device != "emulator" and shutil.which(query[0]) is not None
-    gpu = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.strip() if there else ""
-    commit = (bundle / "commit").read_text().strip()
-    return f"`make cuda-check` at {commit} on {gpu or device}, {time.strftime('%Y-%m-%d')}."
+    if device == "emulator" or shutil.which(query[0]) is None:
+        return device
+    try:
+        return subprocess.run(query, capture_output=True, text=True, timeout=30).stdout.strip() or device
+    except subprocess.TimeoutExpired:
+        return device
 
 
 if __name__ == "__main__":

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from cuda_files import Model
-from cuda_results import LeftOut, Unequal
 
 import compiler
+from gpu import files
+from gpu.files import Model
+from gpu.page import bullets
+from gpu.process import Setting
+from gpu.results import LeftOut, Result, Unequal
 
 T = TypeVar("T")
 
@@ -41,15 +45,17 @@ class Place:
     seconds: float
 
     @classmethod
-    def opened(cls, device: str, small: list[Model]) -> Place:
-        """Opens a device with the first of some plans.
+    @functools.cache
+    def opened(cls, setting: Setting) -> Place:
+        """Opens a device with the first of the small plans.
 
         Raises:
             DeviceError: it cannot be used.
         """
+        small = [files.read(setting.bundle, "small", name) for name in files.names(setting.bundle, "small")]
         start = time.perf_counter()
-        held = compiler.load(compiler.Plan(small[0]["plan"]), device=device, threads=1)
-        return cls(device, {model["name"]: model for model in small}, held, time.perf_counter() - start)
+        held = compiler.load(compiler.Plan(small[0]["plan"]), device=setting.device, threads=1)
+        return cls(setting.device, {model["name"]: model for model in small}, held, time.perf_counter() - start)
 
     def session(self, name: str) -> compiler.Session:
         """A new session of a small plan."""
@@ -59,6 +65,19 @@ class Place:
         """Inputs of a small plan."""
         case: dict[str, Any] = self.small[name]["cases"][0]
         return case
+
+
+lines = bullets
+
+
+def names(setting: Setting) -> list[str]:
+    """What is checked."""
+    return list(CHECKS)
+
+
+def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
+    """What was seen in one check."""
+    yield {"note": CHECKS[name](Place.opened(setting))}
 
 
 def has_same_bits(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -1,0 +1,213 @@
+"""Reports of the calls on a GPU: whole after every step, wherever the call ends; and the processes that are watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gpu_bundle import ROOT, tool
+
+WRITER = """
+import sys
+sys.path[:0] = [{tools!r}, {root!r}]
+from pathlib import Path
+from gpu import report
+from gpu.page import bullets
+report.PAUSE = 0
+part = report.Part("Much", bullets)
+whole = report.Report(Path({out!r}), "tune", ["heading"], [part, report.Part("Later", bullets)])
+whole.begin(part, [str(number) for number in range(3000)])
+for number in range(3000):
+    whole.put(part, {{"name": str(number), "verdict": "equal", "note": "x" * 200}})
+    print(number, flush=True)
+"""
+
+CHILD = """
+import json, os, sys, time
+names = {names!r}
+start = int(sys.argv[sys.argv.index("--start") + 1])
+for number in range(start, int(sys.argv[sys.argv.index("--stop") + 1])):
+    def tell(**what):
+        print(json.dumps({{"number": number, "name": names[number], "verdict": "equal", **what}}), flush=True)
+    if names[number].startswith("crash"):
+        tell(partial=True, figure=7)
+        sys.stderr.write("x" * 200_000 + " of it")
+        sys.stderr.flush()
+        os._exit(3)
+    if names[number].startswith("hang"):
+        time.sleep(100)
+    if names[number].startswith("slow"):
+        time.sleep(0.3)
+    if names[number].startswith("lost"):
+        tell(verdict="failed", note="CUDA_ERROR_ILLEGAL_ADDRESS")
+        time.sleep(100)
+    tell(process=os.getpid())
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_killed_report_is_whole(tmp_path: Path, seed: int) -> None:
+    source = WRITER.format(tools=str(ROOT / "tools"), root=str(ROOT), out=str(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    time.sleep(0.2 * random.Random(seed).random())
+    process.send_signal(signal.SIGKILL)
+    told = [int(first), *map(int, process.stdout.read().split())]
+    process.wait()
+    data = json.loads((tmp_path / "cuda-tune.json").read_text())
+    names = [result["name"] for result in data["sections"][0]["results"]]
+    assert names == [str(number) for number in range(len(names))]
+    assert len(names) > told[-1]
+    assert (data["sections"][0]["state"], data["sections"][1]["state"]) == ("begun", "not run")
+    page = (tmp_path / "cuda-tune.md").read_text()
+    assert page.endswith("## Later\n\n✗ not run: the call ended before\n")
+    assert len(list(tmp_path.iterdir())) <= 3
+
+
+def test_a_report_that_ends_at_any_write_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both files stay valid wherever the writes end: before, within or behind each step of one."""
+    report, page = tool("gpu.report"), tool("gpu.page")
+    monkeypatch.setattr(report, "PAUSE", 0)
+    writes, replaces = Path.write_bytes, os.replace
+    for end in range(1, 24):
+        out, steps = tmp_path / str(end), iter(range(1, 100))
+
+        def ended(end: int = end, steps: Iterator[int] = steps) -> bool:
+            return next(steps) == end
+
+        def write(path: Path, data: bytes) -> int:
+            if ended():
+                writes(path, data[: len(data) // 2])
+                raise SystemExit
+            return writes(path, data)
+
+        def replace(part: Any, path: Any) -> None:
+            if ended():
+                raise SystemExit
+            replaces(part, path)
+
+        monkeypatch.setattr(Path, "write_bytes", write)
+        monkeypatch.setattr(os, "replace", replace)
+        part = report.Part("Some", page.bullets)
+        whole = report.Report(out, "smoke", ["heading"], [part])
+        with pytest.raises(SystemExit):
+            whole.begin(part, ["a", "b"])
+            for name in "abababab":
+                whole.put(part, {"name": name, "verdict": "equal"})
+        monkeypatch.undo()
+        monkeypatch.setattr(report, "PAUSE", 0)
+        if (out / "cuda-smoke.json").exists():
+            assert json.loads((out / "cuda-smoke.json").read_text())["call"] == "smoke"
+        if (out / "cuda-smoke.md").exists():
+            assert (out / "cuda-smoke.md").read_text().startswith("# On a GPU: smoke\n\nheading\n")
+        # The next call removes what was left.
+        report.Report(out, "compare", [], []).save()
+        assert not list(out.glob(".*"))
+
+
+def test_large_results_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tool("gpu.report")
+    monkeypatch.setattr(report, "LARGEST", 5000)
+    part = report.Part("Some", tool("gpu.page").bullets)
+    whole = report.Report(tmp_path, "tune", [], [part])
+    for number in range(100):
+        whole.put(part, {"name": str(number), "verdict": "failed", "note": "why", "figures": "x" * 1000})
+    whole.end(part, 1.0)
+    data = json.loads(whole.file.read_text())
+    assert whole.file.stat().st_size < 40_000
+    results = data["sections"][0]["results"]
+    assert [len(results), results[-1]] == [100, {"name": "99", "verdict": "failed", "note": "why", "shortened": True}]
+    assert data["wrong"] == 100
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a section of checks with the names of what they do."""
+
+    def made(*names: str) -> Any:
+        child = tmp_path / "child.py"
+        child.write_text(CHILD.format(names=list(names)))
+        monkeypatch.setattr(tool("gpu.process"), "command", lambda section, setting: [sys.executable, str(child)])
+        module = types.SimpleNamespace(names=lambda setting: list(names), lines=tool("gpu.page").bullets)
+        monkeypatch.setitem(sys.modules, "gpu.fake", module)
+        return child
+
+    return made
+
+
+def setting(folder: Path, seconds: float) -> Any:
+    """Where checks run, for so many seconds."""
+    return tool("gpu.process").Setting(folder, "emulator", time.monotonic() + seconds, folder)
+
+
+@pytest.mark.parametrize("together", [1, 100])
+def test_what_ends_early_is_a_result_and_the_next_check_runs(tmp_path: Path, fake: Any, together: int) -> None:
+    names = ["good", "crash", "hang", "lost", "last"]
+    fake(*names)
+    work = tool("gpu.process").Work("fake", names, setting(tmp_path, 60), together, patience=3)
+    found = {result["name"]: result for result in work.results() if not result.get("partial")}
+    assert {name: result["verdict"] for name, result in found.items()} == {
+        "good": "equal",
+        "crash": "failed",
+        "hang": "failed",
+        "lost": "failed",
+        "last": "equal",
+    }
+    assert found["crash"]["note"].startswith("its process ended with 3: xxx")
+    assert found["crash"]["note"].endswith("x of it")
+    assert found["crash"]["figure"] == 7, "what a check found before it crashed is kept"
+    assert found["hang"]["note"] == "it took more than 3 s"
+    assert found["good"]["process"] != found["last"]["process"]
+
+
+def test_budgets_are_obeyed(tmp_path: Path, fake: Any) -> None:
+    calls, report = tool("gpu.call"), tool("gpu.report")
+    names = [*(f"slow{number}" for number in range(3)), "hang", *(f"slow{number}" for number in range(3, 100))]
+    fake(*names)
+    sections = tuple(calls.Section(title, "fake", 1.0, together=3) for title in ("One", "Two"))
+    call = calls.Call("tune", sections)
+    whole = report.Report(tmp_path, "tune", [], calls.parts(call))
+    start = time.monotonic()
+    assert calls.perform(call, setting(tmp_path, 60), whole, 3.0, lambda line: None)
+    assert time.monotonic() - start < 3 + tool("gpu.process").ENDING
+    for part in whole.parts:
+        results = list(part.results.values())
+        assert len(results) == len(names)
+        assert results[0]["verdict"] == "equal"
+        assert results[-1]["verdict"] == "not run" and results[-1]["note"] == "time was up"
+        assert part.seconds is not None and part.seconds < 3 + tool("gpu.process").ENDING
+
+
+def test_an_optional_section_without_time_is_not_wrong(tmp_path: Path, fake: Any) -> None:
+    calls, report = tool("gpu.call"), tool("gpu.report")
+    fake("slow")
+    call = calls.Call("tune", (calls.Section("One", "fake", 1.0, is_optional=True),))
+    whole = report.Report(tmp_path, "tune", [], calls.parts(call))
+    assert calls.perform(call, setting(tmp_path, 60), whole, 0, lambda line: None)
+    assert whole.wrong == 0
+    assert whole.parts[0].results["slow"] == {"name": "slow", "verdict": "left out", "note": "not run: time was up"}
+
+
+def test_the_first_call_stops_at_a_failure(tmp_path: Path, fake: Any) -> None:
+    calls, report = tool("gpu.call"), tool("gpu.report")
+    fake("good", "crash", "last")
+    sections = tuple(calls.Section(title, "fake", 30.0) for title in ("One", "Two"))
+    call = calls.Call("smoke", sections, stops=True)
+    whole = report.Report(tmp_path, "smoke", [], calls.parts(call))
+    assert not calls.perform(call, setting(tmp_path, 60), whole, 60, lambda line: None)
+    assert list(whole.parts[0].results) == ["good", "crash"]
+    assert [part.state for part in whole.parts] == ["done", "not run"]
+    assert whole.wrong == 2
+    assert whole.page.read_text().endswith("## Two\n\n✗ not run: the call ended before\n")

@@ -1,0 +1,210 @@
+"""What the calls on a GPU make of the output of NVIDIA's tools, of PyTorch's traces, and of PyTorch itself."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.gpu_bundle import tool
+
+EQUAL, FAR = '{"verdict": "equal"}\n', '{"verdict": "different", "off": 2.0}\n'
+RACES = "========= RACECHECK SUMMARY: {} hazards displayed ({} errors, 0 warnings)\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict", "note"),
+    [
+        (EQUAL + "========= ERROR SUMMARY: 0 errors\n", "equal", "ERROR SUMMARY: 0 errors"),
+        (EQUAL + "========= ERROR SUMMARY: 10 errors\n", "different", "ERROR SUMMARY: 10 errors"),
+        (EQUAL + RACES.format(0, 0), "equal", "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"),
+        (EQUAL + RACES.format(3, 3), "different", "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"),
+        (FAR + "= ERROR SUMMARY: 0 errors\n", "failed", "ERROR SUMMARY: 0 errors; ✗ off by 2 of the tolerance"),
+        ("= ERROR SUMMARY: 0 errors\n", "failed", "ERROR SUMMARY: 0 errors; the plans did not run"),
+        (
+            '{"verdict": "equal", "partial": true}\n= ERROR SUMMARY: 0 errors\n',
+            "failed",
+            "ERROR SUMMARY: 0 errors; the plans did not run",
+        ),
+        ("========= Error: Device not supported\n", "not run", "compute-sanitizer does not support the device"),
+        ("Unable to\nfind it\n", "not run", "Unable to find it"),
+        ("", "not run", "it said nothing"),
+    ],
+)
+def test_what_the_sanitizer_says(told: str, verdict: str, note: str) -> None:
+    assert tool("gpu.sanitizer").verdict_of(told) == {"verdict": verdict, "note": note}
+
+
+def test_groups_that_are_not_clean_are_named() -> None:
+    together = tool("gpu.sanitizer").together
+    clean = {"verdict": "equal", "note": "ERROR SUMMARY: 0 errors"}
+    assert together({"a": clean}, 2) == {"groups": {"a": clean}, "summary": "1 of 2 groups of plans are clean"}
+    raced = {"verdict": "different", "note": "RACECHECK SUMMARY: 1 hazards"}
+    late = {"verdict": "not run", "note": "time was up"}
+    assert together({"a": clean, "b": late}, 2)["verdict"] == "not run"
+    found = together({"a": raced, "b": late}, 2)
+    assert (found["verdict"], found["note"]) == (
+        "different",
+        "a: ✗ RACECHECK SUMMARY: 1 hazards; b: ✗ not run: time was up",
+    )
+
+
+def test_metrics_of_nsight_compute() -> None:
+    told = "\n".join(
+        [
+            "==PROF== Connected to process 7",
+            '{"verdict": "equal"}',
+            '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value","Rule Name"',
+            '"0","conv_large_f32","Duration","us","11.5",""',
+            '"0","conv_large_f32","Achieved Occupancy","%","42.1",""',
+            '"0","conv_large_f32","","","","SOLBottleneck"',
+        ]
+    )
+    assert tool("gpu.counters").metrics_of(told) == {"Duration": "11.5 us", "Achieved Occupancy": "42.1 %"}
+    assert tool("gpu.counters").metrics_of("==ERROR== ERR_NVGPUCTRPERM\n") == {}
+
+
+def test_the_hottest_kernels(tmp_path: Path) -> None:
+    def plan(name: str, **times: float) -> dict[str, Any]:
+        kernels = [{"kernel": kernel, "us": us, "is_ours": kernel != "gemm"} for kernel, us in times.items()]
+        return {"name": name, "kernels": kernels}
+
+    setting = tool("gpu.process").Setting(tmp_path, "cuda", 0, tmp_path)
+    assert tool("gpu.counters").hottest(setting) == []
+    results = [plan("a", conv=5, gemm=9, program=1), plan("b", conv=7, program=0.5), {"name": "c"}]
+    (tmp_path / "cuda-tune.json").write_text(json.dumps({"sections": [{"results": results}, {"results": []}]}))
+    assert tool("gpu.counters").hottest(setting) == [("conv", "b"), ("program", "a")]
+
+
+def trace(*found: tuple[str, str, float, float, int]) -> dict[str, Any]:
+    """A trace in Chrome's format."""
+    events = [
+        {"ph": "X", "cat": category, "name": name, "ts": start, "dur": duration, "args": {"bytes": count}}
+        for category, name, start, duration, count in found
+    ]
+    return {"traceEvents": [*events, {"ph": "i", "name": "mark", "ts": 1}]}
+
+
+def test_the_split_of_a_trace() -> None:
+    span = "run of the plan"
+    found = tool("gpu.trace").events(
+        trace(
+            ("user_annotation", span, 0, 100, 0),
+            ("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 5, 10, 4096),
+            ("cuda_driver", "cuLaunchKernel", 20, 5, 0),
+            ("kernel", "conv_large_f32", 30, 40, 0),
+            ("cuda_driver", "cuLaunchKernel", 30, 6, 0),
+            ("gpu_memset", "Memset (Device)", 70, 1, 8),
+            ("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 80, 9, 64),
+            ("user_annotation", span, 200, 100, 0),
+            ("cuda_driver", "cuLaunchKernel", 210, 8, 0),
+            ("kernel", "conv_large_f32", 230, 40, 0),
+        )
+    )
+    split = tool("gpu.split").of_trace(found, 2)
+    assert split == tool("gpu.split").Split(
+        "CUPTI",
+        submit_ms=pytest.approx((36 + 18) / 2 / 1e3),
+        upload_ms=pytest.approx(0.005),
+        device_ms=pytest.approx(81 / 2 / 1e3),
+        download_ms=pytest.approx(0.0045),
+        launches=1.0,
+        bytes_up=2048.0,
+        bytes_down=32.0,
+    )
+    assert tool("gpu.split").of_trace(found[:1], 2) is None
+
+
+def test_runs_take_turns_and_their_time_is_bounded() -> None:
+    order: list[str] = []
+    runs = {name: lambda name=name: (order.append(name), time.sleep(0.03)) for name in "ab"}
+    start = time.monotonic()
+    times = tool("gpu.timing").in_turns(runs, 0.2)
+    assert time.monotonic() - start < 2
+    assert order[:6] == ["a", "b"] * 3
+    assert all(each["low"] <= each["median"] <= each["high"] and each["runs"] >= 3 for each in times.values())
+    assert times["a"]["median"] >= 30
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_peers_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's runs on the processor, with stand-ins for a GPU's streams and graphs."""
+    import torch
+
+    class Graph:
+        replays = 0
+
+        def replay(self) -> None:
+            Graph.replays += 1
+
+    class Stream:
+        def wait_stream(self, other: object) -> None: ...
+
+    def nothing(*_: object) -> None: ...
+
+    for place in (torch.Tensor, torch.nn.Module):
+        monkeypatch.setattr(place, "cuda", lambda self: self)
+    for name, value in {
+        "CUDAGraph": Graph,
+        "Stream": Stream,
+        "current_stream": Stream,
+        "synchronize": nothing,
+        "graph": contextlib.nullcontext,
+        "stream": contextlib.nullcontext,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    case = {"x": np.ones((2, 3, 8, 8), np.float32)}
+    runs, untimed = tool("gpu.peers").peers(torch, network, case)
+    assert untimed == {}
+    ways = [(way, mode) for mode in ("f32", "tf32", "half") for way in ("eager", "graph")]
+    assert list(runs) == [f"{way}, {mode}, {place}" for way, mode in ways for place in ("resident", "host")]
+    with torch.no_grad():
+        expected = network(torch.ones(2, 3, 8, 8)).numpy()
+    for mode, dtype, tolerance in (("f32", np.float32, 1e-6), ("half", np.float16, 1e-2)):
+        (found,) = runs[f"eager, {mode}, host"]()
+        assert found.numpy().dtype == dtype
+        np.testing.assert_allclose(found.numpy(), expected, atol=tolerance)
+    assert Graph.replays == 3
+    runs["graph, tf32, resident"]()
+    assert Graph.replays == 4
+    _, untimed = tool("gpu.peers").peers(torch, torch.nn.Linear(5, 5), case, ["eager"], ["f32"])
+    assert list(untimed) == ["eager, f32"] and "shapes cannot be multiplied" in untimed["eager, f32"]
+
+
+def test_large_outputs_are_sampled() -> None:
+    agreement = tool("gpu.agreement")
+    found = agreement.sampled({"x": np.arange(10**6).reshape(1000, 1000), "y": np.arange(3), "z": [np.arange(2)]})
+    assert list(found) == ["shape of x", "x", "y", "z"]
+    assert found["shape of x"].tolist() == [1000, 1000]
+    assert (found["x"][:2].tolist(), found["x"].size) == ([0, 123], 8131)
+
+
+def test_plans_for_the_sanitizer_cover_the_modules_whose_threads_share_memory() -> None:
+    gather = tool("gpu.gather")
+    modules = {name.partition("/")[0] for name, is_shared in gather.kernels().items() if is_shared}
+    assert modules - set(tool("gpu.kernels").NEVER) == {
+        "attention",
+        "conv",
+        "copy",
+        "cumulative",
+        "integer",
+        "norm",
+        "pool",
+        "qlinear",
+        "qlinear_elementwise",
+        "quantize",
+        "reduce",
+        "reduce_extremum",
+        "reduce_log_sum_exp",
+        "reduce_place",
+        "scatter",
+        "softmax",
+        "topk",
+    }  # each of these has an operator in `cooperative.OPERATORS`, but for qlinear_elementwise

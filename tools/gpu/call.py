@@ -1,0 +1,123 @@
+"""The three calls: their sections, the time that each section has, and how a section runs."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from gpu.process import PATIENCE, Setting, Work
+from gpu.report import Part, Report
+from gpu.results import Result, one_line
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a call: a module of this package, its share of the time, and how many checks share a process."""
+
+    title: str
+    work: str
+    seconds: float
+    together: int = 1
+    patience: float = PATIENCE
+    is_optional: bool = False
+    """Whether a check that finds no time is left out, and not marked ✗."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Sections in their order; `stops` at the first check that fails."""
+
+    name: str
+    sections: tuple[Section, ...]
+    stops: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """What all sections may take."""
+        return sum(section.seconds for section in self.sections)
+
+
+SMOKE = Call(
+    "smoke",
+    (
+        Section("The first result", "opening", 40, patience=40),
+        Section("The machine", "machine", 15),
+        Section("Backend paths", "paths", 25, together=100),
+        Section("Copies", "copies", 15, is_optional=True),
+        Section("Products", "products", 20),
+    ),
+    stops=True,
+)
+COMPARE = Call(
+    "compare",
+    (
+        Section("Operators", "operators", 85, together=10_000),
+        Section("Trained models", "trained", 100),
+        Section("The device", "device", 40, together=100),
+        Section("Networks", "networks", 210, patience=90),
+        Section("torch.compile", "compiled", 105, patience=100, is_optional=True),
+    ),
+)
+TUNE = Call(
+    "tune",
+    (
+        Section("Kernels by name", "kernels", 60, patience=45),
+        Section("Driver calls", "driver_calls", 50, is_optional=True),
+        Section("Convolutions", "convolutions", 120, together=1000),
+        Section("Nsight Compute", "counters", 100),
+        Section("compute-sanitizer", "sanitizer", 200, patience=200),
+    ),
+)
+CALLS = {call.name: call for call in (SMOKE, COMPARE, TUNE)}
+
+
+def perform(call: Call, setting: Setting, report: Report, seconds: float, say: Say) -> bool:
+    """Runs a call's sections; each has its share of the time, and what those before it left. False where it stopped."""
+    deadline = time.monotonic()
+    for section, part in zip(call.sections, report.parts, strict=True):
+        deadline += section.seconds * seconds / call.seconds
+        say(f"\n## {section.title}\n")
+        start = time.monotonic()
+        has_failed = False
+        for result in every_result(section, replace(setting, deadline=deadline), report, part):
+            report.put(part, result)
+            if not result.get("partial"):
+                say(f"{result['name']}: {result['verdict']} {result.get('note', '')}".rstrip())
+            has_failed |= result["verdict"] in ("failed", "different") and not result.get("partial", False)
+            if has_failed and call.stops:
+                break
+        report.end(part, time.monotonic() - start)
+        if has_failed and call.stops:
+            return False
+    return True
+
+
+def every_result(section: Section, setting: Setting, report: Report, part: Part) -> Iterator[Result]:
+    """The results of a section; of what has none, why."""
+    try:
+        names = importlib.import_module(f"gpu.{section.work}").names(setting)
+    except Exception as error:  # the other sections still run
+        yield {"name": section.title, "verdict": "failed", "note": one_line(error)}
+        return
+    report.begin(part, names)
+    work = Work(section.work, names, setting, section.together, section.patience)
+    yield from work.results()
+    for name in work.left:
+        if section.is_optional:
+            yield {"name": name, "verdict": "left out", "note": f"not run: {work.reason}"}
+        else:
+            yield {"name": name, "verdict": "not run", "note": work.reason}
+
+
+def parts(call: Call) -> list[Part]:
+    """The parts of a call's report."""
+    return [Part(section.title, importlib.import_module(f"gpu.{section.work}").lines) for section in call.sections]
+
+
+def marked(report: Report) -> str:
+    """How many lines are marked ✗; empty where none is."""
+    return f"{report.wrong} {'line is' if report.wrong == 1 else 'lines are'} marked ✗" if report.wrong else ""

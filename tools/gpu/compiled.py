@@ -1,0 +1,44 @@
+"""Some networks under torch.compile, which takes so long that each mode has a process of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import compiler
+from gpu import drawn, files
+from gpu.networks import SECONDS, network, refuse_large
+from gpu.page import table
+from gpu.peers import peers
+from gpu.process import Setting
+from gpu.results import Result
+from gpu.timing import Run, in_turns
+from gpu.torch_cuda import torch_on
+
+NETWORKS = ("resnet50-b32", "bert_base-b32", "hifigan-b1")
+MODES = ("half", "tf32", "f32")
+"""The order in which time is spent."""
+
+lines = table({"compiling, s": "compiling", "ms": "times", "not timed": "untimed"})
+
+
+def names(setting: Setting) -> list[str]:
+    """The networks in every mode."""
+    there = files.names(setting.bundle, "networks")
+    return [f"{name}, {mode}" for mode in MODES for name in NETWORKS if name in there]
+
+
+def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
+    """Compiles a network in one mode, and times it beside ours."""
+    which, _, mode = name.partition(", ")
+    torch = torch_on(setting.device)
+    model = files.read(setting.bundle, "networks", which)
+    refuse_large(model, setting)
+    case = drawn.inputs(model["inputs"])
+    start = time.perf_counter()
+    runs, untimed = peers(torch, network(model), case, ways=["compiled"], modes=[mode])
+    yield {"compiling": time.perf_counter() - start, "untimed": untimed}
+    there = compiler.load(compiler.Plan(drawn.filled(model)), device=setting.device, threads=1)
+    ours: dict[str, Run] = {"ours, host": partial(there.run, case)}
+    yield {"times": in_turns(ours | runs, SECONDS / 2)}

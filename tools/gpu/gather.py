@@ -1,0 +1,172 @@
+"""Writes the bundle: the extensions, and plans with inputs and the processor's results."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import onnx
+import onnx.helper
+
+import compiler
+from compiler.compare import TOLERANCES, compare
+from compiler.reference import Reference
+from compiler.zoo import read_index
+from gpu import cooperative, drawn
+from gpu.agreement import sampled
+from gpu.convolutions import SHAPES, Shape
+from gpu.files import Model
+from gpu.graphs import paths, small
+from gpu.operators import TOGETHER
+from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
+from tests.trained.zoo import allowed
+
+__all__ = ["kernels", "of_convolutions", "of_networks", "of_operators", "of_trained", "paths", "sanitized", "small"]
+
+KERNELS = Path(compiler.__file__).parents[1] / "runtime/device/kernels"
+BATCHES = (1, 32)
+WORTH = 4.0
+"""How many times an output of noise may be as far off as a change of each weight in its last bit moves it."""
+
+
+def with_results(model: Model) -> Model:
+    """A model with the processor's results for its cases."""
+    session = compiler.load(compiler.Plan(model["plan"]))
+    return {**model, "expected": [sampled(session.run(case)) for case in model["cases"]]}
+
+
+def of_trained(folders: Iterable[Path]) -> Iterator[Model]:
+    """Models of folders, with onnxruntime's results, and how far from them the processor's may be."""
+    for entry in (entry for folder in folders for entry in read_index(folder)):
+        plan, reference = compiler.compile(entry.path), Reference(entry.path)
+        cases = [entry.inputs(case) for case in entry.cases]
+        yield with_results(
+            {
+                "name": entry.name,
+                "plan": plan.data,
+                "cases": cases,
+                "tolerance": entry.tolerance,
+                "reference": [sampled(reference.run(case)) for case in cases],
+                "allowed": allowed(entry.name),
+            }
+        )
+
+
+def of_operators() -> Iterator[Model]:
+    """The tests of the onnx package that compile and whose results are not random, many in one model."""
+    tests: list[Model] = []
+    number = 0
+    for name, case in sorted(load_cases().items()):
+        model = case.model if case.model is not None else onnx.load(Path(case.model_dir or "") / "model.onnx")
+        if any(node.op_type in RANDOM for node in model.graph.node):
+            continue
+        try:
+            plan = compiler.compile(model)
+        except compiler.CompileError:
+            continue  # tests/onnx_backend/failing.toml says why
+        names = [info.name for info in compiler.load(plan, threads=1).inputs]
+        cases = [dict(zip(names, inputs, strict=True)) for inputs, _ in data_sets(case, model)]
+        tests.append(with_results({"name": name, "plan": plan.data, "cases": cases, "tolerance": None}))
+        if len(tests) == TOGETHER:
+            yield {"name": f"{number:03}", "tests": tests}
+            tests, number = [], number + 1
+    if tests:
+        yield {"name": f"{number:03}", "tests": tests}
+
+
+def of_networks(folder: Path, names: Iterable[str] = ()) -> Iterator[Model]:
+    """Networks whose weights are drawn where they run; without names, all of them."""
+    from gpu import architectures
+
+    for name in names or architectures.NETWORKS:
+        for batch in BATCHES:
+            given = architectures.inputs(name, batch)
+            plan = compiler.compile(exported(name, batch, folder))
+            made = {"name": f"{name}-b{batch}", "module": "gpu.architectures", "network": name, "is_large": True}
+            blank = drawn.blanked(plan.data)
+            found = {**made, **blank, "inputs": renamed(given, plan)}
+            print(f"  {found['name']}", flush=True)
+            yield found | expected(found)
+
+
+def renamed(given: list[drawn.Drawn], plan: compiler.Plan) -> list[drawn.Drawn]:
+    """The inputs by the names that the plan has for them."""
+    names = [info.name for info in compiler.load(plan, threads=1).inputs]
+    return [(name, shape, bound) for name, (_, shape, bound) in zip(names, given, strict=True)]
+
+
+def expected(model: Model) -> Model:
+    """The processor's results of a network, and how far a device's may be from them.
+
+    The weights are noise, and no other implementation knows them. What is allowed is `WORTH` times what a change of
+    every weight in its last bit does to a result, and at least the tolerance of the type.
+    """
+    case = drawn.inputs(model["inputs"])
+    runs = [compiler.load(compiler.Plan(data)).run(case) for data in (drawn.filled(model), drawn.nudged(model))]
+    first, second = map(sampled, runs)
+    moved = compare(first, second, TOLERANCES["float32"])
+    return {"expected": [first], "tolerance": TOLERANCES["float32"] * max(1.0, WORTH * moved.worst)}
+
+
+def exported(name: str, batch: int, folder: Path) -> Path:
+    """A network as ONNX, which is exported once for each state of its file."""
+    import torch
+
+    from gpu import architectures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    state = Path(architectures.__file__).read_bytes() + importlib.metadata.version("torch").encode()
+    path = folder / f"{name}-b{batch}-{hashlib.sha256(state).hexdigest()[:8]}.onnx"
+    if not path.exists():
+        print(f"  exporting {name}, batch {batch}", flush=True)
+        for former in folder.glob(f"{name}-b{batch}-*"):
+            former.unlink()
+        given = tuple(torch.from_numpy(each) for each in drawn.inputs(architectures.inputs(name, batch)).values())
+        with torch.no_grad():
+            part = compiler.export(architectures.build(name), given, path.with_suffix(".part"))
+        part.rename(path)
+    return path
+
+
+def of_convolutions() -> Iterator[Model]:
+    """One convolution for every shape of the sweep, with its weights as an input."""
+    for shape in SHAPES:
+        plan = compiler.compile(convolution(shape))
+        yield {"name": shape.name, "plan": plan.data}
+
+
+def convolution(shape: Shape) -> onnx.ModelProto:
+    """The model of a convolution."""
+    node = onnx.helper.make_node(
+        "ConvTranspose" if shape.is_transposed else "Conv", ["x", "w"], ["y"], **shape.attributes
+    )
+    infos = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, each)
+        for name, each in (("x", shape.input), ("w", shape.weights))
+    ]
+    graph = onnx.helper.make_graph([node], "g", infos, [onnx.helper.make_empty_tensor_value_info("y")])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+
+
+def sanitized() -> Iterator[Model]:
+    """Groups of small plans for compute-sanitizer, with the processor's results."""
+    for group in cooperative.groups():
+        yield {**group, "group": [with_results(each) for each in group["group"]]}
+
+
+def kernels() -> dict[str, bool]:
+    """Every kernel as `module/name`, and whether its threads share memory; as the emulator's headers name them."""
+    return {name: waits for file in sorted(KERNELS.glob("*.cu")) for name, waits in kernels_of(file)}
+
+
+def kernels_of(file: Path) -> Iterator[tuple[str, bool]]:
+    """The kernels of a module, as the preprocessor sees them."""
+    source = f'#define MODULE "{file.stem}"\n#include "device.cuh"\n#include "{file.name}"\n'
+    command = ["g++", "-E", "-P", "-x", "c++", "-std=c++17", "-I", str(KERNELS), "-"]
+    text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+    for name, waits in re.findall(r'"/" "(\w+)",\s*sizeof\(\w+\),\s*\w+,\s*(true|false)', text):
+        yield f"{file.stem}/{name}", waits == "true"

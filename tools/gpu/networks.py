@@ -1,0 +1,96 @@
+"""Networks with noise for weights, each in a process of its own: results, times, and PyTorch's times."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import compiler
+from gpu import drawn, files
+from gpu.agreement import compared
+from gpu.files import Model
+from gpu.page import Cells, table
+from gpu.peers import MODES, WAYS, peers
+from gpu.process import Setting
+from gpu.resident import resident_run, takes_device_arrays
+from gpu.results import LeftOut, NotRun, Result, one_line
+from gpu.split import COLUMNS, split
+from gpu.timing import Run, in_turns
+from gpu.torch_cuda import torch_on
+
+SECONDS = 3.0
+"""What the timed runs may take together."""
+
+TIMES: Cells = {
+    "ours, host": "times.ours, host",
+    "ours, resident": "times.ours, resident",
+    "eager, f32, host": "times.eager, f32, host",
+    "graph, half, host": "times.graph, half, host",
+    **{f"{way}, {mode}": f"times.{way}, {mode}, resident" for mode in MODES for way in WAYS},
+    "÷ eager, f32, host": lambda result: (
+        result["times"]["ours, host"]["median"] / result["times"]["eager, f32, host"]["median"]
+    ),
+    "not timed": "untimed",
+}
+"""Our time beside PyTorch's, in ms."""
+NOTE = """Weights are noise. Times of `host` begin and end in host memory, PyTorch's others on the device. All runs of a
+line take turns in one process."""
+lines = table(
+    {"off, of the tolerance": "off", "loading, s": "loading"}, {"run, ms": "run", **COLUMNS}, TIMES, notes=[NOTE]
+)
+
+
+def names(setting: Setting) -> list[str]:
+    """The networks, with their batches."""
+    return files.names(setting.bundle, "networks")
+
+
+def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
+    """Compares a network with the processor's results; then times it beside PyTorch."""
+    model = files.read(setting.bundle, "networks", name)
+    refuse_large(model, setting)
+    case = drawn.inputs(model["inputs"])
+    start = time.perf_counter()
+    there = compiler.load(compiler.Plan(drawn.filled(model)), device=setting.device, threads=1)
+    yield {"loading": time.perf_counter() - start} | compared(model, there, [case])
+    yield {"run": in_turns({"run": partial(there.run, case)}, SECONDS / 4)["run"]}
+    yield {"split": split(there, case, setting.device)}
+    yield beside(model, case, there, setting)
+
+
+def beside(model: Model, case: dict[str, Any], there: compiler.Session, setting: Setting) -> Result:
+    """Our times and PyTorch's, in turns; of the runs without a time, why."""
+    try:
+        torch = torch_on(setting.device)
+        runs, untimed = peers(torch, network(model), case)
+    except (NotRun, LeftOut) as error:
+        return {"untimed": f"not run: {error}".replace("not run: not run:", "not run:")}
+    ours: dict[str, Run] = {"ours, host": partial(there.run, case)}
+    if takes_device_arrays(there):
+        try:
+            run = resident_run(torch, there, case)
+            run()
+            ours["ours, resident"] = run
+        except Exception as error:  # the other runs are still timed
+            untimed["ours, resident"] = one_line(error)
+    else:
+        untimed["ours, resident"] = "the session takes arrays of the host alone"
+    return {"times": in_turns(ours | runs, SECONDS), "untimed": untimed}
+
+
+def network(model: Model) -> Any:
+    """The network of a model in PyTorch, in evaluation."""
+    return importlib.import_module(model["module"]).build(model["network"])
+
+
+def refuse_large(model: Model, setting: Setting) -> None:
+    """Leaves out what the emulator would compute for hours.
+
+    Raises:
+        LeftOut: the device is the emulator, and the model is large.
+    """
+    if setting.device == "emulator" and model["is_large"]:
+        raise LeftOut("not run: it is too large for the emulator")

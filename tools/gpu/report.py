@@ -1,0 +1,135 @@
+"""The page and the JSON file of one call: both are whole after every step, wherever the call ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpu.results import Result, is_wrong
+
+LARGEST = 12 << 20
+"""Bytes of all results of a call; a result beyond them keeps its verdict alone."""
+PART = ".cuda-check.part"
+"""A file that is being written; there is one at most, whenever a call ends."""
+PAUSE = 0.25
+"""Seconds between two writes of a section's results, of which each one is complete."""
+
+Render = Callable[["Part"], Iterable[str]]
+
+
+@dataclass
+class Part:
+    """The results of a section so far, and the lines that show them."""
+
+    title: str
+    render: Render
+    results: dict[str, Result] = field(default_factory=dict)
+    planned: list[str] = field(default_factory=list)
+    seconds: float | None = None
+    """What it took; none before its end."""
+    is_begun: bool = False
+
+    @property
+    def state(self) -> str:
+        """How far it is."""
+        return "done" if self.seconds is not None else "begun" if self.is_begun else "not run"
+
+    @property
+    def wrong(self) -> int:
+        """How many marks ✗ it has."""
+        marks = sum(is_wrong(result) for result in self.results.values())
+        return marks + (self.seconds is None)
+
+    def text(self) -> str:
+        """The section of the page."""
+        lines = list(self.render(self)) if self.results else []
+        if self.seconds is not None:
+            lines += ["", f"This took {self.seconds:.0f} s."]
+        else:
+            missing = len(self.planned) - len(self.results)
+            what = f"the call ended with {missing} of {len(self.planned)} checks to do" if self.is_begun else ""
+            lines += ["", f"✗ not run: {what or 'the call ended before'}"]
+        return f"## {self.title}\n\n" + "\n".join(lines).strip()
+
+
+class Report:
+    """What a call has found, in two files of a folder."""
+
+    def __init__(self, folder: Path, call: str, heading: list[str], parts: Iterable[Part]) -> None:
+        self.parts = list(parts)
+        self._folder, self._call, self._heading = folder, call, heading
+        self._bytes, self._written = 0, 0.0
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(f"{PART}*"):
+            stale.unlink(missing_ok=True)
+
+    @property
+    def file(self) -> Path:
+        """The JSON file."""
+        return self._folder / f"cuda-{self._call}.json"
+
+    @property
+    def page(self) -> Path:
+        """The page."""
+        return self._folder / f"cuda-{self._call}.md"
+
+    @property
+    def wrong(self) -> int:
+        """How many lines are marked ✗."""
+        return sum(part.wrong for part in self.parts)
+
+    def begin(self, part: Part, planned: list[str]) -> None:
+        """Notes that a section begins, and its checks."""
+        part.is_begun, part.planned = True, planned
+        self.save()
+
+    def put(self, part: Part, result: Result) -> None:
+        """Takes a result, in place of a partial one of the same name, and writes both files."""
+        self._bytes += len(json.dumps(result))
+        if self._bytes > LARGEST:
+            kept = ("name", "verdict", "note")
+            result = {key: result[key] for key in kept if key in result} | {"shortened": True}
+        part.results[result["name"]] = {key: value for key, value in result.items() if value is not False}
+        if time.monotonic() - self._written >= PAUSE:
+            self.save()
+
+    def end(self, part: Part, seconds: float) -> None:
+        """Notes that a section is done."""
+        part.seconds = seconds
+        self.save()
+
+    def save(self) -> None:
+        """Writes both files, each as a whole."""
+        self._write(self.file, json.dumps(self.data(), indent=1))
+        self._write(self.page, self.text())
+        self._written = time.monotonic()
+
+    def data(self) -> dict[str, Any]:
+        """All that was found."""
+        sections = [
+            {
+                "title": part.title,
+                "state": part.state,
+                "seconds": part.seconds,
+                "planned": part.planned,
+                "results": list(part.results.values()),
+            }
+            for part in self.parts
+        ]
+        return {"call": self._call, "heading": self._heading, "wrong": self.wrong, "sections": sections}
+
+    def text(self) -> str:
+        """The page."""
+        heading = [f"# On a GPU: {self._call}", *self._heading]
+        return "\n\n".join([*heading, *(part.text() for part in self.parts)]) + "\n"
+
+    def _write(self, path: Path, text: str) -> None:
+        """Replaces a file; one name for what is being written leaves at most one such file behind."""
+        beside = self._folder / PART
+        beside.write_bytes(text.encode())
+        os.replace(beside, path)  # noqa: PTH105 (Path.replace returns the path)

@@ -1,0 +1,71 @@
+"""What CUPTI records of runs, through PyTorch's profiler: kernels and copies by name, with their times."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KERNEL, COPY, FILL = "kernel", "gpu_memcpy", "gpu_memset"
+RUN = "run of the plan"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that was recorded; times are in µs."""
+
+    category: str
+    name: str
+    start: float
+    duration: float
+    bytes: int = 0
+
+    @property
+    def end(self) -> float:
+        """When it ended."""
+        return self.start + self.duration
+
+
+def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
+    """The events of some runs, after two that nothing records."""
+    for _ in range(2):
+        run()
+    torch.cuda.synchronize()
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(runs):
+            with torch.profiler.record_function(RUN):
+                run()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(file))
+        return events(json.loads(file.read_text()))
+
+
+def events(trace: dict[str, Any]) -> list[Event]:
+    """The events of a trace in Chrome's format that have a duration."""
+    return [
+        Event(
+            each.get("cat", ""),
+            each["name"],
+            float(each["ts"]),
+            float(each["dur"]),
+            int(each.get("args", {}).get("bytes", 0)),
+        )
+        for each in trace["traceEvents"]
+        if each.get("ph") == "X" and "dur" in each
+    ]
+
+
+def of(found: Iterable[Event], category: str, word: str = "") -> list[Event]:
+    """The events of a category whose names contain a word."""
+    return [event for event in found if event.category == category and word in event.name]
+
+
+def microseconds(found: Iterable[Event]) -> float:
+    """The durations together."""
+    return sum(event.duration for event in found)
