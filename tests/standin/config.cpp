@@ -18,7 +18,6 @@ const int UNREAD = 97;
 
 std::string unread, handed_out;
 std::map<std::string, long> calls;
-long all_calls = 0;
 
 // An upload that the next call of the thread is to wait for.
 struct Unwaited {
@@ -74,10 +73,8 @@ bool set(Configuration& config, const std::string& key, const std::string& value
     else if (key == "seed") config.seed = strtoull(value.c_str(), nullptr, 0);
     else if (key == "fail") config.failures.push_back(failure_of(value));
     else if (key == "crash") config.crash = atol(value.c_str());
-    else if (key == "lost") {
-        config.lost = atol(head(value, ':', rest).c_str());
-        if (!rest.empty()) config.lost_code = atoi(rest.c_str());
-    } else if (key == "upload" && (value == "late" || value == "staged")) config.staged_uploads = value == "staged";
+    else if (key == "lost") config.losses.push_back(failure_of(value));
+    else if (key == "upload" && (value == "late" || value == "staged")) config.staged_uploads = value == "staged";
     else if (key == "download" && (value == "late" || value == "waits")) config.late_downloads = value == "late";
     else if (key == "strict") config.strict = value == "1";
     else if (key == "mutate") return mutate(config, value);
@@ -101,13 +98,13 @@ std::string read(Configuration& config, const std::string& text) {
 std::string configure(Lock&, const char* text) {
     Configuration config;
     const char* environment = getenv("STANDIN");
-    std::string wrong = read(config, environment ? environment : "");
-    if (wrong.empty()) wrong = read(config, text);
+    std::string wrong = read(config, text);
+    if (wrong.empty()) wrong = read(config, environment ? environment : "");
     if (!wrong.empty()) return wrong;
     state().config = config;
     state().lost = 0;
+    state().launches = 0;
     calls.clear();
-    all_calls = 0;
     restart_draws();
     return "";
 }
@@ -178,7 +175,8 @@ int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool 
     if (forked()) return codes.not_initialized;
     lock = Lock(state().mutex);
     long call = ++calls[symbol];
-    if (++all_calls == state().config.lost) lose(lock, state().config.lost_code);
+    for (const Failure& each : state().config.losses)
+        if (each.symbol == symbol && each.call == call) lose(lock, each.code);
     for (const Failure& each : state().config.failures)
         if (each.symbol == symbol && each.call == call) return each.code;
     if (needs != NOTHING && !state().initialized) return codes.not_initialized;
@@ -192,8 +190,8 @@ int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool 
 
 using namespace standin;
 
-// Replaces the configuration by the defaults, the variable STANDIN and `text`; counts of calls begin anew. 1 where the text
-// means nothing.
+// Replaces the configuration by the defaults, what `text` changes, and what the variable STANDIN changes of both; counts of
+// calls begin anew. 1 where the text means nothing.
 extern "C" int standin_configure(const char* text) {
     Lock lock(state().mutex);
     std::string wrong = configure(lock, text);

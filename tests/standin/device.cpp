@@ -57,7 +57,8 @@ template <class T> void release_each(Handles<T>& handles, int device, const char
         handles.remove(reinterpret_cast<void*>(handle));
         count++;
     }
-    if (count > 0) report("the context is released while there are %zu %s", count, what);
+    // On a lost device nothing can be freed.
+    if (count > 0 && !state().lost) report("the context is released while there are %zu %s", count, what);
 }
 
 }  // namespace
@@ -69,18 +70,19 @@ int current_device() {
 
 void release_context(Lock& lock, int device) {
     wait_for_device(lock, device);
-    bool lost = state().lost;
     std::string examples;
     size_t blocks = release_blocks(device, examples);
-    // Nothing can be freed on a lost device.
-    if (lost) return;
-    if (blocks > 0) report("the context is released while %zu blocks are allocated: %s", blocks, examples.c_str());
+    if (blocks > 0 && !state().lost)
+        report("the context is released while %zu blocks are allocated: %s", blocks, examples.c_str());
     release_each(state().libraries, device, "handles of cuBLAS or cuRAND");
     release_each(state().modules, device, "modules");
     release_each(state().events, device, "events");
     release_each(state().streams, device, "streams");
-    if (size_t count = release_pinned()) report("the context is released while %zu pieces of memory are pinned", count);
+    size_t pinned = release_pinned();
+    if (pinned > 0 && !state().lost) report("the context is released while %zu pieces of memory are pinned", pinned);
     state().devices[device].outside = 0;
+    Pool& pool = *state().devices[device].pool;
+    pool.used = pool.leaving = pool.reserved = 0;
 }
 
 }  // namespace standin

@@ -9,8 +9,6 @@ namespace standin {
 
 namespace {
 
-long launches = 0;
-
 struct Launch {
     Kernel kernel;
     void* module;
@@ -42,7 +40,7 @@ std::vector<Block*> translate(Launch& launch, std::string& why) {
 void run(Launch& launch, Lock& lock) {
     const char* name = launch.kernel.name.c_str();
     if (!state().modules.find(launch.module)) report("the module of %s is unloaded before it has run", name);
-    if (++launches == state().config.crash) return lose(lock, state().config.lost_code);
+    if (++state().launches == state().config.crash) return lose(lock, LAUNCH_FAILED);
     std::string why;
     std::vector<Block*> used = translate(launch, why);
     if (!why.empty()) {

@@ -49,10 +49,10 @@ struct Configuration {
     std::string name = "NVIDIA H100 80GB HBM3";
     size_t memory = size_t(8) << 30;
     uint64_t seed = 0;
-    std::vector<Failure> failures;
-    // The number of the call at which the device is lost, and of the launch that crashes when it runs; 0 for none.
-    long lost = 0, crash = 0;
-    int lost_code = LAUNCH_FAILED;
+    // Calls that fail, and calls at which the device is lost.
+    std::vector<Failure> failures, losses;
+    // The number of the launch that crashes when it runs; 0 for none.
+    long crash = 0;
     // Copies between the device and pageable memory: an upload reads its source at the call (staged) or when it runs; a
     // download returns after the copy, or at once.
     bool staged_uploads = false, late_downloads = false;
@@ -217,6 +217,7 @@ struct State {
     Configuration config;
     bool initialized = false;
     int lost = 0;  // the code of every later call
+    long launches = 0;  // that have run since the last configuration
     std::vector<Device> devices;
     Handles<Context> contexts{0x51000010};
     Handles<Stream> streams{0x52000010};
