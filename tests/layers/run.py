@@ -102,8 +102,8 @@ def quiet() -> Iterator[None]:
             logging.disable(logging.NOTSET)
 
 
-def check(layer: Layer, model: bytes, reference: Reference, label: str) -> None:
-    """Compiles the model, optimised and not, runs it and compares it with the reference.
+def check(layer: Layer, model: bytes, reference: Reference, label: str, devices: Sequence[str] = ("cpu",)) -> None:
+    """Compiles the model, optimised and not, runs it on each device and compares it with the reference.
 
     Raises:
         AssertionError: the outputs differ, or the plan has other steps than expected.
@@ -116,10 +116,11 @@ def check(layer: Layer, model: bytes, reference: Reference, label: str) -> None:
         plan = compiler.compile(model, compiler.Options(optimize=optimize))
         if optimize and layer.steps is not None:
             assert steps(plan) == list(layer.steps), label
-        session = compiler.load(plan, threads=1)
-        for inputs, wanted in zip(given, expected, strict=True):
-            found = session.run(_feeds([info.name for info in session.inputs], inputs, weights))
-            assert_all_close(list(found.values()), wanted, layer, f"{label}, optimize={optimize}")
+        for device in devices:
+            session = compiler.load(plan, device=device, threads=1)
+            for inputs, wanted in zip(given, expected, strict=True):
+                found = session.run(_feeds([info.name for info in session.inputs], inputs, weights))
+                assert_all_close(list(found.values()), wanted, layer, f"{label}, optimize={optimize}, {device}")
 
 
 def steps(plan: compiler.Plan) -> list[str]:

@@ -1,4 +1,7 @@
-"""Every layer of the tables, exported by both exporters, compiled, run and compared; and the page made of them."""
+"""Every layer of the tables, exported by both exporters, compiled, run and compared; and the page made of them.
+
+Plans run on the processor, and on the stand-in for a GPU where that can be built.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import compiler
 from tests.layers import page, run
 from tests.layers.layer import EXPORTERS, Exporter, Layer
 from tests.layers.tables import FAMILIES
+from tests.standin import device
 
 LAYERS = [layer for layers in FAMILIES.values() for layer in layers]
 
@@ -26,9 +30,18 @@ class Model(nn.Module):
         return self.encoder(*inputs)
 
 
+@pytest.fixture
+def devices(request: pytest.FixtureRequest) -> list[str]:
+    """The devices that plans run on here."""
+    if device.reason() is not None:
+        return ["cpu"]
+    request.getfixturevalue("standin")
+    return ["cpu", "cuda"]
+
+
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_layer(layer: Layer, exporter: Exporter) -> None:
+def test_layer(layer: Layer, exporter: Exporter, devices: list[str]) -> None:
     module = run.module_of(layer)
     if exporter in layer.unexportable:
         with pytest.raises(run.Unexportable):
@@ -40,7 +53,7 @@ def test_layer(layer: Layer, exporter: Exporter) -> None:
         check_misexported(layer, module, exporter)
     else:
         for label, model in run.exported(layer, module, exporter).items():
-            run.check(layer, model, module, label)
+            run.check(layer, model, module, label, devices)
 
 
 def check_refused(layer: Layer, exporter: Exporter) -> None:

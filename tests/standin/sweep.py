@@ -1,0 +1,114 @@
+"""A small plan that is loaded and run while calls fail, in a process of its own that can do so many times.
+
+`python -m tests.standin.sweep PLAN` reads lines "FIRST LAST PATTERN". For each number from FIRST to LAST it puts the number
+into the pattern, as in "fail=cuMemAllocAsync:{}:2", and prints what becomes of the plan, a JSON line each; then a dot.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import compiler
+from tests.standin import build
+from tests.standin.device import CONFIGURATION, StandIn
+
+MODEL = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[n, 4] x, int64[m] i) => (float[m, 3] y, float[n, 4] z) <float[4, 3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> {
+    p = MatMul(x, w)
+    q = Softmax(p)
+    y = Gather(q, i)
+    e = Exp(x)
+    z = Mul(e, x)
+}"""
+"""A product, kernels of three modules, a program of instructions, and two outputs."""
+
+
+class Sweeper:
+    """The process; a new one where the last one ended."""
+
+    def __init__(self, plan: Path) -> None:
+        self.plan = plan
+        self._errors = plan.with_suffix(".errors")
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, pattern: str, first: int, last: int) -> list[dict[str, Any]]:
+        """What becomes of the plan with each number.
+
+        Raises:
+            AssertionError: the process panicked or ended.
+        """
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{first} {last} {pattern}\n")
+        process.stdin.flush()
+        found = []
+        while (line := process.stdout.readline().strip()) not in ("", "."):
+            found.append(json.loads(line))
+        said = self._errors.read_text()
+        if line != "." or "panicked" in said:
+            self.end()
+            raise AssertionError(f"after {found[-1:]}: {said}")
+        return found
+
+    def end(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            command = [sys.executable, "-m", "tests.standin.sweep", str(self.plan)]
+            with self._errors.open("w") as errors:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=build.ROOT
+                )
+        return self._process
+
+
+def given() -> dict[str, Any]:
+    """The inputs of the model."""
+    return {"x": np.arange(8, dtype=np.float32).reshape(2, 4) / 8, "i": np.array([1, 0, 1])}
+
+
+def outcome(plan: str, wanted: dict[str, Any]) -> str:
+    """What loading and running the plan ends with: "right", "wrong", or the exception."""
+    try:
+        found = compiler.load(plan, device="cuda", threads=1).run(given())
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return "right" if all(np.allclose(found[name], wanted[name]) for name in wanted) else "wrong"
+
+
+def tries(standin: StandIn, plan: str, pattern: str, first: int, last: int) -> Iterator[dict[str, Any]]:
+    """Each number with what the plan ended with, then what it ended with when nothing failed, and the report."""
+    wanted = compiler.load(plan).run(given())
+    for number in range(first, last + 1):
+        standin.configure(f"{CONFIGURATION},{pattern.format(number)}")
+        found = outcome(plan, wanted)
+        calls = standin.calls()
+        standin.configure(CONFIGURATION)
+        yield {"number": number, "found": found, "then": outcome(plan, wanted), "calls": calls, "report": standin.report()}
+
+
+def serve(plan: str) -> None:
+    """Answers the lines of the input."""
+    standin = StandIn()
+    for line in sys.stdin:
+        first, last, pattern = line.strip().split(" ", 2)
+        for each in tries(standin, plan, pattern, int(first), int(last)):
+            print(json.dumps(each), flush=True)
+        print(".", flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
