@@ -118,8 +118,8 @@ extern "C" int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t size, void* h
     Pinned* pinned = pinned_of(to, size);
     bool is_late = pinned || state().config.late_downloads;
     if (pinned) pinned->pending++;
-    // What the host reads before the copy has run.
-    if (is_late) memset(to, 0xa5, size);
+    // What the host reads that does not wait for the copy.
+    memset(to, 0xa5, size);
     Operation operation;
     operation.name = "cuMemcpyDtoHAsync_v2";
     operation.run = [=, device = stream->device, is_pinned = pinned != nullptr](Lock& lock) {
