@@ -54,8 +54,9 @@ class Sweeper:
             found.append(json.loads(line))
         said = self._errors.read_text()
         if line != "." or "panicked" in said:
+            code = process.poll()
             self.end()
-            raise AssertionError(f"after {found[-1:]}: {said}")
+            raise AssertionError(f"exit code {code} after {found[-1:]}: {said}")
         return found
 
     def end(self) -> None:

@@ -32,12 +32,15 @@ BLAS = {
 RAND = {
     "curandCreateGenerator", "curandDestroyGenerator", "curandSetPseudoRandomGeneratorSeed", "curandSetStream",
 }  # fmt: skip
+GIVING_BACK = {"cuMemFreeAsync", "cuModuleUnload", "cuStreamDestroy_v2"}
+"""The functions whose failure keeps what they should have given back."""
 SENTENCE = re.compile(r'^(DeviceError: device "cuda": |RunError: step \d+ \w+.*: )[^:].*', re.DOTALL)
 """How each failure is told: of the device, or of the step at which it was seen."""
 
 PANICS = {
     "cublasDestroy_v2": "cudarc panics where a handle cannot be destroyed",
-    "cublasSetStream_v2": "cudarc does not destroy a handle that has no stream yet",
+    "cublasSetStream_v2": "cudarc does not destroy a handle that it gives no stream",
+    "curandSetStream": "cudarc does not destroy a generator that it gives no stream",
     "curandDestroyGenerator": "cudarc panics where a generator cannot be destroyed",
 }
 """The functions whose failure is not told as it should be, and why."""
@@ -87,12 +90,15 @@ def test_every_function_that_is_called_is_known_here(calls: dict[str, int]) -> N
     assert set(calls) == DRIVER | BLAS | RAND
 
 
-def check(tries: list[dict[str, Any]]) -> None:
+def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
     """Each try is right or told, and the one after it is right; nothing was misused."""
     for each in tries:
         assert each["found"] == "right" or SENTENCE.match(each["found"]), each
         assert each["then"] == "right", each
-        assert not each["report"], each
+        misused = [
+            line for line in each["report"] if not (may_leak and line.startswith("the context is released while"))
+        ]
+        assert not misused, each
 
 
 @pytest.mark.parametrize("symbol", marked(DRIVER | BLAS | RAND, PANICS))
@@ -100,7 +106,7 @@ def test_a_call_that_fails_is_told(symbol: str, calls: dict[str, int], swept: Sw
     code = 14 if symbol in BLAS else 999
     tries = swept(f"fail={symbol}:{{}}:{code}", 1, calls[symbol])
     assert len(tries) == calls[symbol]
-    check(tries)
+    check(tries, may_leak=symbol in GIVING_BACK)
 
 
 def test_an_allocation_that_fails_is_told(calls: dict[str, int], swept: Swept) -> None:

@@ -56,7 +56,7 @@ def swept(plan: Path, configuration: str) -> list[dict[str, object]]:
         ("mutate=wait,download=late", "a kernel found a fault, of no step"),
         (
             "mutate=arguments",
-            "cublasGemmStridedBatchedEx has a matrix B: 48 bytes at 0x[0-9a-f]+ that are not in one block",
+            "cublasGemmStridedBatchedEx has a matrix B: 48 bytes at 0x[0-9a-f]+ that are not in one",
         ),
         ("mutate=source,upload=late", "the source of an upload of 32 bytes changed before the copy ran"),
         ("mutate=past", "softmax/softmax_f32 wrote past the end of a block of 20 bytes, at byte 20"),
