@@ -210,9 +210,9 @@ def told(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
     ],
 )
 def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, tmp_path: Path) -> None:
-    for library in build.libraries().iterdir():
-        if library.name != missing and missing != "libcuda.so.1":
-            (tmp_path / library.name).symlink_to(library)
+    for name in build.LIBRARIES:
+        if missing not in (name, "libcuda.so.1"):
+            (tmp_path / name).symlink_to(build.libraries() / name)
     told(device.child(PLAN, "", plan, "cuda", folder=tmp_path), "cuda", said)
     script = "import sys, compiler; print(compiler.load(sys.argv[1], device='auto').device)"
     done = device.child(script, "", plan, folder=tmp_path)
