@@ -31,7 +31,7 @@ __all__ = ["kernels", "of_convolutions", "of_networks", "of_operators", "of_trai
 
 KERNELS = Path(compiler.__file__).parents[1] / "runtime/device/kernels"
 BATCHES = (1, 32)
-LARGE = 2e-3
+LARGE = 5e-4
 """Seconds on the processor from which on a model is too large for the emulator."""
 WORTH = 4.0
 """How many times an output of noise may be as far off as a change of each weight in its last bit moves it."""
