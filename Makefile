@@ -141,7 +141,7 @@ test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_c
 	$(BIN)/python -m pytest -q -n 2
 
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the lower instruction sets of this processor
-	@for level in $$($(BIN)/python -c 'from compiler.processor import levels; print(*levels()[:-1])'); do \
+	@levels=$$($(BIN)/python -c 'from compiler.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s\033[0m\n' "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
 		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime, expect
-from compiler.compare import TOLERANCES, Comparison, Report, compare
+from compiler.compare import TOLERANCES, Comparison, Report, compare, errors_are_alike
 from compiler.double import widened
 from compiler.pipeline import compile
 from compiler.plan import Plan
@@ -119,7 +119,13 @@ class Judge:
             _by_name(compare(exact, {name: widened(value) for name, value in values.items()}))
             for values in (found, expected)
         )
-        return Report(tuple(_with_error(each, ours.get(each.name), theirs.get(each.name)) for each in report.outputs))
+        alike = {
+            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], each.allowed)
+            for each in report.outputs
+            if each.name in exact and each.name in found and not each.problem
+        }
+        outputs = (_with_error(each, ours.get(each.name), theirs.get(each.name)) for each in report.outputs)
+        return Report(tuple(replace(each, rounds_alike=alike.get(each.name, False)) for each in outputs))
 
     def _with_doubts(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
         """With how far onnxruntime is from itself, and the outputs from the nearer of its answers."""

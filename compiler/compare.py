@@ -2,8 +2,8 @@
 
 An output equals onnxruntime's where it differs by no more than the tolerance. Rounding errors grow on their way through
 a model, and how far depends on the processor's kernels. Beyond the tolerance, double precision is the yardstick: an
-output also equals onnxruntime's where its error against double precision is about as large as onnxruntime's own, so
-that rounding explains both. A systematic difference between the two makes one of these errors much larger.
+output also equals onnxruntime's where its errors against double precision are about as large as onnxruntime's own,
+element for element in the order of their size. A difference of more elements than rounding reaches makes them larger.
 
 A model that quantizes has no form in double precision. There a rounding error decides which code is taken, and
 onnxruntime's answers with and without its own optimizations, the *doubt* apart, are equally good ones. An output equals
@@ -13,7 +13,6 @@ each other is not equal, but nothing speaks against it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -23,7 +22,17 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["TOLERANCES", "Comparison", "Report", "Verdict", "compare", "counted", "worst_of"]
+__all__ = [
+    "MOST_ERROR",
+    "TOLERANCES",
+    "Comparison",
+    "Report",
+    "Verdict",
+    "compare",
+    "counted",
+    "errors_are_alike",
+    "worst_of",
+]
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """dtype → the difference allowed, as a part of the output's scale; all other dtypes have to be equal."""
@@ -62,8 +71,9 @@ class Comparison:
     `doubt` is how far onnxruntime is from itself, and `nearest` how far the output is from the nearer of its two
     answers; `error` and `reference_error` are how far the output and onnxruntime's are from what the model gives in
     double precision: measured where the tolerance does not do, and where they can be. `strict` says that the
-    tolerance was stated, and that nothing else makes the output equal. `note` says in words how values
-    differ, `problem` why there are no values to compare (dtype, shape).
+    tolerance was stated, and that nothing else makes the output equal; `rounds_alike` that the errors of both are of
+    one size (`errors_are_alike`). `note` says in words how values differ, `problem` why there are no values to compare
+    (dtype, shape).
     """
 
     name: str
@@ -79,6 +89,7 @@ class Comparison:
     reference_error: float | None = None
     is_random: bool = False
     strict: bool = False
+    rounds_alike: bool = False
     note: str = ""
     problem: str = ""
 
@@ -91,21 +102,13 @@ class Comparison:
         """
         if self.problem:
             return "different"
-        if min(self.max_abs, self.nearest) <= self.allowed or self.rounds_alike:
+        if self.max_abs <= self.allowed:
             return "equal"
         if self.is_random:
             return "random"
+        if self.nearest <= self.allowed or (self.rounds_alike and not self.strict):
+            return "equal"
         return "uncertain" if self.doubt > self.allowed and self.nearest <= self.doubt + self.allowed else "different"
-
-    @property
-    def rounds_alike(self) -> bool:
-        """Whether the errors against double precision, the plan's and onnxruntime's, are about as large."""
-        if self.strict or self.dtype not in TOLERANCES or self.error is None or self.reference_error is None:
-            return False
-        if not math.isfinite(self.error):
-            return False
-        most = max(MOST_ERROR * self.reference_error, self.allowed)
-        return LEAST_ERROR * self.reference_error <= self.error <= most
 
     @property
     def ok(self) -> bool:
@@ -149,6 +152,27 @@ class Report:
     def summary(self) -> str:
         """How many outputs have which verdict, in words."""
         return counted([output.verdict for output in self.outputs], "output")
+
+
+def errors_are_alike(exact: Any, found: Any, expected: Any, allowed: float) -> bool:
+    """Whether an output and onnxruntime's are about as far from what the model gives in double precision.
+
+    Both errors are sorted, and compared from the largest to the smallest: each of the output's is at most `MOST_ERROR`
+    times the one of onnxruntime, or `allowed`; and the largest is at least `LEAST_ERROR` times onnxruntime's. So one
+    element of a large error excuses no other.
+    """
+    arrays = [np.asarray(each) for each in (exact, found, expected)]
+    if any(array.dtype == object for array in arrays) or len({array.shape for array in arrays}) != 1:
+        return False
+    true, one, other = (array.astype(np.float64).ravel() for array in arrays)
+    if (
+        not true.size
+        or arrays[1].dtype.name not in TOLERANCES
+        or not all(np.isfinite(each).all() for each in (true, one, other))
+    ):
+        return False
+    mine, theirs = np.sort(np.abs(one - true)), np.sort(np.abs(other - true))
+    return bool((mine <= np.maximum(MOST_ERROR * theirs, allowed)).all() and mine[-1] >= LEAST_ERROR * theirs[-1])
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:

@@ -10,12 +10,13 @@ operators, and in a plain run none.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, nodes_of, static_shape
+from compiler.graph import constant_of, graphs_of, nodes_of, static_shape
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_in_one_opset
 from compiler.passes.rule import Rewriter, insert
@@ -67,12 +68,13 @@ def make_unsigned(model: ir.Model) -> int:
     Raises:
         CompileError: a function cannot be inlined.
     """
+    if not multiplies_codes(model) and not any(_quantizes(node) for node in _all_nodes(model)):
+        return 0
     if model.functions:
         inline_in_one_opset(model)
-    if not multiplies_codes(model) and not any(_quantizes(node) for node in nodes_of(model)):
-        return 0
     infer_shapes.run(model)
-    rewritten = sum(_rewrite(node) for node in list(nodes_of(model)))
+    names = _new_names(model)
+    rewritten = sum(_rewrite(node, names) for node in list(nodes_of(model)))
     for node in nodes_of(model):
         for value in node.outputs:  # the file says no more of shapes than onnxruntime infers
             value.shape = None
@@ -80,8 +82,23 @@ def make_unsigned(model: ir.Model) -> int:
 
 
 def multiplies_codes(model: ir.Model) -> bool:
-    """Whether the model has integer products, or functions, which may."""
-    return bool(model.functions) or any(True for _ in products_of(model))
+    """Whether the model or a function of it has integer products."""
+    return any((node.domain, node.op_type) in _PRODUCTS for node in _all_nodes(model))
+
+
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes of the model and of its functions."""
+    yield from nodes_of(model)
+    for function in model.functions.values():
+        yield from ir.traversal.RecursiveGraphIterator(function.graph)
+
+
+def _new_names(model: ir.Model) -> Iterator[str]:
+    """Names that no value of any graph has: a nested graph sees the values around it."""
+    graphs = list(graphs_of(model.graph))
+    taken = {value.name for graph in graphs for value in (*graph.inputs, *graph.initializers.values())}
+    taken |= {value.name for node in nodes_of(model) for value in node.outputs}
+    return (name for number in itertools.count() if (name := f"unsigned_{number}") not in taken)
 
 
 def products_of(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType | None, ir.DataType | None]]:
@@ -106,14 +123,16 @@ def _quantizes(node: ir.Node) -> bool:
     return node.op_type in ("QuantizeLinear", "DequantizeLinear")
 
 
-def _rewrite(node: ir.Node) -> bool:
+def _rewrite(node: ir.Node, names: Iterator[str]) -> bool:
+    if _quantizes(node) and "block_size" in node.attributes:
+        return False  # onnxruntime computes blocks in float
     if node.op_type == "QuantizeLinear":
-        return _is_only_dequantized(node) and _quantize_unsigned(node)
+        return _is_only_dequantized(node) and _quantize_unsigned(node, names)
     if node.op_type == "DequantizeLinear" and _type_of(node, 0) == ir.DataType.INT8:
-        if _is_for_float_gemm(node):
+        if _leave_to_gemm(node, names):
             return False
-        _shift(node, 0)
-        _shift_zero(node, 2, scale=1)
+        _shift(node, 0, names)
+        _shift_zero(node, 2, names, scale=1)
         return True
     operands = [
         each
@@ -121,55 +140,71 @@ def _rewrite(node: ir.Node) -> bool:
         if _left_type(node, each) != ir.DataType.INT8 and _type_of(node, each.right) == ir.DataType.INT8
     ]
     for each in operands:
-        _shift(node, each.right)
-        _shift_zero(node, each.right_zero)
+        _shift(node, each.right, names)
+        _shift_zero(node, each.right_zero, names)
     return bool(operands)
 
 
-def _is_for_float_gemm(node: ir.Node) -> bool:
-    """Whether Gemm alone reads numbers that have no zero point: onnxruntime computes it in float.
+def _gemms_in_float(node: ir.Node) -> list[tuple[ir.Node, int]]:
+    """The uses of dequantized numbers by Gemm that have no zero point: onnxruntime computes these Gemm in float.
 
-    With a zero point it would fuse that Gemm, and take the scale of C for that of the product.
+    With a zero point it would fuse them, and take the scale of C for that of the product.
     """
     has_zero = len(node.inputs) > 2 and node.inputs[2] is not None
-    return not has_zero and {use.node.op_type for use in node.outputs[0].uses()} == {"Gemm"}
+    return [] if has_zero else [(use.node, use.idx) for use in node.outputs[0].uses() if use.node.op_type == "Gemm"]
+
+
+def _leave_to_gemm(node: ir.Node, names: Iterator[str]) -> bool:
+    """Give the Gemm that stay in float a DequantizeLinear of their own. Whether nobody else reads the numbers."""
+    uses = _gemms_in_float(node)
+    if len(uses) == len(node.outputs[0].uses()) and not node.outputs[0].is_graph_output():
+        return bool(uses)
+    if uses:
+        graph = _graph_of(node)
+        new = Rewriter(graph)
+        numbers = _typed(new.like(node, *node.inputs), ir.DataType.FLOAT, names)
+        insert(graph, node, new)
+        for reader, index in uses:
+            reader.replace_input_with(index, numbers)
+    return False
 
 
 def _is_only_dequantized(node: ir.Node) -> bool:
     """Whether a QuantizeLinear gives int8 codes that DequantizeLinear alone reads."""
     codes = node.outputs[0]
-    readers = {use.node.op_type for use in codes.uses()}
-    return codes.dtype == ir.DataType.INT8 and readers == {"DequantizeLinear"} and not codes.is_graph_output()
+    readers = [use.node for use in codes.uses()]
+    are_simple = all(reader.op_type == "DequantizeLinear" and not _gemms_in_float(reader) for reader in readers)
+    return codes.dtype == ir.DataType.INT8 and bool(readers) and are_simple and not codes.is_graph_output()
 
 
-def _quantize_unsigned(node: ir.Node) -> bool:
+def _quantize_unsigned(node: ir.Node, names: Iterator[str]) -> bool:
     """Give a QuantizeLinear uint8 codes from the start, which nothing has to shift."""
     codes = node.outputs[0]
-    _shift_zero(node, 2, scale=1)
+    _shift_zero(node, 2, names, scale=1)
     node.attributes.pop("output_dtype", None)
     codes.type = ir.TensorType(ir.DataType.UINT8)
     for reader in [use.node for use in codes.uses()]:
-        _shift_zero(reader, 2, scale=1)
+        _shift_zero(reader, 2, names, scale=1)
     return True
 
 
-def _shift(node: ir.Node, index: int) -> None:
+def _shift(node: ir.Node, index: int, names: Iterator[str]) -> None:
     """Move an input from int8 to uint8, 128 up."""
     graph, codes = _graph_of(node), node.inputs[index]
     new = Rewriter(graph)
-    node.replace_input_with(index, None if codes is None else _shifted(codes, new))
+    node.replace_input_with(index, None if codes is None else _shifted(codes, new, names))
     insert(graph, node, new)
 
 
-def _shift_zero(node: ir.Node, index: int, scale: int | None = None) -> None:
+def _shift_zero(node: ir.Node, index: int, names: Iterator[str], scale: int | None = None) -> None:
     """The same of a zero point; one that is left out is 0, of the shape of the `scale`, or a scalar."""
     node.resize_inputs(max(len(node.inputs), index + 1))
     if node.inputs[index] is not None:
-        _shift(node, index)
+        _shift(node, index, names)
         return
     graph = _graph_of(node)
     new = Rewriter(graph)
-    node.replace_input_with(index, _offsets(None if scale is None else node.inputs[scale], new))
+    node.replace_input_with(index, _offsets(None if scale is None else node.inputs[scale], new, names))
     insert(graph, node, new)
 
 
@@ -179,24 +214,26 @@ def _graph_of(node: ir.Node) -> ir.Graph:
     return node.graph
 
 
-def _shifted(codes: ir.Value, new: Rewriter) -> ir.Value:
+def _shifted(codes: ir.Value, new: Rewriter, names: Iterator[str]) -> ir.Value:
     array = constant_of(codes)
     if array is not None:
-        return new.constant(array.view(np.uint8) ^ np.uint8(_OFFSET), f"{codes.name}_uint8")
-    wide = new.op("Cast", codes, to=int(ir.DataType.INT32))
-    moved = new.op("Add", wide, new.constant(np.array(_OFFSET, np.int32), "offset"))
-    return _typed(new.op("Cast", moved, to=int(ir.DataType.UINT8)))
+        return new.constant(array.view(np.uint8) ^ np.uint8(_OFFSET), next(names))
+    wide = _typed(new.op("Cast", codes, to=int(ir.DataType.INT32)), ir.DataType.INT32, names)
+    moved = new.op("Add", wide, new.constant(np.array(_OFFSET, np.int32), next(names)))
+    narrow = new.op("Cast", _typed(moved, ir.DataType.INT32, names), to=int(ir.DataType.UINT8))
+    return _typed(narrow, ir.DataType.UINT8, names)
 
 
-def _offsets(like: ir.Value | None, new: Rewriter) -> ir.Value:
+def _offsets(like: ir.Value | None, new: Rewriter, names: Iterator[str]) -> ir.Value:
     """Zero points of 128, of the shape of another value."""
     shape = () if like is None else static_shape(like)
     if shape is not None:
-        return new.constant(np.full(shape, _OFFSET, np.uint8), "zero_uint8")
-    value = ir.tensor(np.array([_OFFSET], np.uint8))
-    return _typed(new.op("ConstantOfShape", new.op("Shape", like), value=value))
+        return new.constant(np.full(shape, _OFFSET, np.uint8), next(names))
+    sizes = _typed(new.op("Shape", like), ir.DataType.INT64, names)
+    filled = new.op("ConstantOfShape", sizes, value=ir.tensor(np.array([_OFFSET], np.uint8)))
+    return _typed(filled, ir.DataType.UINT8, names)
 
 
-def _typed(value: ir.Value) -> ir.Value:
-    value.type = ir.TensorType(ir.DataType.UINT8)
+def _typed(value: ir.Value, dtype: ir.DataType, names: Iterator[str]) -> ir.Value:
+    value.type, value.name = ir.TensorType(dtype), next(names)
     return value

@@ -13,7 +13,7 @@ import pytest
 import compiler
 from compiler import TensorInfo
 from compiler.check import Judge, random_outputs
-from compiler.compare import Verdict, compare, counted
+from compiler.compare import Verdict, compare, counted, errors_are_alike
 from compiler.double import in_double
 from compiler.precision import exact_outputs
 from compiler.reference import Reference
@@ -115,6 +115,25 @@ def test_errors_as_large_as_onnxruntimes_are_rounding() -> None:
         assert report.equal is output.rounds_alike is is_equal, times
     (stated,) = judge.compare(inputs, {"y": exact["y"].astype(np.float32)}, tolerance=1e-6).outputs
     assert stated.verdict == "different" and not stated.rounds_alike
+
+
+@pytest.mark.parametrize(
+    ("found", "is_alike"),
+    [
+        ([3, 0, 0, 0], True),
+        ([0, 0, 0, 3], True),
+        ([3.1, 0, 0, 0], False),
+        ([1, 1, 0, 0], False),
+        ([0.01, 0, 0, 0], False),
+        ([1, 0.09, 0.09, 0.09], True),
+        ([np.nan, 0, 0, 0], False),
+    ],
+)
+def test_one_large_error_excuses_no_other(found: list[float], is_alike: bool) -> None:
+    exact, expected = np.zeros(4), f32(1, 0, 0, 0)
+    assert errors_are_alike(exact, np.array(found, np.float32), expected, 0.1) is is_alike
+    assert not errors_are_alike(exact, np.array(found), expected[:3], 0.1)
+    assert not errors_are_alike(exact, expected.astype(int), expected.astype(int), 0.1)
 
 
 def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:

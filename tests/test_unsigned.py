@@ -229,19 +229,65 @@ def test_what_has_no_codes_is_not_rewritten(saturating: None) -> None:
     assert given.note == "" and given.source == model.SerializeToString()
 
 
-def test_a_gemm_that_onnxruntime_does_not_fuse_stays_so(tmp_path: Path, saturating: None) -> None:
+GEMM = """m (uint8[5, 40] a) => (uint8[5, 6] y, float[5, 6] other) {
+    af = DequantizeLinear (a, p, u)
+    bf = DequantizeLinear (b, q)
+    cf = DequantizeLinear (c, r)
+    z = Gemm (af, bf, cf)
+    y = QuantizeLinear (z, r, u)
+    other = {other}
+}"""
+
+
+@pytest.mark.parametrize(("other", "is_rewritten"), [("Identity (z)", False), ("MatMul (af, bf)", True)])
+def test_a_gemm_that_onnxruntime_does_not_fuse_stays_so(
+    other: str, is_rewritten: bool, tmp_path: Path, saturating: None
+) -> None:
+    text = GEMM.replace("{other}", other)
+    model = model_of(text, b=B, p=SCALE, q=SCALE, c=np.arange(6, dtype=np.int32), r=STEP, u=U)
+    given = Reference(model)
+    assert bool(given.note) is is_rewritten
+    wanted = ReferenceEvaluator(model).run(None, {"a": A})
+    for form in (given, given.plain):
+        codes, numbers = form.run({"a": A}).values()
+        np.testing.assert_array_equal(codes, wanted[0])
+        np.testing.assert_allclose(numbers, wanted[1], atol=2e-5)
+
+
+def test_blocks_stay_as_they_are(saturating: None) -> None:
     model = model_of(
-        """m (uint8[5, 40] a) => (uint8[5, 6] y) {
-            af = DequantizeLinear (a, p, u)
-            bf = DequantizeLinear (b, q)
-            cf = DequantizeLinear (c, r)
-            z = Gemm (af, bf, cf)
-            y = QuantizeLinear (z, r, u)
+        """m (float[5, 40] a) => (float[5, 6] y) {
+            ac = QuantizeLinear <axis = 1, block_size = 8, output_dtype = 3> (a, p)
+            af = DequantizeLinear <axis = 1, block_size = 8> (ac, p)
+            y = MatMul (af, w)
         }""",
-        b=B, p=SCALE, q=SCALE, c=np.arange(6, dtype=np.int32), r=STEP, u=U,
+        p=np.full((5, 5), 0.02, np.float32), w=RANDOM.standard_normal((40, 6)).astype(np.float32),
     )  # fmt: skip
-    assert Reference(model).note == ""
-    assert mixed_products(optimized(model.SerializeToString(), tmp_path)) == (0, [])
+    given = Reference(model)
+    assert given.note == ""
+    [wanted] = ReferenceEvaluator(model).run(None, {"a": NUMBERS})
+    np.testing.assert_allclose(given.run({"a": NUMBERS})["y"], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_new_names_capture_none(saturating: None) -> None:
+    model = model_of(
+        """m (bool c, uint8[5, 40] a, int8[40, 6] unsigned_0) => (int32[5, 6] y) {
+            unsigned_1 = MatMulInteger (a, unsigned_0)
+            y = If (c) <
+                then_branch = t () => (int32[5, 6] yt) {
+                    unsigned_2 = MatMulInteger (a, unsigned_0, u, s)
+                    yt = Add (unsigned_1, unsigned_2)
+                },
+                else_branch = e () => (int32[5, 6] ye) { ye = Identity (unsigned_1) }
+            >
+        }""",
+        u=U, s=S,
+    )  # fmt: skip
+    given = Reference(model)
+    assert "rewritten" in given.note
+    a, b = A.astype(np.int32), B.astype(np.int32)
+    found = given.run({"c": np.array(True), "a": A, "unsigned_0": B})["y"]
+    np.testing.assert_array_equal(found, a @ b + (a - np.int32(U)) @ (b - np.int32(S)))
 
 
 def test_a_function_is_inlined(saturating: None) -> None:
@@ -254,6 +300,16 @@ def test_a_function_is_inlined(saturating: None) -> None:
 
 OTHER_OPSET = f"""{HEADER} m (uint8[5, 40] a, int8[40, 6] b) => (int32[5, 6] y) {{ y = local.product (a, b) }}
 <domain: "local", opset_import: ["" : 13]> product (a, b) => (y) {{ y = MatMulInteger (a, b) }}"""
+
+
+def test_a_function_without_codes_stays_onnxruntimes(saturating: None) -> None:
+    text = OTHER_OPSET.replace("MatMulInteger (a, b)", "Neg (a)").replace('"com.microsoft" : 1', '"local" : 1')
+    text = text.replace("uint8[5, 40] a, int8[40, 6] b", "float[2] a, float[2] b").replace(
+        "int32[5, 6] y", "float[2] y"
+    )
+    given = Reference(parse_model(text))
+    assert given.note == ""
+    assert given.run({"a": np.array([1, 2], np.float32), "b": np.zeros(2, np.float32)})["y"].tolist() == [-1, -2]
 
 
 def test_numpy_computes_products_that_cannot_be_rewritten(saturating: None) -> None:

@@ -63,8 +63,8 @@ def allowed(name: str) -> float:
     inputs = [entry.inputs(case) for case in entry.cases]
     exact = [exact_outputs(entry.path, each) for each in inputs]
     pairs = [(each, judge(name).reference.run(given)) for given, each in zip(inputs, exact, strict=True) if each]
-    errors = [max(distances(theirs, each).values()) for each, theirs in pairs]
-    return max([TOLERANCE, *((1 + MOST_ERROR) * error for error in errors)])
+    errors = [error for each, theirs in pairs for error in distances(theirs, each).values() if np.isfinite(error)]
+    return max([TOLERANCE, *((1 + MOST_ERROR) * error for error in errors if error > TOLERANCE / 2)])
 
 
 def compiled_for(entry: Entry, case: Path, shapes: Shapes) -> onnx.ModelProto:
