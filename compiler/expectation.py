@@ -119,7 +119,7 @@ def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
         InputError: an input does not fit what the plan declares.
         RunError: a step of the host cannot take zeros.
     """
-    steps = json.loads(_runtime.commands(plan.data, dict(inputs)))
+    steps = json.loads(_runtime.Session.dry_run(plan.data).commands(dict(inputs)))
     return [_step(step) for step in steps]
 
 

@@ -19,7 +19,7 @@ mod _runtime {
     #[pymodule_export]
     use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]
-    use super::session::{commands, Session};
+    use super::session::Session;
     #[pymodule_export]
     const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
     #[pymodule_export]

@@ -58,6 +58,19 @@ impl Session {
         Ok(Session::of(py, py.detach(load).map_err(to_python)?))
     }
 
+    /// A session of a plan file's bytes for a GPU that is not there: `commands` tells what a run gives it to do.
+    #[staticmethod]
+    fn dry_run(py: Python<'_>, plan: &[u8]) -> PyResult<Session> {
+        Ok(Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?))
+    }
+
+    /// What one run on these inputs gives a GPU to do, as a JSON list of steps; of a dry run.
+    fn commands(&self, py: Python<'_>, inputs: &Bound<'_, PyDict>) -> PyResult<String> {
+        let inputs = self.values(inputs)?;
+        let steps = py.detach(|| self.inner.commands(inputs)).map_err(to_python)?;
+        Ok(json!(steps).to_string())
+    }
+
     /// The inputs, as a JSON list of names and types.
     #[getter]
     fn inputs(&self) -> String {
@@ -134,15 +147,6 @@ impl Session {
         };
         self.given.iter().zip(self.inner.inputs()).map(value).collect()
     }
-}
-
-/// What one run of a plan file's bytes on these inputs gives a GPU to do, as a JSON list of steps; no GPU is needed.
-#[pyfunction]
-pub fn commands(py: Python<'_>, plan: &[u8], inputs: &Bound<'_, PyDict>) -> PyResult<String> {
-    let session = Session::of(py, py.detach(|| Inner::dry_run(plan)).map_err(to_python)?);
-    let inputs = session.values(inputs)?;
-    let steps = py.detach(|| session.inner.commands(inputs)).map_err(to_python)?;
-    Ok(json!(steps).to_string())
 }
 
 /// The error for an input of which no value can be made.
