@@ -7,12 +7,16 @@
 #![cfg_attr(not(any(feature = "cuda", feature = "emulator")), allow(dead_code))]
 
 mod backend;
+mod buffer;
 #[cfg(feature = "cuda")]
 mod cuda;
 #[cfg(feature = "emulator")]
 mod emulator;
 mod gemm;
 mod paper;
+mod turn;
 
-pub use backend::{Buffer, Error, Fault, Gpu, Grid, Result, Symbol, Turn, BLOCK, MOST_BLOCKS};
+pub use backend::{Download, Error, Gpu, Grid, Result, Symbol, BLOCK, MOST_BLOCKS};
+pub use buffer::Buffer;
 pub use gemm::{Gemm, Kind, Matrix};
+pub use turn::{Fault, Turn};

@@ -1,6 +1,6 @@
 //! A GPU on paper.
 
-use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
+use crate::backend::{Backend, Download, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::Gemm;
 
 /// It takes whatever is given, keeps nothing, and runs nothing.
@@ -22,7 +22,7 @@ impl Backend for Paper {
         Ok(())
     }
 
-    unsafe fn download(&self, _: u64, _: &mut [u8]) -> Result<()> {
+    unsafe fn download(&self, _: &mut [Download]) -> Result<()> {
         Err(Error::Failed(NOTHING_RUNS.to_string()))
     }
 

@@ -46,7 +46,7 @@ impl Executable {
             Device::Cpu => run.plan(inputs),
             Device::Gpu(gpu) => {
                 let turn = gpu.turn().map_err(|error| self.device.refused(error.to_string()))?;
-                match (run.plan(inputs), turn.fault_found()) {
+                match (run.plan(inputs), turn.finish(Vec::new())) {
                     (Err(error), Err(_)) => Err(error),
                     (_, Ok(Some(mark))) => Err(self.fault(mark)),
                     (outputs, Ok(None)) => outputs,
