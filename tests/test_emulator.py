@@ -1,8 +1,10 @@
-"""The kernels for GPUs, run on the processor: what they compute is what the processor's own kernels do."""
+"""The kernels for GPUs, run on the processor: what they compute is what the processor's own kernels do.
+
+Each test runs on the emulator, and as `device="cuda"` on the stand-in for a GPU.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +20,17 @@ from compiler.session import placed_steps
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
 from tests.trained.zoo import entries, exceeded, judge
 
-if importlib.util.find_spec("compiler._runtime_emulator") is None:
-    pytest.skip("the emulator is not built: `make emulator`", allow_module_level=True)
-
 CASES = load_cases()
 ENTRIES = entries()
 
 
-def sessions(plan: compiler.Plan) -> tuple[compiler.Session, compiler.Session]:
-    """A plan on the processor and on the emulator."""
-    return compiler.load(plan, threads=1), compiler.load(plan, device="emulator", threads=1)
+def sessions(plan: compiler.Plan, gpu: str) -> tuple[compiler.Session, compiler.Session]:
+    """A plan on the processor and on a device."""
+    return compiler.load(plan, threads=1), compiler.load(plan, device=gpu, threads=1)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_operators(name: str) -> None:
+def test_operators(name: str, gpu: str) -> None:
     case = CASES[name]
     model = case.model if case.model is not None else onnx.load(Path(case.model_dir) / "model.onnx")
     if any(node.op_type in RANDOM for node in model.graph.node):
@@ -40,7 +39,7 @@ def test_operators(name: str) -> None:
         plan = compiler.compile(model)
     except compiler.CompileError:
         pytest.skip("it is refused, as the ledger of the operators says")
-    here, there = sessions(plan)
+    here, there = sessions(plan, gpu)
     for inputs, _ in data_sets(case, model):
         given = {info.name: value for info, value in zip(here.inputs, inputs, strict=True)}
         report = compare(here.run(given), there.run(given))
@@ -48,12 +47,12 @@ def test_operators(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
-def test_models(name: str) -> None:
+def test_models(name: str, gpu: str) -> None:
     entry = ENTRIES[name]
     plan = compiler.compile(entry.path)
     missing = [step for step in placed_steps(plan) if step.host == "no_kernel"]
     assert not missing, missing
-    here, there = sessions(plan)
+    here, there = sessions(plan, gpu)
     for case in entry.cases:
         given = entry.inputs(case)
         wanted, found = here.run(given), there.run(given)
@@ -70,8 +69,8 @@ g (float[n, 4] table, int64[m] places) => (float[m, 4] rows) {
 }"""
 
 
-def test_a_value_that_a_kernel_cannot_take_fails_the_run() -> None:
-    session = compiler.load(compiler.compile(onnx.parser.parse_model(GATHER)), device="emulator")
+def test_a_value_that_a_kernel_cannot_take_fails_the_run(gpu: str) -> None:
+    session = compiler.load(compiler.compile(onnx.parser.parse_model(GATHER)), device=gpu)
     given: dict[str, Any] = {"table": np.ones((3, 4), np.float32), "places": np.array([0, -1, 2])}
     assert session.run(given)["rows"].tolist() == [[2.0] * 4] * 3
     for place in (3, -4):
@@ -92,9 +91,9 @@ g (float[n] x) => (float[n] y) {
 }"""
 
 
-def test_values_stay_on_the_device_through_branches() -> None:
+def test_values_stay_on_the_device_through_branches(gpu: str) -> None:
     plan = compiler.compile(onnx.parser.parse_model(BRANCH))
-    session = compiler.load(plan, device="emulator", strict_device=True)
+    session = compiler.load(plan, device=gpu, strict_device=True)
     assert {step.op for step in session.host_steps} == {"If"}
     assert session.run({"x": np.array([1, 2], np.float32)})["y"].tolist() == [1, 4]
     assert session.run({"x": np.array([-1, -2], np.float32)})["y"].tolist() == [1, 2]
@@ -117,17 +116,19 @@ g (float[n] x, bool c) => (float[n] y) {
 
 
 @pytest.mark.parametrize(("condition", "expected"), [(True, [1, 4]), (False, [-1, -2])])
-def test_what_may_be_optional_goes_through_branches_on_the_host(condition: bool, expected: list[float]) -> None:
-    session = compiler.load(compiler.compile(onnx.parser.parse_model(OPTIONAL)), device="emulator")
+def test_what_may_be_optional_goes_through_branches_on_the_host(
+    condition: bool, expected: list[float], gpu: str
+) -> None:
+    session = compiler.load(compiler.compile(onnx.parser.parse_model(OPTIONAL)), device=gpu)
     given = {"x": np.array([1, 2], np.float32), "c": np.array(condition)}
     assert session.run(given)["y"].tolist() == expected
 
 
-def test_constants_are_brought_to_the_device_once() -> None:
+def test_constants_are_brought_to_the_device_once(gpu: str) -> None:
     shared = BRANCH.replace("Mul(x, x)", "Mul(x, w)").replace("Neg(x)", "Sub(x, w)").replace("ReduceSum", "ReduceMax")
     model = onnx.parser.parse_model(shared.replace("(float[n] x)", "(float[512] x)", 1))
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(512, dtype=np.float32), "w"))
-    here, there = sessions(compiler.compile(model))
+    here, there = sessions(compiler.compile(model), gpu)
     assert there.prepared().constant_bytes < 2 * 512 * 4
     for sign in (1, -1):
         given = {"x": np.full(512, sign, np.float32)}
@@ -148,8 +149,8 @@ g (bool c, float[3] x, int64[n] i) => (float[n] y, float[n] z) {
 }"""
 
 
-def test_a_fault_names_the_step_and_the_next_run_is_right() -> None:
-    session = compiler.load(compiler.compile(onnx.parser.parse_model(INDEXED)), device="emulator")
+def test_a_fault_names_the_step_and_the_next_run_is_right(gpu: str) -> None:
+    session = compiler.load(compiler.compile(onnx.parser.parse_model(INDEXED)), device=gpu)
 
     def run(index: int, condition: bool) -> dict[str, Any]:
         return session.run({"c": np.array(condition), "x": np.arange(3, dtype=np.float32), "i": np.array([index])})

@@ -1,0 +1,138 @@
+"""Builds the stand-in: `libcuda.so.1`, `libcublas.so.13` and `libcurand.so.10`, which need no GPU.
+
+`python -m tests.standin.build` prints the folder of the libraries. Results are kept under build/standin, by the hash of
+the sources and the flags.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).parent
+KERNELS = ROOT / "runtime/device/kernels"
+CACHE = ROOT / "build/standin"
+
+FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", f"-I{KERNELS}", "-pthread")
+KERNEL_FLAGS = ("-Wno-unknown-pragmas", "-Wno-unused")
+"""The flags of the emulator in `runtime/device/build.rs`."""
+OWN_FLAGS = ("-Wall", "-Wextra", "-Wno-missing-field-initializers", "-fvisibility=default")
+MODULE = '#define MODULE "{name}"\n#include "device.cuh"\nnamespace {{\n#include "{name}.cu"\n}}\n'
+"""The text that makes a C++ source of a kernel file, as in `runtime/device/build.rs`."""
+JOBS = 2
+
+LIBRARIES = {"libcublas.so.13": ("blas",), "libcurand.so.10": ("rand",)}
+"""The libraries beside `libcuda.so.1`, and their sources."""
+LINK = ("-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")
+
+
+def compiler() -> str | None:
+    """The C++ compiler that cargo takes too."""
+    return next((name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name and shutil.which(name)), None)
+
+
+def libraries() -> Path:
+    """The folder of the three libraries, which are built where they are not there.
+
+    Raises:
+        RuntimeError: the C++ compiler refuses a source.
+    """
+    objects = _kernel_objects()
+    own = sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), SOURCES / "exports.map"])
+    folder = CACHE / f"libraries-{_hash(own, objects.name, *FLAGS, *OWN_FLAGS, *LINK)}"
+    with _built_once(folder) as work:
+        if work is not None:
+            _link(work, objects)
+    return folder
+
+
+def without(symbol: str, target: Path) -> Path:
+    """A copy of the libraries in the folder `target`, in which one function has another name."""
+    for library in libraries().iterdir():
+        names = library.read_bytes()
+        hidden = b"\0_" + symbol.encode()[1:] + b"\0"
+        (target / library.name).write_bytes(names.replace(b"\0" + symbol.encode() + b"\0", hidden))
+    return target
+
+
+def _kernel_objects() -> Path:
+    """The folder of the compiled kernels."""
+    sources = sorted(path for path in KERNELS.iterdir() if path.suffix in (".cu", ".cuh", ".h", ".cpp"))
+    folder = CACHE / f"kernels-{_hash(sources, MODULE, *FLAGS, *KERNEL_FLAGS)}"
+    with _built_once(folder) as work:
+        if work is not None:
+            for path in (each for each in sources if each.suffix == ".cu"):
+                (work / f"{path.stem}.cpp").write_text(MODULE.format(name=path.stem))
+            _compile([*sorted(work.glob("*.cpp")), KERNELS / "emulator.cpp"], work, KERNEL_FLAGS)
+    return folder
+
+
+def _link(work: Path, kernels: Path) -> None:
+    """Compiles the stand-in's own sources and links the three libraries."""
+    _compile(sorted(SOURCES.glob("*.cpp")), work, OWN_FLAGS)
+    apart = {name for names in LIBRARIES.values() for name in names}
+    driver = [path for path in sorted(work.glob("*.o")) if path.stem not in apart]
+    version_script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
+    cuda = work / "libcuda.so.1"
+    _call(*LINK, "-Wl,-soname,libcuda.so.1", version_script, "-o", cuda, *driver, *sorted(kernels.glob("*.o")))
+    for library, names in LIBRARIES.items():
+        parts = [work / f"{name}.o" for name in names]
+        _call(*LINK, f"-Wl,-soname,{library}", "-Wl,-rpath,$ORIGIN", "-o", work / library, *parts, cuda)
+    for path in work.glob("*.o"):
+        path.unlink()
+
+
+def _compile(sources: Sequence[Path], work: Path, flags: Sequence[str]) -> None:
+    print(f"Building the stand-in for CUDA: {len(sources)} C++ sources", file=sys.__stderr__, flush=True)
+    with ThreadPoolExecutor(JOBS) as pool:
+        jobs = [pool.submit(_call, *FLAGS, *flags, "-c", path, "-o", work / f"{path.stem}.o") for path in sources]
+    for job in jobs:
+        job.result()
+
+
+def _call(*arguments: str | Path) -> None:
+    name = compiler()
+    if name is None:
+        raise RuntimeError("there is no C++ compiler: install g++")
+    done = subprocess.run([name, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join([name, *map(str, arguments)])}\n{done.stdout}")
+
+
+@contextmanager
+def _built_once(folder: Path) -> Iterator[Path | None]:
+    """An empty folder to build in, which becomes `folder`; None where another process has built it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            yield None
+            return
+        for stale in CACHE.glob(f"{folder.name.partition('-')[0]}-*"):
+            shutil.rmtree(stale)
+        work = CACHE / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        yield work
+        work.rename(folder)
+
+
+def _hash(files: Sequence[Path], *words: str) -> str:
+    digest = hashlib.sha256("\0".join([compiler() or "", *words]).encode())
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    print(libraries())

@@ -1,0 +1,218 @@
+// Configuration, injected failures, and the list of what was misused.
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "queue.h"
+
+namespace standin {
+
+namespace {
+
+const pid_t PROCESS = getpid();
+// The exit code of a process that ends with a report that nobody read.
+const int UNREAD = 97;
+
+std::string unread, handed_out;
+std::map<std::string, long> calls;
+long all_calls = 0;
+
+// An upload that the next call of the thread is to wait for.
+struct Unwaited {
+    std::shared_ptr<Stream> stream;
+    uint64_t operation = 0;
+    size_t bytes = 0;
+};
+thread_local Unwaited unwaited;
+
+size_t bytes_of(const std::string& text) {
+    char* end = nullptr;
+    size_t number = strtoull(text.c_str(), &end, 0);
+    switch (*end) {
+        case 'K': return number << 10;
+        case 'M': return number << 20;
+        case 'G': return number << 30;
+        default: return number;
+    }
+}
+
+// Splits at the first `mark`; what is behind it goes to `rest`.
+std::string head(const std::string& text, char mark, std::string& rest) {
+    size_t at = text.find(mark);
+    rest = at == std::string::npos ? "" : text.substr(at + 1);
+    return text.substr(0, at);
+}
+
+Failure failure_of(const std::string& text) {
+    std::string call, code;
+    std::string symbol = head(text, ':', call);
+    std::string number = head(call, ':', code);
+    return {symbol, atol(number.c_str()), atoi(code.c_str())};
+}
+
+bool mutate(Configuration& config, const std::string& what) {
+    if (what == "wait") config.mutate_wait = true;
+    else if (what == "arguments") config.mutate_arguments = true;
+    else if (what == "source") config.mutate_source = true;
+    else if (what == "past") config.mutate_past = true;
+    else return false;
+    return true;
+}
+
+bool set(Configuration& config, const std::string& key, const std::string& value) {
+    std::string rest;
+    if (key == "driver") config.driver = atoi(value.c_str());
+    else if (key == "devices") config.devices = atoi(value.c_str());
+    else if (key == "capability") {
+        config.major = atoi(head(value, '.', rest).c_str());
+        config.minor = atoi(rest.c_str());
+    } else if (key == "name") config.name = value;
+    else if (key == "memory") config.memory = bytes_of(value);
+    else if (key == "seed") config.seed = strtoull(value.c_str(), nullptr, 0);
+    else if (key == "fail") config.failures.push_back(failure_of(value));
+    else if (key == "crash") config.crash = atol(value.c_str());
+    else if (key == "lost") {
+        config.lost = atol(head(value, ':', rest).c_str());
+        if (!rest.empty()) config.lost_code = atoi(rest.c_str());
+    } else if (key == "upload" && (value == "late" || value == "staged")) config.staged_uploads = value == "staged";
+    else if (key == "download" && (value == "late" || value == "waits")) config.late_downloads = value == "late";
+    else if (key == "strict") config.strict = value == "1";
+    else if (key == "mutate") return mutate(config, value);
+    else return false;
+    return true;
+}
+
+// Reads "key=value,key=value"; the first pair that means nothing, or an empty text.
+std::string read(Configuration& config, const std::string& text) {
+    std::string rest = text;
+    while (!rest.empty()) {
+        std::string others, value;
+        std::string pair = head(rest, ',', others);
+        std::string key = head(pair, '=', value);
+        if (!pair.empty() && !set(config, key, value)) return pair;
+        rest = others;
+    }
+    return "";
+}
+
+std::string configure(Lock&, const char* text) {
+    Configuration config;
+    const char* environment = getenv("STANDIN");
+    std::string wrong = read(config, environment ? environment : "");
+    if (wrong.empty()) wrong = read(config, text);
+    if (!wrong.empty()) return wrong;
+    state().config = config;
+    state().lost = 0;
+    calls.clear();
+    all_calls = 0;
+    restart_draws();
+    return "";
+}
+
+void at_exit() {
+    if (getpid() != PROCESS || unread.empty()) return;
+    fflush(nullptr);
+    _exit(UNREAD);
+}
+
+struct Beginning {
+    Beginning() {
+        Lock lock(state().mutex);
+        std::string wrong = configure(lock, "");
+        if (!wrong.empty()) {
+            fprintf(stderr, "stand-in: STANDIN has \"%s\", which means nothing\n", wrong.c_str());
+            abort();
+        }
+        atexit(at_exit);
+    }
+} beginning;
+
+bool is_patient(const char* symbol) {
+    for (const char* each : {"cuCtxGetCurrent", "cuCtxSetCurrent", "cuStreamSynchronize", "cuEventRecord",
+                             "cuEventSynchronize", "cuCtxSynchronize", "cuGetErrorString"})
+        if (!strcmp(each, symbol)) return true;
+    return false;
+}
+
+void check_unwaited(const char* symbol) {
+    if (!unwaited.stream || is_patient(symbol)) return;
+    if (done(unwaited.stream) < unwaited.operation)
+        report("%s is called while an upload of %zu bytes from pageable memory is not waited for", symbol, unwaited.bytes);
+    unwaited = {};
+}
+
+}  // namespace
+
+State& state() {
+    static State& all = *new State;
+    return all;
+}
+
+bool forked() { return getpid() != PROCESS; }
+
+void must_be_waited_for(const std::shared_ptr<Stream>& stream, size_t bytes) { unwaited = {stream, given(stream), bytes}; }
+
+std::string formatted(const char* format, ...) {
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return text;
+}
+
+void report(const char* format, ...) {
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    fprintf(stderr, "stand-in: %s\n", text);
+    unread += std::string(text) + "\n";
+}
+
+int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool survives_loss) {
+    if (forked()) return codes.not_initialized;
+    lock = Lock(state().mutex);
+    long call = ++calls[symbol];
+    if (++all_calls == state().config.lost) lose(lock, state().config.lost_code);
+    for (const Failure& each : state().config.failures)
+        if (each.symbol == symbol && each.call == call) return each.code;
+    if (needs != NOTHING && !state().initialized) return codes.not_initialized;
+    if (needs == CONTEXT && current_device() < 0) return codes.no_context;
+    if (state().lost && !survives_loss) return codes.lost ? codes.lost : state().lost;
+    check_unwaited(symbol);
+    return SUCCESS;
+}
+
+}  // namespace standin
+
+using namespace standin;
+
+// Replaces the configuration by the defaults, the variable STANDIN and `text`; counts of calls begin anew. 1 where the text
+// means nothing.
+extern "C" int standin_configure(const char* text) {
+    Lock lock(state().mutex);
+    std::string wrong = configure(lock, text);
+    if (!wrong.empty()) fprintf(stderr, "stand-in: \"%s\" means nothing\n", wrong.c_str());
+    return wrong.empty() ? 0 : 1;
+}
+
+// What was misused since the last call, a sentence a line.
+extern "C" const char* standin_report() {
+    Lock lock(state().mutex);
+    handed_out.swap(unread);
+    unread.clear();
+    return handed_out.c_str();
+}
+
+// The calls since the last configuration: lines of a function's name and a number.
+extern "C" const char* standin_calls() {
+    Lock lock(state().mutex);
+    handed_out.clear();
+    for (const auto& [symbol, count] : calls) handed_out += symbol + " " + std::to_string(count) + "\n";
+    return handed_out.c_str();
+}

@@ -1,0 +1,94 @@
+"""The stand-in for a GPU: how a test of this process gets it, and how a child process does."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import compiler.devices
+from tests.standin import build
+
+NAMES = ("libcuda.so.1", *build.LIBRARIES)
+CONFIGURATION = "upload=staged"
+"""What tests run with: an upload from pageable memory has read its source when the call returns."""
+NO_GPU = "devices=0"
+"""What other tests of the process see."""
+UNREAD = 97
+"""The exit code of a process that ends with a misuse in its report."""
+
+HIDDEN = "import compiler.devices; compiler.devices._LIBRARIES = ()\n"
+"""Keeps a child process from NVIDIA's own libraries, which PyTorch may have brought."""
+
+
+class StandIn:
+    """The libraries, opened in this process for good."""
+
+    def __init__(self) -> None:
+        folder = build.libraries()
+        self._opened = [ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL) for name in NAMES]
+        self.driver = self._opened[0]
+        self.blas = self._opened[1]
+        self.driver.standin_report.restype = ctypes.c_char_p
+        self.driver.standin_calls.restype = ctypes.c_char_p
+        compiler.devices._LIBRARIES = ()  # type: ignore[assignment]
+
+    def configure(self, text: str) -> None:
+        """Sets `key=value,key=value` on top of the variable STANDIN; the counts of calls begin anew."""
+        assert self.driver.standin_configure(text.encode()) == 0, text
+
+    def report(self) -> list[str]:
+        """What was misused since the last report."""
+        found: bytes = self.driver.standin_report()
+        return found.decode().splitlines()
+
+    def calls(self) -> dict[str, int]:
+        """How often each function was called since the last configuration."""
+        found: bytes = self.driver.standin_calls()
+        pairs = (line.split() for line in found.decode().splitlines())
+        return {name: int(count) for name, count in pairs}
+
+
+def reason() -> str | None:
+    """Why the stand-in cannot be used here, where it cannot."""
+    if importlib.util.find_spec(compiler.devices.CUDA) is None:
+        return "the module for CUDA is not built: `make cuda`"
+    if build.compiler() is None:
+        return "there is no C++ compiler"
+    if any(Path(path).exists() for path in ("/proc/driver/nvidia", "/dev/nvidia0", "/dev/dxg")):
+        return "this machine has a GPU"
+    return None
+
+
+@functools.cache
+def opened() -> StandIn:
+    """The stand-in, in this process; the test is skipped where it cannot be used."""
+    why = reason()
+    if why is not None:
+        pytest.skip(why)
+    return StandIn()
+
+
+def environment(configuration: str, folder: Path | None = None) -> dict[str, str]:
+    """The environment of a child process that finds the stand-in, or the libraries of `folder`."""
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(folder or build.libraries()),
+        "STANDIN": ",".join(filter(None, [CONFIGURATION, configuration])),
+    }
+
+
+def child(
+    script: str, configuration: str = "", *arguments: object, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a process of its own, on the stand-in."""
+    command = [sys.executable, "-c", HIDDEN + script, *map(str, arguments)]
+    variables: Mapping[str, str] = environment(configuration, folder)
+    return subprocess.run(command, capture_output=True, text=True, env=variables, cwd=build.ROOT, timeout=300)

@@ -1,0 +1,285 @@
+// Streams and events. One executor thread runs all operations, and only while somebody waits: what is not waited for has
+// not happened.
+#include "queue.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+namespace standin {
+
+namespace {
+
+// A stream with as many operations waits until half of them are done.
+const size_t LONG = 1000;
+
+struct Demand {
+    std::shared_ptr<Stream> stream;
+    uint64_t target;
+};
+
+std::vector<Demand*>& demands = *new std::vector<Demand*>;
+std::vector<std::shared_ptr<Stream>>& streams = *new std::vector<std::shared_ptr<Stream>>;
+std::condition_variable& work = *new std::condition_variable;
+std::condition_variable& progress = *new std::condition_variable;
+bool has_begun = false;
+uint64_t drawn = 0;
+
+bool is_ready(const Stream& stream) {
+    if (stream.waiting.empty()) return false;
+    const Operation& next = stream.waiting.front();
+    return !next.event || next.event->reached >= next.record;
+}
+
+// The stream that must go on so that `stream` can, which may be itself; null where nothing can.
+std::shared_ptr<Stream> leader(std::shared_ptr<Stream> stream) {
+    for (size_t steps = 0; stream && steps <= streams.size(); steps++) {
+        if (is_ready(*stream)) return stream;
+        if (stream->waiting.empty()) return nullptr;
+        stream = stream->waiting.front().event->stream;
+    }
+    return nullptr;
+}
+
+// Mostly a stream that somebody waits for; sometimes another one, which may go on as well.
+std::shared_ptr<Stream> choose() {
+    std::shared_ptr<Stream> chosen;
+    for (Demand* each : demands)
+        if (each->stream->done < each->target && (chosen = leader(each->stream))) break;
+    if (!chosen || streams.size() < 2 || draw() % 4) return chosen;
+    const std::shared_ptr<Stream>& other = streams[draw() % streams.size()];
+    return is_ready(*other) ? other : chosen;
+}
+
+void run_next(Lock& lock, const std::shared_ptr<Stream>& stream) {
+    Operation next = std::move(stream->waiting.front());
+    stream->waiting.pop_front();
+    if (!state().lost || next.bookkeeping) next.run(lock);
+    stream->done++;
+    progress.notify_all();
+}
+
+void execute() {
+    Lock lock(state().mutex);
+    for (;;) {
+        std::shared_ptr<Stream> stream = choose();
+        if (stream) run_next(lock, stream);
+        else work.wait(lock);
+    }
+}
+
+void reach(Lock& lock, const std::shared_ptr<Stream>& stream, uint64_t target) {
+    if (stream->done >= target) return;
+    if (!has_begun) {
+        std::thread(execute).detach();
+        has_begun = true;
+    }
+    Demand demand{stream, target};
+    demands.push_back(&demand);
+    work.notify_one();
+    progress.wait(lock, [&] { return stream->done >= target; });
+    for (size_t i = 0; i < demands.size(); i++)
+        if (demands[i] == &demand) demands.erase(demands.begin() + i--);
+}
+
+}  // namespace
+
+uint64_t draw() {
+    // SplitMix64.
+    uint64_t x = state().config.seed + ++drawn * 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+void restart_draws() { drawn = 0; }
+
+void lose(Lock&, int code) { state().lost = code; }
+
+uint64_t given(const std::shared_ptr<Stream>& stream) { return stream->given; }
+uint64_t done(const std::shared_ptr<Stream>& stream) { return stream->done; }
+
+std::shared_ptr<Stream> find_stream(const void* handle) {
+    auto stream = state().streams.find(handle);
+    if (!stream) {
+        report("a call has the stream %p, which is the default stream or does not exist", handle);
+        return nullptr;
+    }
+    if (stream->device == current_device()) return stream;
+    report("a call uses a stream of device %d while device %d is current", stream->device, current_device());
+    return nullptr;
+}
+
+void enqueue(Lock& lock, const std::shared_ptr<Stream>& stream, Operation operation) {
+    stream->waiting.push_back(std::move(operation));
+    stream->given++;
+    if (stream->waiting.size() > LONG) reach(lock, stream, stream->given - LONG / 2);
+}
+
+int wait_for(Lock& lock, const std::shared_ptr<Stream>& stream) {
+    if (!state().config.mutate_wait) reach(lock, stream, stream->given);
+    if (!state().lost) settle_pools(stream->device);
+    return state().lost;
+}
+
+int wait_for_device(Lock& lock, int device) {
+    auto all = streams;
+    for (const auto& stream : all)
+        if (stream->device == device) reach(lock, stream, stream->given);
+    if (!state().lost) settle_pools(device);
+    return state().lost;
+}
+
+int wait_for_event(Lock& lock, const std::shared_ptr<Event>& event) {
+    if (state().config.mutate_wait || !event->stream) return state().lost;
+    uint64_t wanted = event->recorded;
+    while (event->reached < wanted) reach(lock, event->stream, event->stream->done + 1);
+    return state().lost;
+}
+
+void poll(Lock& lock, const std::shared_ptr<Stream>& stream) {
+    if (auto next = leader(stream)) reach(lock, next, next->done + 1);
+}
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void forget_stream(const std::shared_ptr<Stream>& stream) {
+    for (size_t i = 0; i < streams.size(); i++)
+        if (streams[i] == stream) streams.erase(streams.begin() + i--);
+}
+
+}  // namespace
+
+}  // namespace standin
+
+using namespace standin;
+
+extern "C" int cuStreamCreate(void** handle, unsigned flags) {
+    ENTER("cuStreamCreate", CONTEXT);
+    if (!handle || flags > 1) return INVALID_VALUE;
+    if (flags == 0) report("cuStreamCreate makes a stream that waits for the default stream");
+    auto stream = std::make_shared<Stream>();
+    stream->device = current_device();
+    stream->handle = *handle = state().streams.add(stream);
+    streams.push_back(stream);
+    return SUCCESS;
+}
+
+extern "C" int cuStreamDestroy_v2(void* handle) {
+    ENTER("cuStreamDestroy_v2", CONTEXT);
+    auto stream = find_stream(handle);
+    if (!stream) return INVALID_HANDLE;
+    // What it was given is done all the same.
+    reach(lock, stream, stream->given);
+    forget_stream(stream);
+    state().streams.remove(handle);
+    return SUCCESS;
+}
+
+extern "C" int cuStreamSynchronize(void* handle) {
+    ENTER("cuStreamSynchronize", CONTEXT);
+    auto stream = find_stream(handle);
+    return stream ? wait_for(lock, stream) : INVALID_HANDLE;
+}
+
+extern "C" int cuStreamQuery(void* handle) {
+    ENTER("cuStreamQuery", CONTEXT);
+    auto stream = find_stream(handle);
+    if (!stream) return INVALID_HANDLE;
+    if (stream->done == stream->given) return state().lost;
+    poll(lock, stream);
+    return NOT_READY;
+}
+
+extern "C" int cuStreamGetCtx(void* handle, void** context) {
+    ENTER("cuStreamGetCtx", INITIALIZED);
+    auto stream = state().streams.find(handle);
+    if (!stream) return INVALID_HANDLE;
+    *context = state().devices[stream->device].context;
+    return SUCCESS;
+}
+
+extern "C" int cuStreamWaitEvent(void* handle, void* event_handle, unsigned flags) {
+    ENTER("cuStreamWaitEvent", CONTEXT);
+    auto stream = find_stream(handle);
+    auto event = state().events.find(event_handle);
+    if (!stream || !event) return INVALID_HANDLE;
+    if (flags > 1) return INVALID_VALUE;
+    if (event->recorded == 0) return SUCCESS;
+    Operation operation;
+    operation.name = "cuStreamWaitEvent";
+    operation.event = event;
+    operation.record = event->recorded;
+    operation.run = [](Lock&) {};
+    enqueue(lock, stream, std::move(operation));
+    return SUCCESS;
+}
+
+extern "C" int cuEventCreate(void** handle, unsigned flags) {
+    ENTER("cuEventCreate", CONTEXT);
+    // Blocking waits, no times, and interprocess events, which the stand-in does not have.
+    if (!handle || flags > 3) return INVALID_VALUE;
+    auto event = std::make_shared<Event>();
+    event->device = current_device();
+    event->timed = !(flags & 2);
+    *handle = state().events.add(event);
+    return SUCCESS;
+}
+
+extern "C" int cuEventDestroy_v2(void* handle) {
+    ENTER("cuEventDestroy_v2", CONTEXT);
+    return state().events.remove(handle) ? SUCCESS : INVALID_HANDLE;
+}
+
+extern "C" int cuEventRecord(void* handle, void* stream_handle) {
+    ENTER("cuEventRecord", CONTEXT);
+    auto event = state().events.find(handle);
+    auto stream = find_stream(stream_handle);
+    if (!stream || !event || event->device != stream->device) return INVALID_HANDLE;
+    uint64_t record = ++event->recorded;
+    event->stream = stream;
+    Operation operation;
+    operation.name = "cuEventRecord";
+    operation.bookkeeping = true;
+    operation.run = [event, record](Lock&) {
+        if (record > event->reached) event->reached = record;
+        event->seconds = now();
+    };
+    enqueue(lock, stream, std::move(operation));
+    return SUCCESS;
+}
+
+extern "C" int cuEventQuery(void* handle) {
+    ENTER("cuEventQuery", CONTEXT);
+    auto event = state().events.find(handle);
+    if (!event) return INVALID_HANDLE;
+    if (event->reached == event->recorded) return state().lost;
+    poll(lock, event->stream);
+    return NOT_READY;
+}
+
+extern "C" int cuEventSynchronize(void* handle) {
+    ENTER("cuEventSynchronize", CONTEXT);
+    auto event = state().events.find(handle);
+    return event ? wait_for_event(lock, event) : INVALID_HANDLE;
+}
+
+static int elapsed(float* milliseconds, void* start, void* end) {
+    auto first = state().events.find(start), last = state().events.find(end);
+    if (!first || !last || !first->timed || !last->timed || !first->recorded || !last->recorded) return INVALID_HANDLE;
+    if (first->reached < first->recorded || last->reached < last->recorded) return NOT_READY;
+    *milliseconds = float(1000 * (last->seconds - first->seconds));
+    return SUCCESS;
+}
+
+extern "C" int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+    ENTER("cuEventElapsedTime", CONTEXT);
+    return elapsed(milliseconds, start, end);
+}
+
+extern "C" int cuEventElapsedTime_v2(float* milliseconds, void* start, void* end) {
+    ENTER("cuEventElapsedTime_v2", CONTEXT);
+    return elapsed(milliseconds, start, end);
+}
