@@ -7,18 +7,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx_ir as ir
 
 from compiler import expect
 from compiler.errors import CompileError, Error
-from compiler.graph import graphs_of
-from compiler.loader import LARGEST, load
-from compiler.unsigned import make_unsigned, multiplies_codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import onnx
+    import onnx_ir as ir
 
 __all__ = ["Reference", "ReferenceFailed", "ReferenceMissing", "saturates"]
 
@@ -77,6 +74,9 @@ class Reference:
 
     def _exact_session(self) -> Any:
         """A session whose products are exact although onnxruntime's of uint8 and int8 saturate here."""
+        from compiler.loader import load
+        from compiler.unsigned import make_unsigned, multiplies_codes
+
         session = _session(self._written, self._threads, self._optimize)  # refuses what it refuses anywhere
         multiplies = True
         try:
@@ -139,6 +139,11 @@ def _data_of(model: ir.Model) -> bytes:
     Raises:
         ReferenceFailed: a file has no room for them.
     """
+    import onnx_ir as ir
+
+    from compiler.graph import graphs_of
+    from compiler.loader import LARGEST
+
     weights = (value.const_value for graph in graphs_of(model.graph) for value in graph.initializers.values())
     if sum(weight.nbytes for weight in weights if weight is not None) > LARGEST:
         raise ReferenceFailed("its weights have more than 2 GiB")

@@ -33,6 +33,7 @@ PYTHON_LAYERS = [
         "precision",
         "reference",
         "samples",
+        "unsigned",
         "zoo",
     },
     {"backend", "bench"},

@@ -15,7 +15,7 @@ from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
 
 import compiler
-from compiler import reference
+from compiler import reference, unsigned
 from compiler.errors import CompileError
 from compiler.loader import load
 from compiler.passes.infer_shapes import infer_shapes
@@ -266,7 +266,7 @@ def test_onnxruntime_fuses_nothing_that_cannot_be_rewritten(monkeypatch: pytest.
     def refuse(_: Any) -> int:
         raise CompileError([])
 
-    monkeypatch.setattr(reference, "make_unsigned", refuse)
+    monkeypatch.setattr(unsigned, "make_unsigned", refuse)
     model, inputs = CASES["Conv between codes"]
     given = Reference(model)
     assert given.note.startswith("onnxruntime runs without optimizations")
