@@ -66,8 +66,8 @@ RUST_LAYERS = [
     {"kernel", "ops", "plan", "control"},
     {"read", "verify"},
     {"prepare"},
-    {"execute", "inputs", "inspect", "profile"},
-    {"session"},
+    {"execute", "gpu_run", "inputs", "inspect", "profile"},
+    {"session", "lend"},
 ]
 """The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""
 

@@ -76,6 +76,18 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Waits for all work before.
     fn finish(&self) -> Result<()>;
+
+    /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.
+    fn stream(&self) -> Option<u64>;
+
+    /// Lets work that is given from here on wait for the work that another stream was given before.
+    ///
+    /// # Safety
+    /// It is a stream of this GPU.
+    unsafe fn wait_for(&self, stream: u64) -> Result<()>;
+
+    /// Whether an address that somebody else gave is one of this GPU's memory; why not.
+    fn check_address(&self, address: u64) -> Result<()>;
 }
 
 /// A kernel: `softmax` of the module `softmax` for elements of kind `f32` is `softmax_f32`.
@@ -168,6 +180,33 @@ impl Gpu {
     /// What the device says of it.
     pub fn finish(&self) -> Result<()> {
         self.backend.finish()
+    }
+
+    /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.
+    pub fn stream(&self) -> Option<u64> {
+        self.backend.stream()
+    }
+
+    /// Lets work that is given from here on wait for the work that another stream was given before.
+    ///
+    /// # Errors
+    /// What the device says.
+    ///
+    /// # Safety
+    /// It is a stream of this GPU.
+    pub unsafe fn wait_for(&self, stream: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.backend.wait_for(stream) }
+    }
+
+    /// Makes copies to the host, when all work before is done: it waits once.
+    ///
+    /// # Errors
+    /// What the device says, also of work before.
+    pub fn download(&self, mut parts: Vec<Download>) -> Result<()> {
+        parts.retain(|part| !part.to.is_empty());
+        // SAFETY: each part lies in its buffer.
+        unsafe { self.backend.download(&mut parts) }
     }
 
     /// Runs a kernel; nothing where the grid is empty.

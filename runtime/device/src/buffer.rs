@@ -9,6 +9,8 @@ use crate::backend::{Download, Error, Gpu, Result};
 pub struct Buffer {
     memory: Memory,
     bytes: usize,
+    /// Whether somebody else may read it too.
+    is_lent: bool,
     gpu: Gpu,
 }
 
@@ -24,7 +26,22 @@ impl Gpu {
     /// # Errors
     /// There is not so much.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, gpu: self.clone() })
+        Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, is_lent: false, gpu: self.clone() })
+    }
+
+    /// Memory that belongs to somebody else, who is `owner` and is dropped with the buffer.
+    ///
+    /// # Errors
+    /// It is not this GPU's memory.
+    ///
+    /// # Safety
+    /// As long as the owner lives, there are `bytes` bytes at the address, and nobody writes them while work that reads them
+    /// is pending.
+    pub unsafe fn lent(&self, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
+        if bytes > 0 {
+            self.backend.check_address(address)?;
+        }
+        Ok(Buffer { memory: Memory { address, _owner: owner }, bytes, is_lent: true, gpu: self.clone() })
     }
 
     /// Memory with these contents.
@@ -57,6 +74,11 @@ impl Buffer {
         self.bytes == 0
     }
 
+    /// Whether it belongs to somebody else: it is not written.
+    pub fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
     /// A copy to `to` of its bytes from `start` on, which is yet to be made.
     ///
     /// # Errors
@@ -71,12 +93,7 @@ impl Buffer {
     /// # Errors
     /// There are fewer, or what the device says, also of work before.
     pub fn download(&self, start: usize, to: &mut [u8]) -> Result<()> {
-        let part = self.part(start, to)?;
-        match part.to {
-            [] => Ok(()),
-            // SAFETY: the range lies in the buffer.
-            _ => unsafe { self.gpu.backend.download(&mut [part]) },
-        }
+        self.gpu.download(vec![self.part(start, to)?])
     }
 
     /// A copy of `bytes` bytes from `start` on.

@@ -215,6 +215,22 @@ impl Backend for Emulator {
     fn finish(&self) -> Result<()> {
         Ok(())
     }
+
+    fn stream(&self) -> Option<u64> {
+        None
+    }
+
+    unsafe fn wait_for(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_address(&self, address: u64) -> Result<()> {
+        let memory = MEMORY.lock();
+        match memory.range(..=address).next_back() {
+            Some((start, &bytes)) if address - start < bytes as u64 => Ok(()),
+            _ => Err(Error::Failed("the address is not one of the emulator's memory".to_string())),
+        }
+    }
 }
 
 #[cfg(test)]

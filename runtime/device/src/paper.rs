@@ -41,4 +41,16 @@ impl Backend for Paper {
     fn finish(&self) -> Result<()> {
         Ok(())
     }
+
+    fn stream(&self) -> Option<u64> {
+        None
+    }
+
+    unsafe fn wait_for(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_address(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
 }

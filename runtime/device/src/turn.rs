@@ -117,9 +117,7 @@ impl Turn<'_> {
         let mut parts: Vec<Download<'_>> = parts; // as long as the word lives
         parts.push(Download { from: faults.address(self.word), to: &mut word });
         faults.set_clear(self.word, false);
-        // SAFETY: the word is there, and each part lies in its buffer.
-        unsafe { self.gpu.backend.download(&mut parts)? };
-        drop(parts);
+        self.gpu.download(parts)?;
         let mark = u32::from_ne_bytes(word);
         faults.set_clear(self.word, mark == 0);
         Ok(Some(mark).filter(|&mark| mark != 0))

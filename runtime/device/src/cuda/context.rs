@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::checks::{attribute, check_libraries, find, Found};
 use super::driver::{
     cuCtxGetCurrent, cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain,
-    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, ContextHandle, PoolHandle,
-    PoolProperties, MEMORY_POOLS_SUPPORTED, RELEASE_THRESHOLD,
+    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, cuPointerGetAttribute, ContextHandle,
+    PoolHandle, PoolProperties, DEVICE_ORDINAL, INVALID_VALUE, MEMORY_POOLS_SUPPORTED, RELEASE_THRESHOLD,
 };
 use super::errors::Failure;
 use super::modules::Modules;
@@ -81,6 +81,22 @@ impl Context {
             unsafe { cuCtxSetCurrent(self.handle) }?;
         }
         Ok(())
+    }
+
+    /// Whether an address is one of this GPU's memory. The context is the thread's.
+    ///
+    /// # Errors
+    /// It is not, or what the driver says.
+    pub fn check_address(&self, address: u64) -> Result<()> {
+        let mut device: c_int = -1;
+        // SAFETY: it writes one number.
+        let known = unsafe { cuPointerGetAttribute((&raw mut device).cast(), DEVICE_ORDINAL, address) };
+        match known {
+            Ok(()) if device == self.device => Ok(()),
+            Ok(()) => Err(Error::Failed(format!("the memory is that of GPU {device}"))),
+            Err(Failure::Driver(INVALID_VALUE)) => Err(Error::Failed("the memory is that of no GPU".to_string())),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Does work of this thread's context that may need memory from outside of the pool: kernels, workspaces and stacks.

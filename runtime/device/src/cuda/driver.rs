@@ -35,6 +35,10 @@ pub(super) const NON_BLOCKING: c_uint = 1;
 pub(super) const WITHOUT_TIME: c_uint = 2;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, a number of 64 bits.
 pub(super) const RELEASE_THRESHOLD: c_int = 4;
+/// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`, a `c_int`.
+pub(super) const DEVICE_ORDINAL: c_int = 9;
+/// `CUDA_ERROR_INVALID_VALUE`.
+pub(super) const INVALID_VALUE: u32 = 1;
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub(super) const OUT_OF_MEMORY: u32 = 2;
 /// `CUDA_ERROR_NO_DEVICE`.
@@ -85,6 +89,8 @@ functions! { DRIVER, Failure::Driver;
     fn cuEventDestroy_v2(event: EventHandle);
     fn cuEventRecord(event: EventHandle, stream: StreamHandle);
     fn cuEventSynchronize(event: EventHandle);
+    fn cuStreamWaitEvent(stream: StreamHandle, event: EventHandle, flags: c_uint);
+    fn cuPointerGetAttribute(value: *mut c_void, attribute: c_int, address: u64);
     fn cuMemPoolCreate(pool: *mut PoolHandle, properties: *const PoolProperties);
     fn cuMemPoolDestroy(pool: PoolHandle);
     fn cuMemPoolSetAttribute(pool: PoolHandle, attribute: c_int, value: *mut c_void);

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::blas::Blas;
 use self::context::Context;
-use self::driver::{cuLaunchKernel, cuMemcpyDtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
+use self::driver::{cuLaunchKernel, cuMemcpyDtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, StreamHandle};
 use self::modules::of_kernel;
 use self::multiply::multiply;
 use self::staging::Staging;
@@ -153,6 +153,21 @@ impl Backend for Cuda {
     fn finish(&self) -> Result<()> {
         self.stream.bind()?;
         Ok(self.stream.synchronize()?)
+    }
+
+    fn stream(&self) -> Option<u64> {
+        Some(self.stream.handle().0 as u64)
+    }
+
+    unsafe fn wait_for(&self, stream: u64) -> Result<()> {
+        self.stream.bind()?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.stream.wait_for(StreamHandle(stream as usize)) }?)
+    }
+
+    fn check_address(&self, address: u64) -> Result<()> {
+        self.stream.bind()?;
+        self.stream.context.check_address(address)
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::driver::{
-    cuMemAllocFromPoolAsync, cuMemAlloc_v2, cuMemFreeAsync, cuMemFree_v2, cuStreamCreate, cuStreamDestroy_v2,
-    cuStreamSynchronize, StreamHandle, NON_BLOCKING,
+    cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuMemAllocFromPoolAsync, cuMemAlloc_v2, cuMemFreeAsync,
+    cuMemFree_v2, cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent, EventHandle,
+    StreamHandle, NON_BLOCKING, WITHOUT_TIME,
 };
 use super::errors::Failure;
 use crate::backend::{Error, Memory, Result};
@@ -42,6 +43,23 @@ impl Stream {
     pub fn synchronize(&self) -> std::result::Result<(), Failure> {
         // SAFETY: the stream lives.
         unsafe { cuStreamSynchronize(self.handle) }
+    }
+
+    /// Lets work that is given from here on wait for the work that another stream was given before.
+    ///
+    /// # Errors
+    /// What the driver says.
+    ///
+    /// # Safety
+    /// It is a stream of the context, which is the thread's.
+    pub unsafe fn wait_for(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
+        let mut event = EventHandle::NULL;
+        // SAFETY: the first call writes one handle. A destroyed event is waited for all the same.
+        unsafe {
+            cuEventCreate(&raw mut event, WITHOUT_TIME)?;
+            let waits = cuEventRecord(event, other).and_then(|()| cuStreamWaitEvent(self.handle, event, 0));
+            waits.and(cuEventDestroy_v2(event))
+        }
     }
 
     /// Memory whose contents are arbitrary.
