@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors test-emulated sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -149,13 +149,15 @@ test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the
 
 # The emulator of processors, which is installed where this may be done.
 QEMU_HELP := qemu-x86_64-static is not installed, and could not be: as root, apt-get install qemu-user-static
-test-processors: $(VENV)/.dev $(NEXTEST) ## a part of the tests on other x86-64 processors, which qemu emulates
+test-processors: ## a part of the tests on other x86-64 processors, which qemu emulates
 	$(SAY) "Tests on other processors"
 	@mkdir -p build
-	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
 	@command -v qemu-x86_64-static >/dev/null || { apt-get update && apt-get install -y qemu-user-static; } >build/qemu.log 2>&1 || true
-	@if command -v qemu-x86_64-static >/dev/null; then $(BIN)/python -m pytest -q -n 2 tests/processors.py; \
-		else echo "Skipped: $(QEMU_HELP)"; fi
+	@if command -v qemu-x86_64-static >/dev/null; then $(MAKE) --no-print-directory test-emulated; else echo "Skipped: $(QEMU_HELP)"; fi
+
+test-emulated: $(VENV)/.dev $(NEXTEST)
+	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
+	$(BIN)/python -m pytest -q -n 2 tests/processors.py
 
 sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (some minutes)
 	$(SAY) "Rust tests of the kernels under AddressSanitizer"

@@ -6,8 +6,9 @@ output also equals onnxruntime's where its error against double precision is abo
 that rounding explains both. A systematic difference between the two makes one of these errors much larger.
 
 A model that quantizes has no form in double precision. There a rounding error decides which code is taken, and
-onnxruntime's answers with and without its own optimizations, the *doubt* apart, are equally good ones. An output that
-is as near to one of them as they are to each other is not equal, but nothing speaks against it.
+onnxruntime's answers with and without its own optimizations, the *doubt* apart, are equally good ones. An output equals
+onnxruntime's where it is within the tolerance of one of them. An output that is as near to one of them as they are to
+each other is not equal, but nothing speaks against it.
 """
 
 from __future__ import annotations
@@ -85,12 +86,12 @@ class Comparison:
     def verdict(self) -> Verdict:
         """What the differences and errors say.
 
-        `equal` within the tolerance, or with an error like onnxruntime's; `random` where it need not be so;
-        `uncertain` within the doubt; or `different`.
+        `equal` within the tolerance of one of onnxruntime's answers, or with an error like onnxruntime's; `random`
+        where it need not be so; `uncertain` within the doubt; or `different`.
         """
         if self.problem:
             return "different"
-        if self.max_abs <= self.allowed or self.rounds_alike:
+        if min(self.max_abs, self.nearest) <= self.allowed or self.rounds_alike:
             return "equal"
         if self.is_random:
             return "random"

@@ -109,7 +109,12 @@ LIBRARIES = ["libcublas.so.13"]
     [
         (None, [], "cuda", "there is no NVIDIA driver on this machine (libcuda.so.1): install"),
         (NEW, [], "cuda", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
-        ({**NEW, "retain": 0}, LIBRARIES, "cuda", "libcuda.so.1 has no function cuCtxGetCurrent: install NVIDIA's driver"),
+        (
+            {**NEW, "retain": 0},
+            LIBRARIES,
+            "cuda",
+            "libcuda.so.1 has no function cuCtxGetCurrent: install NVIDIA's driver",
+        ),
         ({**NEW, "version": 12040}, [], "cuda", "the driver is for CUDA 12.4, and 13.0 is needed: install"),
         ({**NEW, "major": 7}, [], "cuda", "V has compute capability 7.0, and 8.0 is needed"),
         (NEW, LIBRARIES, "cuda", "the device has no memory left"),

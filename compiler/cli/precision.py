@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from compiler.cli import arguments
 from compiler.cli.folder import entries_of, files_of, folder_options
-from compiler.cli.output import Cell, console, json_option, markdown, print_json, table, working
+from compiler.cli.output import Cell, console, errors, json_option, markdown, print_json, table, working
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ def command(
     else:
         table(COLUMNS, _rows(entries, found))
         console.print(_summary(found), soft_wrap=True)
+        for name, each in found.items():
+            if each is not None and each.ratio > at_most:
+                problem = f" {name}: its error is {each.ratio:.2f} times onnxruntime's, and --at-most is {at_most:g}"
+                errors.print(Text.assemble(("error:", "bold red"), problem), soft_wrap=True)
     context.exit(0 if is_right else 1)
 
 
@@ -76,10 +81,10 @@ def _measured(entry: Entry) -> Errors | None:
             inputs = entry.inputs(case)
             model = with_shapes(entry.path, {name: array.shape for name, array in inputs.items()})
             found, exact = compiler.load(compiler.compile(model)).run(inputs), exact_outputs(model, inputs)
-            errors = None if exact is None else errors_of(exact, found, reference.run(inputs))
-        if errors is None:
+            each = None if exact is None else errors_of(exact, found, reference.run(inputs))
+        if each is None:
             return None
-        measured.append(errors)
+        measured.append(each)
     return together(measured)
 
 

@@ -88,8 +88,8 @@ def command(
 
     \b
     ✓  equal: the absolute difference is at most the tolerance times the largest element; integers, strings and
-       booleans are the same. Or, where --tolerance is not given: the error against the model in double precision
-       is at most three times onnxruntime's, and not far less either
+       booleans are the same. Or, where --tolerance is not given: as near to onnxruntime without its optimizations,
+       or the error against the model in double precision is at most three times onnxruntime's, and not far less
     ≈  not equal, but nearer to onnxruntime's result, with or without its own optimisations, than these two are to
        each other, which is more than the tolerance; not where --tolerance is given
     ?  of random numbers, which no two programs share: dtype and shape are the same
@@ -98,8 +98,8 @@ def command(
     The errors are measured where the tolerance is not kept and the model can be computed in double precision, by this
     compiler, node by node. Exit code 1 where an output has a ✗.
 
-    Without VNNI, onnxruntime's products of uint8 and int8 saturate. There it is given an equal model with uint8 codes,
-    and a line below the table says so.
+    On processors with AVX2 or AVX-512 and without VNNI, onnxruntime's products of uint8 and int8 saturate. There it is
+    given an equal model with uint8 codes, and a line below the table says so.
 
     With --layerwise, every value that a step of the plan computes under its name in the model is compared too, in the
     plan's order, with what onnxruntime computes node by node: the first that differs shows where to look. Fused steps

@@ -25,7 +25,9 @@ def quantize_linear(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "QuantizeLinear",
-    "Infinity is the largest code, as the standard says; of float16, onnxruntime before 1.32 gives the smallest.",
+    "Infinity is the largest code, as the standard says; of float16, onnxruntime before 1.32 gives the smallest. "
+    "A quotient of float16 is rounded to float16, as in the standard's reference; onnxruntime 1.32 rounds it so from "
+    "version 23 on.",
 )
 
 

@@ -38,7 +38,9 @@ LINK = ("-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")
 
 def compiler() -> str | None:
     """The C++ compiler that cargo takes too."""
-    return next((name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name and shutil.which(name)), None)
+    return next(
+        (name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name and shutil.which(name)), None
+    )
 
 
 def libraries() -> Path:

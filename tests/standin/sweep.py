@@ -1,7 +1,7 @@
 """A small plan that is loaded and run while calls fail, in a process of its own that can do so many times.
 
-`python -m tests.standin.sweep PLAN` reads lines "FIRST LAST PATTERN". For each number from FIRST to LAST it puts the number
-into the pattern, as in "fail=cuMemAllocAsync:{}:2", and prints what becomes of the plan, a JSON line each; then a dot.
+`python -m tests.standin.sweep PLAN` reads lines "FIRST LAST PATTERN". It puts each number from FIRST to LAST into the
+pattern, as in "fail=cuMemAllocAsync:{}:2", and prints what becomes of the plan, a JSON line each; then a dot.
 """
 
 from __future__ import annotations
@@ -97,7 +97,13 @@ def tries(standin: StandIn, plan: str, pattern: str, first: int, last: int) -> I
         found = outcome(plan, wanted)
         calls = standin.calls()
         standin.configure(CONFIGURATION)
-        yield {"number": number, "found": found, "then": outcome(plan, wanted), "calls": calls, "report": standin.report()}
+        yield {
+            "number": number,
+            "found": found,
+            "then": outcome(plan, wanted),
+            "calls": calls,
+            "report": standin.report(),
+        }
 
 
 def serve(plan: str) -> None:

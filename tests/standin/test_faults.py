@@ -167,7 +167,11 @@ session = compiler.load(sys.argv[1], device=sys.argv[2])
     ("configuration", "name", "said"),
     [
         ("", "cuda", ""),
-        ("driver=12040", "cuda", "the driver is for CUDA 12.4, and 13.0 is needed: install NVIDIA's driver 580 or newer"),
+        (
+            "driver=12040",
+            "cuda",
+            "the driver is for CUDA 12.4, and 13.0 is needed: install NVIDIA's driver 580 or newer",
+        ),
         ("capability=7.5,name=Tesla T4", "cuda", "Tesla T4 has compute capability 7.5, and 8.0 is needed"),
         ("capability=8.0", "cuda", ""),
         ("capability=12.0", "cuda", ""),
@@ -198,7 +202,10 @@ def told(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("missing", "said"),
     [
-        ("libcuda.so.1", "there is no NVIDIA driver on this machine (libcuda.so.1): install NVIDIA's driver 580 or newer"),
+        (
+            "libcuda.so.1",
+            "there is no NVIDIA driver on this machine (libcuda.so.1): install NVIDIA's driver 580 or newer",
+        ),
         ("libcublas.so.13", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
         ("libcurand.so.10", "libcurand.so.10 is not found: pip install 'candle-compiler[cuda]'"),
     ],
@@ -208,7 +215,9 @@ def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, 
         if library.name != missing and missing != "libcuda.so.1":
             (tmp_path / library.name).symlink_to(library)
     told(device.child(PLAN, "", plan, "cuda", folder=tmp_path), "cuda", said)
-    done = device.child("import sys, compiler; print(compiler.load(sys.argv[1], device='auto').device)", "", plan, folder=tmp_path)
+    done = device.child(
+        "import sys, compiler; print(compiler.load(sys.argv[1], device='auto').device)", "", plan, folder=tmp_path
+    )
     assert done.stdout == "cpu\n", done.stderr
 
 
@@ -220,7 +229,11 @@ def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, 
     ],
 )
 def test_a_function_that_is_missing_is_said(symbol: str, library: str, plan: Path, tmp_path: Path) -> None:
-    told(device.child(PLAN, "", plan, "cuda", folder=build.without(symbol, tmp_path)), "cuda", f"{library} has no {symbol}")
+    told(
+        device.child(PLAN, "", plan, "cuda", folder=build.without(symbol, tmp_path)),
+        "cuda",
+        f"{library} has no {symbol}",
+    )
 
 
 FORK = """

@@ -12,7 +12,10 @@ from tests.standin import build, device
 
 pytestmark = pytest.mark.skipif(device.reason() is not None, reason=str(device.reason()))
 
-TESTS = ("tests/test_emulator.py::test_models[cuda-digits]", "tests/test_emulator.py::test_operators[cuda-test_gemm_all_attributes]")
+TESTS = (
+    "tests/test_emulator.py::test_models[cuda-digits]",
+    "tests/test_emulator.py::test_operators[cuda-test_gemm_all_attributes]",
+)
 """A trained model, and a product alone."""
 
 
