@@ -126,7 +126,7 @@ fn version(text: &str) -> String {
         .to_string()
 }
 
-#[cfg(feature = "emulator")]
+#[cfg(any(feature = "cuda", feature = "emulator"))]
 fn name(source: &Path) -> String {
     source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_string()
 }
