@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from compiler.devices import CUDA
 from tests.standin import device
 
 
 @pytest.fixture
-def standin() -> Iterator[device.StandIn]:
+def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[device.StandIn]:
     """A GPU that the processor stands in for, as `device="cuda"`; a test that misuses it fails."""
     found = device.opened()
+    monkeypatch.setitem(sys.modules, CUDA, found.module)
     found.configure(device.CONFIGURATION)
     found.report()
     yield found
-    found.configure(device.NO_GPU)
     misused = found.report()
     assert not misused, misused
 

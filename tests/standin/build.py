@@ -31,26 +31,27 @@ MODULE = '#define MODULE "{name}"\n#include "device.cuh"\nnamespace {{\n#include
 """The text that makes a C++ source of a kernel file, as in `runtime/device/build.rs`."""
 JOBS = 2
 
-LIBRARIES = {"libcublas.so.13": ("blas",), "libcurand.so.10": ("rand",)}
-"""The libraries beside `libcuda.so.1`, and their sources."""
+LIBRARIES = {"libcuda.so.1": "", "libcublas.so.13": "blas", "libcurand.so.10": "rand"}
+"""The libraries, and the sources that are in one alone."""
+OWN_NAMES = dict(zip(LIBRARIES, ("libcuda-s.so", "libcublas-si.so", "libcurand-si.so"), strict=True))
+"""Names that nobody else asks for. PyTorch brings NVIDIA's cuBLAS into a process by NVIDIA's name."""
 LINK = ("-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-z,defs")
 
 
 def compiler() -> str | None:
     """The C++ compiler that cargo takes too."""
-    return next(
-        (name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name and shutil.which(name)), None
-    )
+    names = (os.environ.get("CXX"), "c++", "g++", "clang++")
+    return next((name for name in names if name and shutil.which(name)), None)
 
 
 def libraries() -> Path:
-    """The folder of the three libraries, which are built where they are not there.
+    """The folder of the libraries, by NVIDIA's names and by `OWN_NAMES`; they are built where they are not there.
 
     Raises:
         RuntimeError: the C++ compiler refuses a source.
     """
     objects = _kernel_objects()
-    own = sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), SOURCES / "exports.map"])
+    own = sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), SOURCES / "exports.map", Path(__file__)])
     folder = CACHE / f"libraries-{_hash(own, objects.name, *FLAGS, *OWN_FLAGS, *LINK)}"
     with _built_once(folder) as work:
         if work is not None:
@@ -58,9 +59,20 @@ def libraries() -> Path:
     return folder
 
 
+def extension(origin: Path) -> Path:
+    """A copy of the module for CUDA that opens the libraries by `OWN_NAMES`: `names.cpp` does so."""
+    module = origin.read_bytes()
+    folder = CACHE / f"extension-{hashlib.sha256(module).hexdigest()[:16]}"
+    with _built_once(folder) as work:
+        if work is not None:
+            assert module.count(b"\0dlopen\0") == 1
+            (work / origin.name).write_bytes(module.replace(b"\0dlopen\0", b"\0siopen\0"))
+    return folder / origin.name
+
+
 def without(symbol: str, target: Path) -> Path:
     """A copy of the libraries in the folder `target`, in which one function has another name."""
-    for library in libraries().iterdir():
+    for library in (libraries() / name for name in LIBRARIES):
         names = library.read_bytes()
         hidden = b"\0_" + symbol.encode()[1:] + b"\0"
         (target / library.name).write_bytes(names.replace(b"\0" + symbol.encode() + b"\0", hidden))
@@ -82,14 +94,16 @@ def _kernel_objects() -> Path:
 def _link(work: Path, kernels: Path) -> None:
     """Compiles the stand-in's own sources and links the three libraries."""
     _compile(sorted(SOURCES.glob("*.cpp")), work, OWN_FLAGS)
-    apart = {name for names in LIBRARIES.values() for name in names}
-    driver = [path for path in sorted(work.glob("*.o")) if path.stem not in apart]
-    version_script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
-    cuda = work / "libcuda.so.1"
-    _call(*LINK, "-Wl,-soname,libcuda.so.1", version_script, "-o", cuda, *driver, *sorted(kernels.glob("*.o")))
-    for library, names in LIBRARIES.items():
-        parts = [work / f"{name}.o" for name in names]
-        _call(*LINK, f"-Wl,-soname,{library}", "-Wl,-rpath,$ORIGIN", "-o", work / library, *parts, cuda)
+    apart = [work / f"{source}.o" for source in LIBRARIES.values()]
+    driver = [path for path in sorted([*work.glob("*.o"), *kernels.glob("*.o")]) if path not in apart]
+    for names in ({name: name for name in LIBRARIES}, OWN_NAMES):
+        cuda = work / names["libcuda.so.1"]
+        version_script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
+        _call(*LINK, f"-Wl,-soname,{cuda.name}", version_script, "-o", cuda, *driver)
+        for library, source in LIBRARIES.items():
+            if source:
+                name = names[library]
+                _call(*LINK, f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", "-o", work / name, work / f"{source}.o", cuda)
     for path in work.glob("*.o"):
         path.unlink()
 

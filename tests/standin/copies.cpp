@@ -70,6 +70,8 @@ void run_download(uint64_t to, Address from, size_t size, int device, Lock& lock
         report("a download of %zu bytes: %s", size, why.c_str());
         return lose(lock, ILLEGAL_ADDRESS);
     }
+    // Where nobody waited, the target may be somebody else's by now.
+    if (state().config.mutate_wait) return;
     if (!write_host(to, host_of(from), size))
         report("the target of a download of %zu bytes was freed before the copy ran", size);
 }
@@ -118,8 +120,8 @@ extern "C" int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t size, void* h
     Pinned* pinned = pinned_of(to, size);
     bool is_late = pinned || state().config.late_downloads;
     if (pinned) pinned->pending++;
-    // What the host reads before the copy has run.
-    if (is_late) memset(to, 0xa5, size);
+    // What the host reads that does not wait for the copy.
+    memset(to, 0xa5, size);
     Operation operation;
     operation.name = "cuMemcpyDtoHAsync_v2";
     operation.run = [=, device = stream->device, is_pinned = pinned != nullptr](Lock& lock) {

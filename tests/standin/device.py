@@ -10,17 +10,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import compiler.devices
 from tests.standin import build
 
-NAMES = ("libcuda.so.1", *build.LIBRARIES)
 CONFIGURATION = "upload=staged"
 """What tests run with: an upload from pageable memory has read its source when the call returns."""
-NO_GPU = "devices=0"
-"""What other tests of the process see."""
 UNREAD = 97
 """The exit code of a process that ends with a misuse in its report."""
 
@@ -29,16 +27,15 @@ HIDDEN = "import compiler.devices; compiler.devices._LIBRARIES = ()\n"
 
 
 class StandIn:
-    """The libraries, opened in this process for good."""
+    """The libraries, opened in this process, and the module for CUDA that finds them by names of their own."""
 
     def __init__(self) -> None:
         folder = build.libraries()
-        self._opened = [ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL) for name in NAMES]
-        self.driver = self._opened[0]
-        self.blas = self._opened[1]
+        opened = [ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL) for name in build.OWN_NAMES.values()]
+        self.driver, self.blas, self.rand = opened
         self.driver.standin_report.restype = ctypes.c_char_p
         self.driver.standin_calls.restype = ctypes.c_char_p
-        compiler.devices._LIBRARIES = ()  # type: ignore[assignment]
+        self.module = _loaded()
 
     def configure(self, text: str) -> None:
         """Sets `key=value,key=value` on top of the variable STANDIN; the counts of calls begin anew."""
@@ -56,6 +53,21 @@ class StandIn:
         return {name: int(count) for name, count in pairs}
 
 
+def _loaded() -> ModuleType:
+    """The module for CUDA, in a copy; the one that others import is left alone."""
+    name = compiler.devices.CUDA
+    found = importlib.util.find_spec(name)
+    assert found is not None
+    assert found.origin is not None
+    path = build.extension(Path(found.origin))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def reason() -> str | None:
     """Why the stand-in cannot be used here, where it cannot."""
     if importlib.util.find_spec(compiler.devices.CUDA) is None:
@@ -63,7 +75,7 @@ def reason() -> str | None:
     if build.compiler() is None:
         return "there is no C++ compiler"
     if any(Path(path).exists() for path in ("/proc/driver/nvidia", "/dev/nvidia0", "/dev/dxg")):
-        return "this machine has a GPU"
+        return "this machine has a GPU, which `make cuda-check` checks"
     return None
 
 

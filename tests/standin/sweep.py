@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import compiler
+from compiler.devices import CUDA
 from tests.standin import build
 from tests.standin.device import CONFIGURATION, StandIn
 
@@ -54,8 +55,9 @@ class Sweeper:
             found.append(json.loads(line))
         said = self._errors.read_text()
         if line != "." or "panicked" in said:
+            code = process.poll()
             self.end()
-            raise AssertionError(f"after {found[-1:]}: {said}")
+            raise AssertionError(f"exit code {code} after {found[-1:]}: {said}")
         return found
 
     def end(self) -> None:
@@ -80,6 +82,11 @@ def given() -> dict[str, Any]:
     return {"x": np.arange(8, dtype=np.float32).reshape(2, 4) / 8, "i": np.array([1, 0, 1])}
 
 
+def wanted_of(plan: str) -> dict[str, Any]:
+    """What the processor makes of the inputs."""
+    return compiler.load(plan).run(given())
+
+
 def outcome(plan: str, wanted: dict[str, Any]) -> str:
     """What loading and running the plan ends with: "right", "wrong", or the exception."""
     try:
@@ -91,24 +98,20 @@ def outcome(plan: str, wanted: dict[str, Any]) -> str:
 
 def tries(standin: StandIn, plan: str, pattern: str, first: int, last: int) -> Iterator[dict[str, Any]]:
     """Each number with what the plan ended with, then what it ended with when nothing failed, and the report."""
-    wanted = compiler.load(plan).run(given())
+    wanted = wanted_of(plan)
     for number in range(first, last + 1):
         standin.configure(f"{CONFIGURATION},{pattern.format(number)}")
         found = outcome(plan, wanted)
         calls = standin.calls()
         standin.configure(CONFIGURATION)
-        yield {
-            "number": number,
-            "found": found,
-            "then": outcome(plan, wanted),
-            "calls": calls,
-            "report": standin.report(),
-        }
+        then = outcome(plan, wanted)
+        yield {"number": number, "found": found, "then": then, "calls": calls, "report": standin.report()}
 
 
 def serve(plan: str) -> None:
     """Answers the lines of the input."""
     standin = StandIn()
+    sys.modules[CUDA] = standin.module
     for line in sys.stdin:
         first, last, pattern = line.strip().split(" ", 2)
         for each in tries(standin, plan, pattern, int(first), int(last)):

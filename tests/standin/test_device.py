@@ -163,10 +163,7 @@ def unknown_attribute(driver: Driver, block: c_uint64) -> None:
         (changed, "the source of an upload of 4000 bytes changed before the copy ran"),
         (freed_source, "4000 bytes of pinned memory are freed while 1 copies of them wait"),
         (freed_source, "the source of an upload of 4000 bytes was freed before the copy ran"),
-        (
-            not_waited_for,
-            "cuMemFreeAsync is called while an upload of 131072 bytes from pageable memory is not waited for",
-        ),
+        (not_waited_for, "cuMemFreeAsync is called while an upload of 131072 bytes from pageable memory is not waited"),
         (read_of_freed_memory, "lies in a block of 4000 bytes that is freed"),
         (freed_in_another_stream, "lies in a block of 4000 bytes that is freed"),
         (copied_past_the_end, "4004 bytes at byte 0 are beyond a block of 4000"),
@@ -311,10 +308,8 @@ def test_modules(configuration: str, version: str, target: str, size: int, code:
         driver.call("cuModuleGetFunction", byref(function), module, KERNEL.encode())
         driver.call("cuModuleGetFunction", byref(function), module, b"fill_u7", code=500)
         driver.call("cuModuleUnload", module)
-    wrong = (
-        f"the kernel {KERNEL} of a module has {size} bytes of parameters, and 120 in the sources: build the module anew"
-    )
-    assert driver.standin.report() == ([wrong] if code == 218 else [])
+    wrong = f"{KERNEL} of a module has {size} bytes of parameters, and 120 in the sources: build the module anew"
+    assert driver.standin.report() == ([f"the kernel {wrong}"] if code == 218 else [])
 
 
 class Products:
@@ -353,13 +348,8 @@ def products(driver: Driver) -> Iterator[Products]:
 
 def test_products(products: Products, driver: Driver) -> None:
     rng = np.random.default_rng(1)
-    for m, n, k, transa, transb in [
-        (2, 3, 4, 0, 0),
-        (3, 2, 5, 1, 0),
-        (5, 4, 3, 0, 1),
-        (4, 4, 4, 1, 1),
-        (1, 8, 8, 0, 0),
-    ]:
+    shapes = [(2, 3, 4, 0, 0), (3, 2, 5, 1, 0), (5, 4, 3, 0, 1), (4, 4, 4, 1, 1), (1, 8, 8, 0, 0)]
+    for m, n, k, transa, transb in shapes:
         a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
         # In columns; transposed, in rows.
         driver.upload(products.blocks["a"], a.copy() if transa else a.T.copy())

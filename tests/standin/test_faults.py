@@ -32,12 +32,15 @@ BLAS = {
 RAND = {
     "curandCreateGenerator", "curandDestroyGenerator", "curandSetPseudoRandomGeneratorSeed", "curandSetStream",
 }  # fmt: skip
+GIVING_BACK = {"cuMemFreeAsync", "cuModuleUnload", "cuStreamDestroy_v2"}
+"""The functions whose failure keeps what they should have given back."""
 SENTENCE = re.compile(r'^(DeviceError: device "cuda": |RunError: step \d+ \w+.*: )[^:].*', re.DOTALL)
 """How each failure is told: of the device, or of the step at which it was seen."""
 
 PANICS = {
     "cublasDestroy_v2": "cudarc panics where a handle cannot be destroyed",
-    "cublasSetStream_v2": "cudarc does not destroy a handle that has no stream yet",
+    "cublasSetStream_v2": "cudarc does not destroy a handle that it gives no stream",
+    "curandSetStream": "cudarc does not destroy a generator that it gives no stream",
     "curandDestroyGenerator": "cudarc panics where a generator cannot be destroyed",
 }
 """The functions whose failure is not told as it should be, and why."""
@@ -46,7 +49,7 @@ LOST = dict.fromkeys(
     [
         "cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuCtxGetCurrent", "cublasDestroy_v2",
         "cublasSetMathMode", "curandCreateGenerator", "curandDestroyGenerator", "curandSetPseudoRandomGeneratorSeed",
-        "curandSetStream",
+        "curandSetStream", "cuStreamSynchronize",
     ],
     "the process aborts where the device is lost while it is opened or given back",
 )  # fmt: skip
@@ -87,12 +90,15 @@ def test_every_function_that_is_called_is_known_here(calls: dict[str, int]) -> N
     assert set(calls) == DRIVER | BLAS | RAND
 
 
-def check(tries: list[dict[str, Any]]) -> None:
+def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
     """Each try is right or told, and the one after it is right; nothing was misused."""
     for each in tries:
         assert each["found"] == "right" or SENTENCE.match(each["found"]), each
         assert each["then"] == "right", each
-        assert not each["report"], each
+        misused = [
+            line for line in each["report"] if not (may_leak and line.startswith("the context is released while"))
+        ]
+        assert not misused, each
 
 
 @pytest.mark.parametrize("symbol", marked(DRIVER | BLAS | RAND, PANICS))
@@ -100,7 +106,7 @@ def test_a_call_that_fails_is_told(symbol: str, calls: dict[str, int], swept: Sw
     code = 14 if symbol in BLAS else 999
     tries = swept(f"fail={symbol}:{{}}:{code}", 1, calls[symbol])
     assert len(tries) == calls[symbol]
-    check(tries)
+    check(tries, may_leak=symbol in GIVING_BACK)
 
 
 def test_an_allocation_that_fails_is_told(calls: dict[str, int], swept: Swept) -> None:
@@ -167,11 +173,7 @@ session = compiler.load(sys.argv[1], device=sys.argv[2])
     ("configuration", "name", "said"),
     [
         ("", "cuda", ""),
-        (
-            "driver=12040",
-            "cuda",
-            "the driver is for CUDA 12.4, and 13.0 is needed: install NVIDIA's driver 580 or newer",
-        ),
+        ("driver=12040", "cuda", "the driver is for CUDA 12.4, and 13.0 is needed: install NVIDIA's driver 580"),
         ("capability=7.5,name=Tesla T4", "cuda", "Tesla T4 has compute capability 7.5, and 8.0 is needed"),
         ("capability=8.0", "cuda", ""),
         ("capability=12.0", "cuda", ""),
@@ -202,22 +204,18 @@ def told(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("missing", "said"),
     [
-        (
-            "libcuda.so.1",
-            "there is no NVIDIA driver on this machine (libcuda.so.1): install NVIDIA's driver 580 or newer",
-        ),
+        ("libcuda.so.1", "there is no NVIDIA driver on this machine (libcuda.so.1): install NVIDIA's driver 580"),
         ("libcublas.so.13", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
         ("libcurand.so.10", "libcurand.so.10 is not found: pip install 'candle-compiler[cuda]'"),
     ],
 )
 def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, tmp_path: Path) -> None:
-    for library in build.libraries().iterdir():
-        if library.name != missing and missing != "libcuda.so.1":
-            (tmp_path / library.name).symlink_to(library)
+    for name in build.LIBRARIES:
+        if missing not in (name, "libcuda.so.1"):
+            (tmp_path / name).symlink_to(build.libraries() / name)
     told(device.child(PLAN, "", plan, "cuda", folder=tmp_path), "cuda", said)
-    done = device.child(
-        "import sys, compiler; print(compiler.load(sys.argv[1], device='auto').device)", "", plan, folder=tmp_path
-    )
+    script = "import sys, compiler; print(compiler.load(sys.argv[1], device='auto').device)"
+    done = device.child(script, "", plan, folder=tmp_path)
     assert done.stdout == "cpu\n", done.stderr
 
 
@@ -229,11 +227,8 @@ def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, 
     ],
 )
 def test_a_function_that_is_missing_is_said(symbol: str, library: str, plan: Path, tmp_path: Path) -> None:
-    told(
-        device.child(PLAN, "", plan, "cuda", folder=build.without(symbol, tmp_path)),
-        "cuda",
-        f"{library} has no {symbol}",
-    )
+    done = device.child(PLAN, "", plan, "cuda", folder=build.without(symbol, tmp_path))
+    told(done, "cuda", f"{library} has no {symbol}")
 
 
 FORK = """
