@@ -155,6 +155,10 @@ struct Recorder<'a> {
 }
 
 impl Observer for Recorder<'_> {
+    fn sees_deliveries(&self) -> bool {
+        false
+    }
+
     fn kernel(&self, seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
         let given: Option<Vec<Option<Type>>> =
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();

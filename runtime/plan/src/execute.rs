@@ -67,6 +67,12 @@ impl Executable {
 
 /// Is told of every step.
 pub(crate) trait Observer: Sync {
+    /// Whether each output of a GPU comes to the host in a step of its own, as the observer is told of steps, and not with
+    /// all others at the end of the run.
+    fn sees_deliveries(&self) -> bool {
+        true
+    }
+
     /// Calls `run`, which runs the step, once.
     fn step(&self, _step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         run()
@@ -156,7 +162,9 @@ impl Run<'_> {
     /// Whether a step's result is brought to the host with all others at the end of the run, or not at all.
     fn is_delivered_later(&self, step: &PreparedStep) -> bool {
         step.delivers
-            && (self.outputs == Outputs::Device || self.observer.is_none() && self.executable.plan.max_memory.is_none())
+            && (self.outputs == Outputs::Device
+                || self.observer.is_none_or(|observer| !observer.sees_deliveries())
+                    && self.executable.plan.max_memory.is_none())
     }
 
     fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
