@@ -149,7 +149,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def setting(folder: Path, seconds: float) -> Any:
     """Where checks run, for so many seconds."""
-    return tool("gpu.process").Setting(folder, "emulator", time.monotonic() + seconds, folder)
+    return tool("gpu.process").Setting(folder, "cuda", time.monotonic() + seconds, folder)
 
 
 @pytest.mark.parametrize("together", [1, 100])

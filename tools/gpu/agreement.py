@@ -13,7 +13,7 @@ import compiler
 from compiler.compare import compare
 from gpu.files import Model, names, read
 from gpu.process import Setting
-from gpu.results import Result
+from gpu.results import LeftOut, Result
 
 MOST = 1 << 13
 """Elements of an output that the bundle holds whole; of a larger one it holds about as many, evenly spread."""
@@ -60,3 +60,13 @@ def held(device: str, setting: Setting) -> compiler.Session:
     """A session that keeps the device open, so that the next ones find it open."""
     small = read(setting.bundle, "small", names(setting.bundle, "small")[0])
     return compiler.load(compiler.Plan(small["plan"]), device=device, threads=1)
+
+
+def refuse_large(model: Model, setting: Setting) -> None:
+    """Leaves out what the emulator would compute for hours.
+
+    Raises:
+        LeftOut: the device is the emulator, and the model is large.
+    """
+    if setting.device == "emulator" and model.get("is_large"):
+        raise LeftOut("not run: it is too large for the emulator")

@@ -7,9 +7,8 @@ from typing import Any
 
 import compiler
 from gpu import drawn, files
-from gpu.agreement import compared
+from gpu.agreement import compared, refuse_large
 from gpu.files import Model
-from gpu.networks import refuse_large
 from gpu.process import Setting
 from gpu.results import Result
 
@@ -52,9 +51,9 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 def opened(model: Model, setting: Setting) -> tuple[compiler.Session, dict[str, Any]]:
     """A session of a plan on the device, with its first case."""
+    refuse_large(model, setting)
     if "drawn" not in model:
         return compiler.load(compiler.Plan(model["plan"]), device=setting.device, threads=1), model["cases"][0]
-    refuse_large(model, setting)
     session = compiler.load(compiler.Plan(drawn.filled(model)), device=setting.device, threads=1)
     return session, drawn.inputs(model["inputs"])
 

@@ -8,7 +8,8 @@ from functools import partial
 
 import compiler
 from gpu import drawn, files
-from gpu.networks import SECONDS, network, refuse_large
+from gpu.agreement import refuse_large
+from gpu.networks import SECONDS, network
 from gpu.page import table
 from gpu.peers import peers
 from gpu.process import Setting

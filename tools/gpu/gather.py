@@ -7,6 +7,7 @@ import importlib.metadata
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -22,6 +23,7 @@ from gpu.convolutions import SHAPES, Shape
 from gpu.files import Model
 from gpu.graphs import paths, small
 from gpu.operators import TOGETHER
+from gpu.timing import in_turns
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
 from tests.trained.zoo import allowed
 
@@ -29,6 +31,8 @@ __all__ = ["kernels", "of_convolutions", "of_networks", "of_operators", "of_trai
 
 KERNELS = Path(compiler.__file__).parents[1] / "runtime/device/kernels"
 BATCHES = (1, 32)
+LARGE = 5e-4
+"""Seconds on the processor from which on a model is too large for the emulator."""
 WORTH = 4.0
 """How many times an output of noise may be as far off as a change of each weight in its last bit moves it."""
 
@@ -44,7 +48,7 @@ def of_trained(folders: Iterable[Path]) -> Iterator[Model]:
     for entry in (entry for folder in folders for entry in read_index(folder)):
         plan, reference = compiler.compile(entry.path), Reference(entry.path)
         cases = [entry.inputs(case) for case in entry.cases]
-        yield with_results(
+        made = with_results(
             {
                 "name": entry.name,
                 "plan": plan.data,
@@ -54,6 +58,13 @@ def of_trained(folders: Iterable[Path]) -> Iterator[Model]:
                 "allowed": allowed(entry.name),
             }
         )
+        yield {**made, "is_large": seconds(made) > LARGE}
+
+
+def seconds(model: Model) -> float:
+    """Seconds of a run on the processor, with one thread."""
+    session = compiler.load(compiler.Plan(model["plan"]), threads=1)
+    return in_turns({"run": partial(session.run, model["cases"][0])}, 0.1)["run"]["median"] / 1e3
 
 
 def of_operators() -> Iterator[Model]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import compiler
 from gpu import drawn, files
-from gpu.agreement import compared
+from gpu.agreement import compared, refuse_large
 from gpu.files import Model
 from gpu.page import Cells, table
 from gpu.peers import MODES, WAYS, peers
@@ -84,13 +84,3 @@ def beside(model: Model, case: dict[str, Any], there: compiler.Session, setting:
 def network(model: Model) -> Any:
     """The network of a model in PyTorch, in evaluation."""
     return importlib.import_module(model["module"]).build(model["network"])
-
-
-def refuse_large(model: Model, setting: Setting) -> None:
-    """Leaves out what the emulator would compute for hours.
-
-    Raises:
-        LeftOut: the device is the emulator, and the model is large.
-    """
-    if setting.device == "emulator" and model["is_large"]:
-        raise LeftOut("not run: it is too large for the emulator")

@@ -26,6 +26,8 @@ ENDING = 20
 """Seconds that a process may take to end by itself."""
 KILLING = 5
 """Seconds that a killed process may take to end."""
+TIME_WAS_UP = "time was up"
+"""Why a check did not run."""
 LAST = 300
 """Characters of a process's last words."""
 LOST = ("ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "CUDA_ERROR", "cuBLAS")
@@ -139,7 +141,7 @@ class Work:
             except TimeoutError:
                 is_over = self._is_over()
                 if known or not is_over:
-                    words = "time was up" if is_over else f"it took more than {self._patience:.0f} s"
+                    words = TIME_WAS_UP if is_over else f"it took more than {self._patience:.0f} s"
                     yield self._ended(known, "not run" if is_over else "failed", words)
                 return
             if result is None:
@@ -163,7 +165,7 @@ class Work:
 
     def _is_over(self) -> bool:
         if not self.reason and self._setting.left <= 0:
-            self.reason = "time was up"
+            self.reason = TIME_WAS_UP
         return self.reason != ""
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import compiler
 from gpu import files
-from gpu.agreement import compared, hosted
+from gpu.agreement import compared, hosted, refuse_large
 from gpu.device import has_same_bits
 from gpu.page import table
 from gpu.process import Setting
@@ -23,7 +23,7 @@ NOTE = """✓ equals the processor's result within the tolerance. ≈ is as near
 has to be. Times are medians, with half the distance of the quartiles. `tune` counts the driver's calls."""
 lines = table(
     {"inputs": "cases", "off, of the tolerance": "off", "loading, s": "loading", "host steps": "hosted"},
-    {"run, ms": "run", "processor, ms": "processor", **COLUMNS},
+    {"run, ms": "run", "processor, ms": "processor", **COLUMNS, "not timed": "untimed"},
     notes=[NOTE],
 )
 
@@ -36,14 +36,19 @@ def names(setting: Setting) -> list[str]:
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     """Compares every case of a model; then times its first case on the device and on the processor."""
     model = files.read(setting.bundle, "trained", name)
+    refuse_large(model, setting)
     plan, case = compiler.Plan(model["plan"]), model["cases"][0]
     start = time.perf_counter()
     there = compiler.load(plan, device=setting.device, threads=1)
     loading = time.perf_counter() - start
     found = compared(model, there, model["cases"]) | hosted(there) | {"loading": loading}
     yield found
+    start = time.perf_counter()
     if not has_same_bits(there.run(case), there.run(case)):
         yield {"verdict": "different", "note": "two runs differ"}
+    if time.perf_counter() - start > 2 * SECONDS:
+        yield {"untimed": "a run takes too long to be timed"}
+        return
     here = compiler.load(plan, threads=1)
     times = in_turns({"run": partial(there.run, case), "processor": partial(here.run, case)}, SECONDS)
     yield times
