@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What the differences and errors say.
+        """The judgment on the output.
 
         `equal` within the tolerance of one of onnxruntime's answers, or with an error like onnxruntime's; `random`
         where it need not be so; `uncertain` within the doubt; or `different`.

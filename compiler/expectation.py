@@ -1,4 +1,4 @@
-"""What a GPU that is not there would be given to do by a plan, and how long its published limits take for that.
+"""The commands of a plan's run on a GPU, found without one, and the least time by the GPU's published limits.
 
 A lower bound of the time, not a measurement: each step takes as long as its arithmetic or its memory traffic at the
 GPU's peak, whichever is longer, and copies to and from the host run at the peak of the bus. Launches and waits are
@@ -70,7 +70,7 @@ class Product:
 
 @dataclass(frozen=True)
 class GpuStep:
-    """What a step gives the GPU to do in one run.
+    """The commands of a step in one run.
 
     `kernels` counts the launches of each, as `module/kernel`; `layout` is that of the first output. `operations` and
     `bytes` are those of its op's formula: 0 where that is not known. `host` is why it runs on the host, `None` for a
@@ -111,7 +111,7 @@ _PRECISIONS = ("f64", "f32", "bf16", "f16")
 
 
 def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
-    """What a run of the plan on these inputs gives a GPU to do; no GPU is needed.
+    """The commands of a run of the plan on these inputs, by step; no GPU is needed.
 
     The host's steps run. What they read from the GPU is zeros.
 

@@ -53,7 +53,7 @@ def in_double_precision(model: Source) -> Session | None:
 
 
 def run_exactly(session: Session | None, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a model in double precision gives; `None` where it fails, or there is none."""
+    """The outputs of a model in double precision; `None` where it fails, or there is none."""
     try:
         return None if session is None else session.run({name: widened(value) for name, value in inputs.items()})
     except (InputError, RunError):
@@ -61,7 +61,7 @@ def run_exactly(session: Session | None, inputs: Mapping[str, Any]) -> dict[str,
 
 
 def exact_outputs(model: Source, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the model gives in double precision; `None` where it cannot be computed so."""
+    """The outputs of the model in double precision; `None` where it has no such form or fails."""
     return run_exactly(in_double_precision(model), inputs)
 
 

@@ -209,7 +209,7 @@ def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, shapes: Shape
 
 
 def _remark(output: Comparison) -> str:
-    """What an output beyond the tolerance needs said."""
+    """The remark on an output beyond the tolerance."""
     if output.verdict == "random":
         return f"{output.name}: random numbers, only dtype and shape were compared"
     if output.problem or output.note:
