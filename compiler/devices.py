@@ -25,7 +25,7 @@ _EMULATOR = "compiler._runtime_emulator"
 NAMES = "cpu, cuda (cuda:1 is the second GPU), and auto: cuda where it works, else cpu"
 """What can be asked for."""
 
-_LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10")
+_LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13")
 """What the extension for CUDA opens beside the driver, each after what it needs itself."""
 
 

@@ -193,10 +193,16 @@ class Session:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} → {outputs}; {self.device}, {self.threads} thread{'s' * (self.threads > 1)})"
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, inputs: Mapping[str, Any], *, device_outputs: bool = False) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
         Tensors are NumPy arrays, sequences lists, an empty optional `None`.
+
+        With CUDA, an input may be a tensor on the session's device, of any library that offers DLPack or
+        `__cuda_array_interface__`: it is not copied, unless its elements do not stand in rows without gaps. Nobody may
+        write it before `run` returns. With `device_outputs`, tensors stay on the device, as objects with `shape`,
+        `dtype`, `device` and `numpy()`, which offer both of these interfaces and are inputs of other runs. Their
+        elements are there when `run` returns. The processor is its own host: there both change nothing.
 
         A signal's handler that raises, as that of Ctrl-C does, ends the run; handlers are called in the main thread.
 
@@ -207,7 +213,7 @@ class Session:
         """
         given = self._given(inputs)
         try:
-            outputs: dict[str, Any] = self._runtime.run(given)
+            outputs: dict[str, Any] = self._runtime.run(given, device_outputs)
         except _failures(self._module) as error:
             raise _own(self._module, error) from None
         return outputs

@@ -67,8 +67,8 @@ RUST_LAYERS = [
     {"kernel", "ops", "plan", "control"},
     {"read", "verify"},
     {"prepare"},
-    {"dry_run", "execute", "inputs", "inspect", "profile"},
-    {"session"},
+    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile"},
+    {"session", "lend"},
 ]
 """The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""
 

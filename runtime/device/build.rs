@@ -1,14 +1,19 @@
-//! Compiles `kernels/*.cu`: to PTX with nvcc (feature `cuda`), and as C++ (feature `emulator`).
+//! Compiles `kernels/*.cu`: with nvcc and ptxas for NVIDIA's GPUs (feature `cuda`), and as C++ (feature `emulator`).
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How nvcc is called, also by tests: for the oldest generation of GPUs; the driver compiles the PTX for the one that is there.
+/// The options of nvcc, which tests use too. It makes PTX for the oldest generation of GPUs.
 const FLAGS: &str = "kernels/nvcc.flags";
 /// The PTX that every driver for CUDA 13 takes: an older driver of those refuses what a newer toolkit makes.
 const PTX: &str = "9.0";
+/// The architectures that ptxas assembles the PTX for. A cubin runs on GPUs of its major version, from its minor version on;
+/// the driver compiles the PTX for other GPUs.
+#[cfg(feature = "cuda")]
+const ARCHITECTURES: [u32; 4] = [80, 90, 100, 120];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -16,7 +21,11 @@ fn main() {
     println!("cargo::rerun-if-env-changed=NVCC");
     let sources = sources();
     if env::var_os("CARGO_FEATURE_CUDA").is_some() {
-        ptx(&sources);
+        let nvcc = env::var_os("NVCC").map_or_else(|| "nvcc".into(), PathBuf::from);
+        let texts = ptx(&sources, &nvcc);
+        assert!(texts.len() == sources.len());
+        #[cfg(feature = "cuda")]
+        images(&texts, &nvcc.with_file_name("ptxas"));
     }
     #[cfg(feature = "emulator")]
     emulator(&sources);
@@ -31,34 +40,81 @@ fn sources() -> Vec<PathBuf> {
     sources
 }
 
-/// Writes the text of each module, and `ptx.rs`: a list of their names and texts.
-fn ptx(sources: &[PathBuf]) {
+/// Compiles each module; the paths of their PTX.
+fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let nvcc = env::var_os("NVCC").unwrap_or_else(|| "nvcc".into());
-    let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
-    let mut table = String::from("&[\n");
-    for group in sources.chunks(jobs) {
-        let compile = |source: &PathBuf| {
-            let target = out.join(source.file_stem().expect("a name")).with_extension("ptx");
-            let mut command = Command::new(&nvcc);
-            command.args(["--options-file", FLAGS, "-o"]).arg(&target).arg(source);
-            let running =
-                command.spawn().unwrap_or_else(|error| panic!("{nvcc:?} does not start: {error}; see `make cuda`"));
-            (target, running)
+    let target = |source: &PathBuf| out.join(source.file_stem().expect("a name")).with_extension("ptx");
+    in_parallel(sources, |source| {
+        let text = target(source);
+        call(nvcc, &["--options-file".as_ref(), FLAGS.as_ref(), "-o".as_ref(), &text, source]);
+        let version = version(&fs::read_to_string(&text).expect("nvcc has written it"));
+        assert!(
+            version == PTX,
+            "{nvcc:?} makes PTX {version} where {PTX} is needed: install the extra `cuda-build` and unset CUDA_HOME and \
+             NVCC, or set CUDA_HOME to a toolkit of CUDA 13.0"
+        );
+    });
+    sources.iter().map(target).collect()
+}
+
+/// Assembles each module for each architecture, and writes `images.rs`: a list of the cubins and the PTX, deflated.
+#[cfg(feature = "cuda")]
+fn images(texts: &[PathBuf], ptxas: &Path) {
+    let cubins = texts.iter().flat_map(|text| ARCHITECTURES.map(|architecture| (text, Some(architecture))));
+    let all: Vec<_> = cubins.chain(texts.iter().map(|text| (text, None))).collect();
+    in_parallel(&all, |(text, architecture)| {
+        let image = match architecture {
+            Some(architecture) => {
+                let cubin = text.with_extension(format!("{architecture}.cubin"));
+                let option = PathBuf::from(format!("sm_{architecture}"));
+                call(ptxas, &["-lineinfo".as_ref(), "-arch".as_ref(), &option, "-o".as_ref(), &cubin, text]);
+                fs::read(cubin).expect("ptxas has written it")
+            }
+            // The driver reads PTX up to a zero.
+            None => [fs::read(text).expect("nvcc has written it"), vec![0]].concat(),
         };
-        let running: Vec<_> = group.iter().map(compile).collect();
-        for (source, (target, mut nvcc)) in group.iter().zip(running) {
-            assert!(nvcc.wait().expect("it ends").success(), "nvcc refuses {}", source.display());
-            let version = version(&fs::read_to_string(&target).expect("nvcc has written it"));
-            assert!(
-                version == PTX,
-                "{nvcc:?} makes PTX {version} where {PTX} is needed: install the extra `cuda-build` and unset CUDA_HOME and \
-                 NVCC, or set CUDA_HOME to a toolkit of CUDA 13.0"
-            );
-            table += &format!("    ({:?}, include_str!({target:?})),\n", name(source));
+        let deflated = deflated(text, *architecture);
+        fs::write(deflated.with_extension("size"), image.len().to_string()).expect("it can be written");
+        fs::write(deflated, miniz_oxide::deflate::compress_to_vec(&image, 9)).expect("it can be written");
+    });
+    let entry = |(text, architecture): &(&PathBuf, Option<u32>)| {
+        let deflated = deflated(text, *architecture);
+        let bytes = fs::read_to_string(deflated.with_extension("size")).expect("it was written");
+        let module = name(text);
+        format!(
+            "    Image {{ module: {module:?}, architecture: {architecture:?}, bytes: {bytes}, \
+             deflated: include_bytes!({deflated:?}) }},\n"
+        )
+    };
+    let table: String = all.iter().map(entry).collect();
+    fs::write(texts[0].with_file_name("images.rs"), format!("&[\n{table}]\n")).expect("it can be written");
+}
+
+/// Where an image is kept.
+#[cfg(feature = "cuda")]
+fn deflated(text: &Path, architecture: Option<u32>) -> PathBuf {
+    text.with_extension(format!("{}.deflated", architecture.map_or("ptx".to_string(), |number| number.to_string())))
+}
+
+/// Does some work for all items, as much at once as cargo allows.
+fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+    let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(item);
+                }
+            });
         }
-    }
-    fs::write(out.join("ptx.rs"), table + "]\n").expect("it can be written");
+    });
+}
+
+fn call(program: &Path, arguments: &[&Path]) {
+    let status = Command::new(program).args(arguments).status();
+    let status = status.unwrap_or_else(|error| panic!("{program:?} does not start: {error}; see `make cuda`"));
+    assert!(status.success(), "{program:?} refuses {:?}", arguments.last());
 }
 
 /// The version that a module says it is of.
@@ -70,6 +126,7 @@ fn version(text: &str) -> String {
         .to_string()
 }
 
+#[cfg(any(feature = "cuda", feature = "emulator"))]
 fn name(source: &Path) -> String {
     source.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_string()
 }

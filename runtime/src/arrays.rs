@@ -20,6 +20,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
+use crate::device_arrays::DeviceArray;
 use crate::errors::to_python;
 
 /// The most dimensions that the library of arrays takes: NumPy itself has more.
@@ -151,6 +152,7 @@ pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py
             Ok(PyList::new(py, items)?.into_any())
         }
         Value::Strings(strings) => strings_to_python(py, &strings),
+        Value::Tensor(array) if array.is_on_device() => Ok(Bound::new(py, DeviceArray::new(array))?.into_any()),
         Value::Tensor(array) => tensor_to_python(py, array),
     }
 }
@@ -182,6 +184,15 @@ fn tensor_to_python<'py>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, P
         DType::Bfloat16 => give::<bf16, u16>(py, array)?.call_method1("view", (small(py, dtype)?,)),
         DType::Int4 | DType::Int2 => give::<i8, i8>(py, array)?.call_method1("astype", (small(py, dtype)?,)),
         _ => give::<u8, u8>(py, array)?.call_method1("view", (small(py, dtype)?,)),
+    }
+}
+
+/// The type of a tensor's elements, as NumPy has it, or `ml_dtypes`.
+pub fn dtype_name<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    match numpy.call_method1("dtype", (dtype.to_string(),)) {
+        Ok(found) => Ok(found),
+        Err(_) => numpy.call_method1("dtype", (small(py, dtype)?,)),
     }
 }
 

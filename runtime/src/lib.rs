@@ -1,6 +1,8 @@
 //! The Python extension `compiler._runtime`: converts arrays and errors, and does nothing else.
 
 mod arrays;
+mod device_arrays;
+mod dlpack;
 mod errors;
 mod session;
 
@@ -16,6 +18,8 @@ static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
 
 #[pymodule]
 mod _runtime {
+    #[pymodule_export]
+    use super::device_arrays::DeviceArray;
     #[pymodule_export]
     use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]

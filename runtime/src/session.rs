@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use candle_plan::error::{Error, Result};
+use candle_plan::gpu_run::Outputs;
 use candle_plan::interrupt::Stop;
 use candle_plan::kernel::Memory;
 use candle_plan::session::Session as Inner;
@@ -15,7 +16,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use serde_json::json;
 
-use crate::arrays::{from_python, to_python_value};
+use crate::arrays::to_python_value;
+use crate::device_arrays::given_value;
 use crate::errors::to_python;
 
 /// A plan prepared for one device and a number of threads. May be run from many threads at once.
@@ -102,10 +104,17 @@ impl Session {
     }
 
     /// The outputs by name, in the plan's order, for the inputs by name (see `arrays` for their form). An input that is
-    /// not there is an empty optional.
-    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    /// not there is an empty optional. With `device_outputs`, tensors stay on the session's device.
+    #[pyo3(signature = (inputs, device_outputs = false))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyDict>,
+        device_outputs: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let inputs = self.values(inputs)?;
-        let outputs = interruptible(py, |stop| self.inner.run_until(inputs, stop))?;
+        let place = if device_outputs { Outputs::Device } else { Outputs::Host };
+        let outputs = interruptible(py, |stop| self.inner.run_for(inputs, place, stop))?;
         let named = PyDict::new(py);
         for (value, name) in outputs.into_iter().zip(&self.results) {
             named.set_item(name, to_python_value(py, value)?)?;
@@ -142,7 +151,7 @@ impl Session {
     /// The inputs in the plan's order.
     fn values(&self, inputs: &Bound<'_, PyDict>) -> PyResult<Vec<Value>> {
         let value = |(key, (name, kind)): (&Py<PyString>, (&str, &Type))| match inputs.get_item(key)? {
-            Some(given) => from_python(&given).map_err(|error| unfit(inputs.py(), name, kind, error)),
+            Some(given) => given_value(&self.inner, &given).map_err(|error| unfit(inputs.py(), name, kind, error)),
             None => Ok(Value::None),
         };
         self.given.iter().zip(self.inner.inputs()).map(value).collect()

@@ -245,6 +245,33 @@ extern "C" int cuGetErrorString(unsigned code, const char** text) {
     return found == texts.end() ? INVALID_VALUE : SUCCESS;
 }
 
+extern "C" int cuGetErrorName(unsigned code, const char** name) {
+    static const std::map<unsigned, const char*> names = {
+        {1, "CUDA_ERROR_INVALID_VALUE"},
+        {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+        {3, "CUDA_ERROR_NOT_INITIALIZED"},
+        {100, "CUDA_ERROR_NO_DEVICE"},
+        {101, "CUDA_ERROR_INVALID_DEVICE"},
+        {201, "CUDA_ERROR_INVALID_CONTEXT"},
+        {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+        {218, "CUDA_ERROR_INVALID_PTX"},
+        {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+        {400, "CUDA_ERROR_INVALID_HANDLE"},
+        {500, "CUDA_ERROR_NOT_FOUND"},
+        {600, "CUDA_ERROR_NOT_READY"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
+        {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+        {713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
+        {719, "CUDA_ERROR_LAUNCH_FAILED"},
+        {801, "CUDA_ERROR_NOT_SUPPORTED"},
+        {999, "CUDA_ERROR_UNKNOWN"},
+    };
+    auto found = names.find(code);
+    *name = found == names.end() ? nullptr : found->second;
+    return found == names.end() ? INVALID_VALUE : SUCCESS;
+}
+
 // ── What is known of an address ──
 
 static int attribute_of(void* value, int attribute, Address address, bool& is_known) {

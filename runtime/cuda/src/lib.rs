@@ -2,6 +2,10 @@
 
 #[path = "../../src/arrays.rs"]
 mod arrays;
+#[path = "../../src/device_arrays.rs"]
+mod device_arrays;
+#[path = "../../src/dlpack.rs"]
+mod dlpack;
 #[path = "../../src/errors.rs"]
 mod errors;
 #[path = "../../src/session.rs"]
@@ -16,6 +20,8 @@ static ALLOCATOR: Allocator<MiMalloc> = Allocator::new(MiMalloc);
 
 #[pymodule]
 mod _runtime_cuda {
+    #[pymodule_export]
+    use super::device_arrays::DeviceArray;
     #[pymodule_export]
     use super::errors::{DeviceError, InputError, OpError, PlanError, RunError};
     #[pymodule_export]

@@ -1,15 +1,14 @@
 //! What every GPU can do.
 
-use std::any::Any;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
-use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use bytemuck::Pod;
 
+pub(crate) use crate::buffer::Memory;
 use crate::dry_run::{Command, DryRun};
 use crate::gemm::Gemm;
+use crate::turn::{Faults, BYTES};
 
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -31,34 +30,15 @@ pub enum Error {
 /// A GPU, or what stands in for one. Work is done in the order in which it was given, while the caller goes on.
 #[derive(Debug, Clone)]
 pub struct Gpu {
-    backend: Arc<dyn Backend>,
-    faults: Arc<Faults>,
+    /// Before the backend, which may clean up when nothing is allocated any more.
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) backend: Arc<dyn Backend>,
 }
 
-/// Where kernels say that a value is one that they cannot take: an index beyond its axis, a divisor of 0.
-#[derive(Debug)]
-struct Faults {
-    /// One number of 32 bits on the GPU: the mark of the first fault, 0 before.
-    word: Memory,
-    /// What the next kernels are marked with.
-    mark: AtomicU32,
-    /// Held by the run that the GPU works for. Of one thread: what ends a run early may begin another.
-    turn: ReentrantMutex<()>,
-}
-
-/// The right to run kernels, and the faults that they tell.
-pub struct Turn<'a> {
-    gpu: &'a Gpu,
-    _held: ReentrantMutexGuard<'a, ()>,
-}
-
-/// The parameter with which a kernel says that a value is one that it cannot take; the twin of `Fault` in `device.cuh`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub struct Fault {
-    word: u64,
-    mark: u32,
-    padding: u32,
+/// Bytes of a GPU, and where a copy puts them on the host.
+pub struct Download<'a> {
+    pub(crate) from: u64,
+    pub(crate) to: &'a mut [u8],
 }
 
 /// What a kind of GPU does.
@@ -68,6 +48,8 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Bytes whose contents are arbitrary.
     fn allocate(&self, bytes: usize) -> Result<Memory>;
 
+    /// Reads `from` before it returns.
+    ///
     /// # Safety
     /// `to` is the address of as many bytes.
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()>;
@@ -75,8 +57,8 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Waits for all work before.
     ///
     /// # Safety
-    /// `from` is the address of as many bytes.
-    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()>;
+    /// Each part is at the address of as many bytes.
+    unsafe fn download(&self, parts: &mut [Download]) -> Result<()>;
 
     /// # Safety
     /// Both are addresses of as many bytes, which do not overlap.
@@ -97,19 +79,18 @@ pub(crate) trait Backend: Debug + Send + Sync {
     fn take_commands(&self) -> Vec<Command> {
         Vec::new()
     }
-}
 
-/// Memory of a GPU, which is freed when nobody holds it any more and the work before is done.
-pub struct Buffer {
-    memory: Memory,
-    bytes: usize,
-    gpu: Gpu,
-}
+    /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.
+    fn stream(&self) -> Option<u64>;
 
-/// An address, and what frees what lies there.
-pub(crate) struct Memory {
-    pub address: u64,
-    pub _owner: Box<dyn Any + Send + Sync>,
+    /// Lets work that is given from here on wait for the work that another stream was given before.
+    ///
+    /// # Safety
+    /// It is a stream of this GPU.
+    unsafe fn wait_for(&self, stream: u64) -> Result<()>;
+
+    /// Whether an address that somebody else gave is one of this GPU's memory; why not.
+    fn check_address(&self, address: u64) -> Result<()>;
 }
 
 /// A kernel: `softmax` of the module `softmax` for elements of kind `f32` is `softmax_f32`.
@@ -161,13 +142,13 @@ impl Grid {
 }
 
 impl Gpu {
-    /// NVIDIA's GPU of this number, through candle.
+    /// NVIDIA's GPU of this number, with a stream of its own.
     ///
     /// # Errors
     /// [`Error::Unavailable`] in one sentence that says what to do.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
-        Gpu::of(crate::cuda::Cuda::open(ordinal)?)
+        Gpu::of(Arc::new(crate::cuda::Cuda::open(ordinal)?))
     }
 
     /// The processor, with a memory of its own and kernels that were compiled for it: what tests run on.
@@ -193,10 +174,8 @@ impl Gpu {
     }
 
     fn of(backend: Arc<dyn Backend>) -> Result<Gpu> {
-        let word = backend.allocate(size_of::<u32>())?;
-        // SAFETY: the memory has as many bytes.
-        unsafe { backend.upload(&[0; size_of::<u32>()], word.address)? };
-        Ok(Gpu { backend, faults: Arc::new(Faults::new(word)) })
+        let words = backend.allocate(BYTES)?;
+        Ok(Gpu { faults: Arc::new(Faults::new(words)), backend })
     }
 
     /// The name.
@@ -204,52 +183,6 @@ impl Gpu {
         self.backend.name()
     }
 
-    /// Marks the kernels from here on: what [`Turn::fault_found`] gives if one of them finds a fault. Not 0.
-    pub fn mark(&self, mark: u32) {
-        self.faults.mark.store(mark, Ordering::Relaxed);
-    }
-
-    /// The parameter with which a kernel tells of a fault.
-    pub fn fault(&self) -> Fault {
-        Fault { word: self.faults.word.address, mark: self.faults.mark.load(Ordering::Relaxed), padding: 0 }
-    }
-
-    /// Waits until no other thread's run has the GPU, and forgets the faults of runs before.
-    ///
-    /// # Errors
-    /// What the device says.
-    pub fn turn(&self) -> Result<Turn<'_>> {
-        let turn = Turn { gpu: self, _held: self.faults.turn.lock() };
-        turn.forget()?;
-        Ok(turn)
-    }
-}
-
-impl Faults {
-    fn new(word: Memory) -> Faults {
-        Faults { word, mark: AtomicU32::new(0), turn: ReentrantMutex::new(()) }
-    }
-}
-
-impl Turn<'_> {
-    fn forget(&self) -> Result<()> {
-        // SAFETY: the memory has as many bytes.
-        unsafe { self.gpu.backend.upload(&[0; size_of::<u32>()], self.gpu.faults.word.address) }
-    }
-
-    /// The mark of the first kernel of this turn that found a fault, if one did, when all work before is done.
-    ///
-    /// # Errors
-    /// What the device says, also of work before.
-    pub fn fault_found(&self) -> Result<Option<u32>> {
-        let mut word = [0; size_of::<u32>()];
-        // SAFETY: the memory has as many bytes.
-        unsafe { self.gpu.backend.download(self.gpu.faults.word.address, &mut word)? };
-        Ok(Some(u32::from_ne_bytes(word)).filter(|&mark| mark != 0))
-    }
-}
-
-impl Gpu {
     /// Waits until all work is done that was given before.
     ///
     /// # Errors
@@ -258,25 +191,31 @@ impl Gpu {
         self.backend.finish()
     }
 
-    /// Memory whose contents are arbitrary.
-    ///
-    /// # Errors
-    /// There is not so much.
-    pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, gpu: self.clone() })
+    /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.
+    pub fn stream(&self) -> Option<u64> {
+        self.backend.stream()
     }
 
-    /// Memory with these contents.
+    /// Lets work that is given from here on wait for the work that another stream was given before.
     ///
     /// # Errors
-    /// There is not so much, or what the device says of the copy.
-    pub fn uploaded(&self, bytes: &[u8]) -> Result<Buffer> {
-        let buffer = self.allocate(bytes.len())?;
-        if !bytes.is_empty() {
-            // SAFETY: the buffer has as many bytes.
-            unsafe { self.backend.upload(bytes, buffer.address())? };
-        }
-        Ok(buffer)
+    /// What the device says.
+    ///
+    /// # Safety
+    /// It is a stream of this GPU.
+    pub unsafe fn wait_for(&self, stream: u64) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.backend.wait_for(stream) }
+    }
+
+    /// Makes copies to the host, when all work before is done: it waits once.
+    ///
+    /// # Errors
+    /// What the device says, also of work before.
+    pub fn download(&self, mut parts: Vec<Download>) -> Result<()> {
+        parts.retain(|part| !part.to.is_empty());
+        // SAFETY: each part lies in its buffer.
+        unsafe { self.backend.download(&mut parts) }
     }
 
     /// Runs a kernel; nothing where the grid is empty.
@@ -307,70 +246,5 @@ impl Gpu {
         }
         // SAFETY: the caller's promise.
         gemm.parts(MOST_BLOCKS).try_for_each(|part| unsafe { self.backend.gemm(&part) })
-    }
-}
-
-impl Buffer {
-    /// Where it begins.
-    pub fn address(&self) -> u64 {
-        self.memory.address
-    }
-
-    /// How many bytes it has.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// Its bytes from `start` on, when all work before is done.
-    ///
-    /// # Errors
-    /// There are fewer, or what the device says, also of work before.
-    pub fn download(&self, start: usize, to: &mut [u8]) -> Result<()> {
-        if start.checked_add(to.len()).is_none_or(|end| end > self.bytes) {
-            return Err(Error::Failed(format!("{} bytes at {start} are beyond {}", to.len(), self.bytes)));
-        }
-        match to {
-            [] => Ok(()),
-            // SAFETY: the range lies in the buffer.
-            to => unsafe { self.gpu.backend.download(self.memory.address + start as u64, to) },
-        }
-    }
-
-    /// A copy of `bytes` bytes from `start` on.
-    ///
-    /// # Errors
-    /// There are fewer, or there is no room for them.
-    pub fn copied(&self, start: usize, bytes: usize) -> Result<Buffer> {
-        if start.checked_add(bytes).is_none_or(|end| end > self.bytes) {
-            return Err(Error::Failed(format!("{bytes} bytes at {start} are beyond {}", self.bytes)));
-        }
-        let copy = self.gpu.allocate(bytes)?;
-        if bytes > 0 {
-            // SAFETY: both ranges lie in their buffers, which are two.
-            unsafe { self.gpu.backend.copy(self.memory.address + start as u64, copy.address(), bytes)? };
-        }
-        Ok(copy)
-    }
-
-    /// The GPU that it is of.
-    pub fn gpu(&self) -> &Gpu {
-        &self.gpu
-    }
-}
-
-impl Debug for Memory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#x}", self.address)
-    }
-}
-
-impl Debug for Buffer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes on {}", self.bytes, self.gpu.name())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, Grid, Memory, Result, Symbol};
+use crate::backend::{Backend, Download, Grid, Memory, Result, Symbol};
 use crate::gemm::{Gemm, Kind};
 
 /// What a GPU is given to do.
@@ -66,9 +66,9 @@ impl Backend for DryRun {
         Ok(())
     }
 
-    unsafe fn download(&self, _: u64, to: &mut [u8]) -> Result<()> {
-        self.record(Command::Download(to.len()));
-        to.fill(0);
+    unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
+        self.record(Command::Download(parts.iter().map(|part| part.to.len()).sum()));
+        parts.iter_mut().for_each(|part| part.to.fill(0));
         Ok(())
     }
 
@@ -96,6 +96,18 @@ impl Backend for DryRun {
     }
 
     fn finish(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn stream(&self) -> Option<u64> {
+        None
+    }
+
+    unsafe fn wait_for(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_address(&self, _: u64) -> Result<()> {
         Ok(())
     }
 

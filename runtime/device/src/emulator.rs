@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_void, CString};
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, Error, Grid, Memory, Result, Symbol};
+use crate::backend::{Backend, Download, Error, Grid, Memory, Result, Symbol};
 use crate::gemm::Gemm;
 
 /// Its memory is the host's, where nobody else looks: what lies there has the address alone.
@@ -171,9 +171,11 @@ impl Backend for Emulator {
         Ok(())
     }
 
-    unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_mut_ptr(), to.len()) };
+    unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
+        for part in parts {
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(part.from as *const u8, part.to.as_mut_ptr(), part.to.len()) };
+        }
         Ok(())
     }
 
@@ -213,6 +215,22 @@ impl Backend for Emulator {
     fn finish(&self) -> Result<()> {
         Ok(())
     }
+
+    fn stream(&self) -> Option<u64> {
+        None
+    }
+
+    unsafe fn wait_for(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_address(&self, address: u64) -> Result<()> {
+        let memory = MEMORY.lock();
+        match memory.range(..=address).next_back() {
+            Some((start, &bytes)) if address - start < bytes as u64 => Ok(()),
+            _ => Err(Error::Failed("the address is not one of the emulator's memory".to_string())),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -236,7 +254,7 @@ mod tests {
         unsafe { Emulator.launch(symbol, Grid { blocks: [2, 1, 1], threads: BLOCK }, &params)? };
         let mut found = vec![0; bytes.len()];
         // SAFETY: it has as many bytes.
-        unsafe { Emulator.download(y.address, &mut found)? };
+        unsafe { Emulator.download(&mut [Download { from: y.address, to: &mut found }])? };
         assert_eq!(found, bytes);
         Ok(())
     }

@@ -3,14 +3,21 @@
 //! Kernels lie in `kernels/`, a module a file, each written once: for CUDA, and as C++ for the [emulator], where tests run
 //! them. This crate knows addresses and bytes alone; what they mean is said by those who launch.
 
+// A dry run copies nothing: it reads no address.
+#![cfg_attr(not(any(feature = "cuda", feature = "emulator")), allow(dead_code))]
+
 mod backend;
+mod buffer;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod dry_run;
 #[cfg(feature = "emulator")]
 mod emulator;
 mod gemm;
+mod turn;
 
-pub use backend::{Buffer, Error, Fault, Gpu, Grid, Result, Symbol, Turn, BLOCK, MOST_BLOCKS};
+pub use backend::{Download, Error, Gpu, Grid, Result, Symbol, BLOCK, MOST_BLOCKS};
+pub use buffer::Buffer;
 pub use dry_run::Command;
 pub use gemm::{Gemm, Kind, Matrix};
+pub use turn::{Fault, Turn};

@@ -1,5 +1,7 @@
 //! A tensor of numbers.
 
+mod on_device;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,15 +9,15 @@ use bytemuck::{cast_slice_mut, try_cast_slice, Pod};
 use candle_core::backend::BackendStorage;
 use candle_core::op::BackpropOp;
 use candle_core::{CpuStorage, Storage, Tensor, WithDType};
-use candle_plan_device::Buffer;
 use candle_plan_kernels::broadcast::Dims;
 
 use crate::backing::Backing;
+use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::size::element_count;
-use crate::words;
+use crate::words::{self, Word};
 
 /// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a
 /// plan's file.
@@ -72,17 +74,6 @@ impl Array {
             return Err(Error::op(format!("the elements are not aligned to {width} bytes")));
         }
         Ok(Array { storage: Arc::new(storage), start: 0, dims: Dims::from_slice(dims), dtype })
-    }
-
-    /// A tensor whose carrier's elements fill the memory of a device.
-    ///
-    /// # Errors
-    /// The number of elements is not the product of the dimensions.
-    pub(crate) fn on_device(buffer: Buffer, dims: &[usize], dtype: DType) -> Result<Array> {
-        if element_count(dims)?.checked_mul(dtype.carrier()?.size_in_bytes()) != Some(buffer.len()) {
-            return Err(Error::op(format!("{} bytes do not fill a {dtype} tensor of shape {dims:?}", buffer.len())));
-        }
-        Ok(Array { storage: Arc::new(Backing::Device(buffer)), start: 0, dims: Dims::from_slice(dims), dtype })
     }
 
     /// A copy of a candle tensor.
@@ -164,36 +155,6 @@ impl Array {
         self.bytes().filter(|_| is_as_wide).and_then(|bytes| try_cast_slice(bytes).ok())
     }
 
-    /// Where the elements begin in the memory of a device.
-    ///
-    /// # Errors
-    /// They are on the host.
-    pub(crate) fn address(&self) -> Result<u64> {
-        let (buffer, range) = self.in_buffer()?;
-        Ok(buffer.address() + range.start as u64)
-    }
-
-    /// Copies the elements' bytes from a device.
-    ///
-    /// # Errors
-    /// They are on the host, or what the device says.
-    pub(crate) fn download(&self, to: &mut [u8]) -> Result<()> {
-        let (buffer, range) = self.in_buffer()?;
-        Ok(buffer.download(range.start, to)?)
-    }
-
-    /// The memory of a device that the elements lie in, and which of its bytes they are.
-    ///
-    /// # Errors
-    /// They are on the host.
-    pub(crate) fn in_buffer(&self) -> Result<(&Buffer, Range<usize>)> {
-        let width = self.dtype.carrier()?.size_in_bytes();
-        match &*self.storage {
-            Backing::Device(buffer) => Ok((buffer, self.start * width..(self.start + self.len()) * width)),
-            _ => Err(Error::op("the tensor is on the host")),
-        }
-    }
-
     /// The elements' bytes.
     ///
     /// # Errors
@@ -206,6 +167,19 @@ impl Array {
     fn bytes(&self) -> Option<&[u8]> {
         let width = self.dtype.carrier().ok()?.size_in_bytes();
         self.storage.bytes()?.get(self.start * width..)?.get(..self.len() * width)
+    }
+
+    /// The elements' bytes, to write, where this array [alone](Array::is_alone) lies in its storage.
+    ///
+    /// # Errors
+    /// The tensor is not on the CPU.
+    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        let dtype = self.dtype;
+        let (storage, range) = self.alone()?;
+        by_width!(dtype, W => {
+            let words = W::of_mut(storage).and_then(|words| words.get_mut(range));
+            words.map(cast_slice_mut).ok_or_else(|| Error::op("the tensor's storage does not hold its elements"))
+        })
     }
 
     /// The elements as 64-bit integers, from any integer or boolean type: how ops read shapes, axes and indices.
@@ -301,9 +275,9 @@ impl Array {
         }
     }
 
-    /// Whether no other array lies in the storage, and that may be rewritten: it is no file.
+    /// Whether no other array lies in the storage, and that may be rewritten: it is no file, nor memory of somebody else.
     pub fn is_alone(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1 && !self.is_in_file()
+        Arc::strong_count(&self.storage) == 1 && !self.is_in_file() && !self.is_lent()
     }
 
     /// Whether the elements lie in a plan's file.

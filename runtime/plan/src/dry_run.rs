@@ -23,8 +23,8 @@ use crate::types::Type;
 use crate::value::Value;
 use crate::work::Work;
 
-/// What a step gives the GPU to do in one run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The commands of a step in one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StepCommands {
     /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
     pub index: usize,
@@ -81,10 +81,11 @@ impl Executable {
     pub fn commands(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<StepCommands>> {
         let Device::Gpu(gpu) = &self.device else { return Ok(Vec::new()) };
         let recorder = Recorder { gpu, found: Mutex::default() };
-        self.run_observed(inputs, threads, &|| false, Some(&recorder))?;
+        self.run_observed(inputs, threads, &|| false, &recorder)?;
         let found = recorder.found.into_inner();
         let mut steps = Vec::new();
         self.list_commands(&self.main, 0, &found, &mut steps);
+        steps.push(outputs(self.main.steps.len(), &gpu.take_commands()));
         Ok(steps)
     }
 
@@ -92,8 +93,6 @@ impl Executable {
         for step in &block.steps {
             let Facts { calls, commands, work } =
                 found.get(&std::ptr::from_ref(step).addr()).cloned().unwrap_or_default();
-            let bytes =
-                |of: fn(&Command) -> Option<usize>| commands.iter().filter_map(of).map(|bytes| bytes as u64).sum();
             steps.push(StepCommands {
                 index: step.index,
                 op: step.name,
@@ -103,18 +102,41 @@ impl Executable {
                 layout: step.outputs.iter().flatten().next().map(|&slot| block.held[slot as usize].layout),
                 host: step.host.map(|hosted| hosted.reason),
                 calls,
-                kernels: kernels(&commands),
-                products: products(&commands),
-                uploaded: bytes(|command| if let Command::Upload(bytes) = command { Some(*bytes) } else { None }),
-                downloaded: bytes(|command| if let Command::Download(bytes) = command { Some(*bytes) } else { None }),
-                waits: commands.iter().filter(|command| matches!(command, Command::Download(_))).count() as u64,
                 work,
+                ..StepCommands::of(&commands)
             });
             for block in &step.blocks {
                 self.list_commands(block, depth + 1, found, steps);
             }
         }
     }
+}
+
+impl StepCommands {
+    /// The commands alone.
+    fn of(commands: &[Command]) -> StepCommands {
+        let uploads =
+            commands
+                .iter()
+                .filter_map(|command| if let Command::Upload(bytes) = command { Some(*bytes) } else { None });
+        let downloads: Vec<usize> = commands
+            .iter()
+            .filter_map(|command| if let Command::Download(bytes) = command { Some(*bytes) } else { None })
+            .collect();
+        StepCommands {
+            kernels: kernels(commands),
+            products: products(commands),
+            uploaded: uploads.map(|bytes| bytes as u64).sum(),
+            downloaded: downloads.iter().map(|&bytes| bytes as u64).sum(),
+            waits: downloads.len() as u64,
+            ..StepCommands::default()
+        }
+    }
+}
+
+/// The end of a run: all outputs come to the host at once, with the word for faults.
+fn outputs(index: usize, commands: &[Command]) -> StepCommands {
+    StepCommands { index, op: "Outputs", added: true, calls: 1, ..StepCommands::of(commands) }
 }
 
 /// By the address of a step, which does not change while the executable lives.
@@ -133,6 +155,10 @@ struct Recorder<'a> {
 }
 
 impl Observer for Recorder<'_> {
+    fn sees_deliveries(&self) -> bool {
+        false
+    }
+
     fn kernel(&self, seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
         let given: Option<Vec<Option<Type>>> =
             (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
+use crate::gpu_run::Outputs;
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
@@ -29,7 +30,16 @@ impl Executable {
     /// # Errors
     /// As [`Executable::run`], and [`Error::Interrupted`].
     pub fn run_until(&self, inputs: Vec<Value>, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
-        self.run_observed(inputs, threads, stop, None)
+        self.run_for(inputs, Outputs::Host, threads, stop)
+    }
+
+    /// [`Executable::run_until`], with outputs on the host or the device.
+    ///
+    /// # Errors
+    /// As [`Executable::run_until`].
+    pub fn run_for(&self, inputs: Vec<Value>, outputs: Outputs, threads: &Threads, stop: Stop) -> Result<Vec<Value>> {
+        let run = Run { executable: self, threads, watch: Watch::new(stop), observer: None, outputs };
+        run.on_device(inputs)
     }
 
     /// [`Executable::run_until`], with an observer around every step.
@@ -38,26 +48,14 @@ impl Executable {
         inputs: Vec<Value>,
         threads: &Threads,
         stop: Stop,
-        observer: Option<&dyn Observer>,
+        observer: &dyn Observer,
     ) -> Result<Vec<Value>> {
-        crate::inputs::check(self, &inputs)?;
-        let run = Run { executable: self, threads, watch: Watch::new(stop), observer };
-        match &self.device {
-            Device::Cpu => run.plan(inputs),
-            Device::Gpu(gpu) => {
-                let turn = gpu.turn().map_err(|error| self.device.refused(error.to_string()))?;
-                match (run.plan(inputs), turn.fault_found()) {
-                    (Err(error), Err(_)) => Err(error),
-                    (_, Ok(Some(mark))) => Err(self.fault(mark)),
-                    (outputs, Ok(None)) => outputs,
-                    (Ok(_), Err(error)) => Err(self.device.refused(error.to_string())),
-                }
-            }
-        }
+        let (watch, observer) = (Watch::new(stop), Some(observer));
+        Run { executable: self, threads, watch, observer, outputs: Outputs::Host }.on_device(inputs)
     }
 
     /// The error of the step with this number, a kernel of which found a value that it cannot take.
-    fn fault(&self, mark: u32) -> Error {
+    pub(crate) fn fault(&self, mark: u32) -> Error {
         let Some((step, within)) = self.main.marked(mark) else {
             return Error::op(format!("a kernel found a fault, of no step: {mark}"));
         };
@@ -69,6 +67,12 @@ impl Executable {
 
 /// Is told of every step.
 pub(crate) trait Observer: Sync {
+    /// Whether each output of a GPU comes to the host in a step of its own, as the observer is told of steps, and not with
+    /// all others at the end of the run.
+    fn sees_deliveries(&self) -> bool {
+        true
+    }
+
     /// Calls `run`, which runs the step, once.
     fn step(&self, _step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         run()
@@ -96,6 +100,7 @@ struct Run<'a> {
     threads: &'a Threads,
     watch: Watch<'a>,
     observer: Option<&'a dyn Observer>,
+    outputs: Outputs,
 }
 
 /// The blocks of a step.
@@ -141,6 +146,27 @@ impl Nested<'_> {
 }
 
 impl Run<'_> {
+    fn on_device(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        let executable = self.executable;
+        crate::inputs::check(executable, &inputs)?;
+        let Device::Gpu(gpu) = &executable.device else { return self.plan(inputs) };
+        let turn = gpu.turn().map_err(|error| executable.device.refused(error.to_string()))?;
+        let inputs = executable.enter(gpu, inputs)?;
+        // What lies on the device may belong to somebody else: it lives until all work is done.
+        let held: Vec<Value> = inputs.iter().filter(|value| is_on_device(value)).cloned().collect();
+        let outputs = executable.leave(gpu, &turn, self.plan(inputs), self.outputs);
+        drop(held);
+        outputs
+    }
+
+    /// Whether a step's result is brought to the host with all others at the end of the run, or not at all.
+    fn is_delivered_later(&self, step: &PreparedStep) -> bool {
+        step.delivers
+            && (self.outputs == Outputs::Device
+                || self.observer.is_none_or(|observer| !observer.sees_deliveries())
+                    && self.executable.plan.max_memory.is_none())
+    }
+
     fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
         let executable = self.executable;
         match executable.plan.max_memory {
@@ -170,6 +196,7 @@ impl Run<'_> {
         for step in &block.steps {
             self.watch.check()?;
             match self.observer {
+                _ if self.is_delivered_later(step) => pass(step, &mut slots),
                 None => self.step(step, &mut slots, bound)?,
                 Some(observer) => observer.step(step, &mut || self.step(step, &mut slots, bound))?,
             }
@@ -274,6 +301,20 @@ impl PreparedStep {
             None => format!("{dtype} {dims:?}"),
         }
     }
+}
+
+/// Gives a step's input as its output.
+fn pass(step: &PreparedStep, slots: &mut [Option<Value>]) {
+    if let (Some(Some(from)), Some(Some(to))) = (step.reads.first(), step.outputs.first()) {
+        slots[*to as usize] = slots[*from as usize].clone();
+    }
+    for slot in &step.drops {
+        slots[*slot as usize] = None;
+    }
+}
+
+fn is_on_device(value: &Value) -> bool {
+    matches!(value, Value::Tensor(array) if array.is_on_device())
 }
 
 fn run_kernel(

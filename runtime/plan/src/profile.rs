@@ -56,10 +56,10 @@ impl Executable {
         let survey = Survey::beside(&self.constants);
         // Copies: what the caller holds is not written into, and steps would take longer for that.
         let given = || inputs.iter().map(copy).collect::<Result<Vec<Value>>>();
-        self.run_observed(given()?, threads, stop, Some(&survey))?;
+        self.run_observed(given()?, threads, stop, &survey)?;
         let clock = Clock { times: Mutex::default(), device: &self.device };
         for _ in 0..runs {
-            self.run_observed(given()?, threads, stop, Some(&clock))?;
+            self.run_observed(given()?, threads, stop, &clock)?;
         }
         let mut steps = Vec::new();
         let (times, facts) = (clock.times.into_inner(), survey.facts.into_inner());

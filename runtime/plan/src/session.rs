@@ -11,6 +11,7 @@ use candle_plan_kernels::threads::Threads;
 use crate::device::Device;
 use crate::dry_run::StepCommands;
 use crate::error::{Error, Result};
+use crate::gpu_run::Outputs;
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
 use crate::kernel::Memory;
@@ -26,7 +27,7 @@ pub const MAX_THREADS: usize = 1024;
 /// A plan prepared for one device and a number of threads. May be run from many threads at once.
 pub struct Session {
     executable: Executable,
-    device: Device,
+    pub(crate) device: Device,
     threads: Threads,
 }
 
@@ -139,6 +140,14 @@ impl Session {
     /// As [`Executable::run_until`].
     pub fn run_until(&self, inputs: Vec<Value>, stop: Stop) -> Result<Vec<Value>> {
         self.executable.run_until(inputs, &self.threads, stop)
+    }
+
+    /// [`Session::run_until`], with outputs on the host or the session's device.
+    ///
+    /// # Errors
+    /// As [`Executable::run_until`].
+    pub fn run_for(&self, inputs: Vec<Value>, outputs: Outputs, stop: Stop) -> Result<Vec<Value>> {
+        self.executable.run_for(inputs, outputs, &self.threads, stop)
     }
 
     /// What the processor can do at most, with the threads that a run uses.

@@ -140,7 +140,7 @@ fn run_placed(
     let (inputs, threads) = (&mut inputs[..], &Threads::serial());
     let found = placed.run(gpu, &mut Call { inputs, outputs, packed: None, threads, blocks: &NoBlocks })?;
     drop(kept);
-    found.iter().map(download).collect()
+    found.iter().map(|value| Ok(download(value.tensor()?)?.into())).collect()
 }
 
 /// Whether two tensors are equal, up to rounding where they are of floating point.

@@ -1,66 +1,98 @@
-//! Whether a GPU can be opened, and in one sentence why not.
+//! Checks whether a GPU can be opened, and says in one sentence why not.
 
-use candle_core::cuda_backend::cudarc::cublas::sys as blas;
-use candle_core::cuda_backend::cudarc::curand;
-use candle_core::cuda_backend::cudarc::driver::result::{self, DriverError};
-use candle_core::cuda_backend::cudarc::driver::sys::{self, CUresult};
+use std::ffi::{c_char, c_int, CStr};
 
-use super::errors::{failed, unavailable};
-use crate::backend::Result;
+use super::blas::BLAS;
+use super::driver::{
+    cuDeviceGet, cuDeviceGetAttribute, cuDeviceGetCount, cuDeviceGetName, cuDriverGetVersion, cuInit, CAPABILITY,
+    DRIVER, NO_DEVICE,
+};
+use super::errors::Failure;
+use crate::backend::{Error, Result};
 
-/// The version of CUDA whose PTX the modules are, as the driver counts; what has it; the oldest GPUs that they run on.
-const VERSION: i32 = 13_000;
-const DRIVER: &str = "install NVIDIA's driver 580 or newer";
-const OLDEST: (i32, i32) = (8, 0);
+/// The version of CUDA that the kernels are compiled with, as the driver counts; the advice where it is missing; the oldest
+/// GPUs that the kernels run on.
+const VERSION: c_int = 13_000;
+const ADVICE: &str = "install NVIDIA's driver 580 or newer";
+const OLDEST: (u32, u32) = (8, 0);
 
-/// Whether the libraries can be opened: cudarc panics where one is missing.
-pub(super) fn check_libraries() -> Result<()> {
-    // SAFETY: each opens a library of NVIDIA's.
-    let (blas, rand) = unsafe { (blas::is_culib_present(), curand::sys::is_culib_present()) };
-    for (library, is_there) in [("libcublas.so.13", blas), ("libcurand.so.10", rand)] {
-        if !is_there {
-            return Err(unavailable(format!("{library} is not found: pip install 'candle-compiler[cuda]'")));
-        }
-    }
-    Ok(())
+/// A GPU that can be opened.
+pub(super) struct Found {
+    pub device: c_int,
+    /// The compute capability.
+    pub capability: (u32, u32),
 }
 
-pub(super) fn check_driver(ordinal: usize) -> Result<()> {
-    // SAFETY: it opens the driver's library.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(unavailable(format!("there is no NVIDIA driver on this machine (libcuda.so.1): {DRIVER}")));
+pub(super) fn check_libraries() -> Result<()> {
+    match BLAS.is_there() {
+        true => Ok(()),
+        false => Err(Error::Unavailable(format!("{} is not found: pip install 'candle-compiler[cuda]'", BLAS.name()))),
+    }
+}
+
+/// Starts the driver and looks for the GPU of this number.
+///
+/// # Errors
+/// [`Error::Unavailable`]: what is missing.
+pub(super) fn find(ordinal: usize) -> Result<Found> {
+    if !DRIVER.is_there() {
+        return Err(Error::Unavailable(format!(
+            "there is no NVIDIA driver on this machine ({}): {ADVICE}",
+            DRIVER.name()
+        )));
     }
     let mut version = 0;
     // SAFETY: it writes one number.
-    let known = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+    let known = unsafe { cuDriverGetVersion(&raw mut version) };
     if known.is_ok() && version < VERSION {
         let (major, minor) = (version / 1000, version % 1000 / 10);
-        return Err(unavailable(format!("the driver is for CUDA {major}.{minor}, and 13.0 is needed: {DRIVER}")));
+        return Err(Error::Unavailable(format!(
+            "the driver is for CUDA {major}.{minor}, and 13.0 is needed: {ADVICE}"
+        )));
     }
-    match result::init().and_then(|()| result::device::get_count()) {
-        Ok(count) if i32::try_from(ordinal).is_ok_and(|ordinal| ordinal < count) => check_capability(ordinal),
-        Ok(1) => Err(unavailable(format!("there is no GPU {ordinal}: the driver has one, number 0"))),
-        Ok(count) if count > 1 => {
-            Err(unavailable(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1)))
+    let absent = |reason: String| Err(Error::Unavailable(reason));
+    match (count(), c_int::try_from(ordinal)) {
+        (Ok(count), Ok(ordinal)) if ordinal < count => of_capability(ordinal),
+        (Ok(1), _) => absent(format!("there is no GPU {ordinal}: the driver has one, number 0")),
+        (Ok(count), _) if count > 1 => absent(format!("there is no GPU {ordinal}: the driver has 0 to {}", count - 1)),
+        (Ok(_) | Err(Failure::Driver(NO_DEVICE)), _) => {
+            absent("the driver finds no GPU: see whether `nvidia-smi` lists one".to_string())
         }
-        Ok(_) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => {
-            Err(unavailable("the driver finds no GPU: see whether `nvidia-smi` lists one".to_string()))
-        }
-        Err(error) => Err(unavailable(format!("the driver does not start ({error}): see what `nvidia-smi` says"))),
+        (Err(error), _) => absent(format!("the driver does not start ({error}): see what `nvidia-smi` says")),
     }
 }
 
-fn check_capability(ordinal: usize) -> Result<()> {
-    use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-    };
-    let device = result::device::get(i32::try_from(ordinal).unwrap_or(i32::MAX)).map_err(failed)?;
-    // SAFETY: the device is there.
-    let [major, minor] = [MAJOR, MINOR].map(|which| unsafe { result::device::get_attribute(device, which) });
-    let (major, minor) = (major.map_err(failed)?, minor.map_err(failed)?);
-    if (major, minor) < OLDEST {
-        let name = result::device::get_name(device).map_err(failed)?;
-        return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
+fn count() -> std::result::Result<c_int, Failure> {
+    let mut count = 0;
+    // SAFETY: the second call writes one number.
+    unsafe { cuInit(0).and_then(|()| cuDeviceGetCount(&raw mut count)) }.map(|()| count)
+}
+
+fn of_capability(ordinal: c_int) -> Result<Found> {
+    let mut device = 0;
+    // SAFETY: it writes one number.
+    unsafe { cuDeviceGet(&raw mut device, ordinal) }?;
+    let [major, minor] = CAPABILITY.map(|which| attribute(device, which));
+    let capability = (major?.unsigned_abs(), minor?.unsigned_abs());
+    if capability < OLDEST {
+        let ((major, minor), name) = (capability, name(device)?);
+        return Err(Error::Unavailable(format!("{name} has compute capability {major}.{minor}, and 8.0 is needed")));
     }
-    Ok(())
+    Ok(Found { device, capability })
+}
+
+/// An attribute of a device that [`find`] gave.
+pub(super) fn attribute(device: c_int, which: c_int) -> std::result::Result<c_int, Failure> {
+    let mut value = 0;
+    // SAFETY: it writes one number.
+    unsafe { cuDeviceGetAttribute(&raw mut value, which, device) }.map(|()| value)
+}
+
+fn name(device: c_int) -> Result<String> {
+    let mut name: [c_char; 128] = [0; 128];
+    // SAFETY: it writes as many bytes at most, the last of them a zero.
+    unsafe { cuDeviceGetName(name.as_mut_ptr(), 128, device) }?;
+    name[127] = 0;
+    // SAFETY: it ends with a zero.
+    Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
 }

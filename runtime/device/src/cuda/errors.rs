@@ -1,44 +1,87 @@
-//! What the driver, cuBLAS and candle say, in words of this crate.
+//! Statuses of the driver and of cuBLAS, in words of this crate.
 
-use candle_core::cuda_backend::cudarc::cublas::result::CublasError;
-use candle_core::cuda_backend::cudarc::cublas::sys as blas;
-use candle_core::cuda_backend::cudarc::driver::result::DriverError;
-use candle_core::cuda_backend::cudarc::driver::sys::CUresult;
-use candle_core::cuda_backend::CudaError;
+use std::ffi::{c_char, CStr};
+use std::fmt::{Display, Formatter};
 
+use super::driver::{cuGetErrorName, cuGetErrorString, OUT_OF_MEMORY};
 use crate::backend::Error;
 
-/// What is said where nothing more can be allocated.
-const FULL: &str = "the device has no memory left";
-
-pub(super) fn unavailable(message: String) -> Error {
-    Error::Unavailable(message)
+/// What a call of one of NVIDIA's libraries failed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The library lacks a function, or is not there.
+    Missing { library: &'static str, function: &'static str },
+    /// A status of the driver.
+    Driver(u32),
+    /// A status of cuBLAS.
+    Blas(u32),
 }
 
-pub(super) fn failed(error: DriverError) -> Error {
-    match error {
-        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => Error::Failed(FULL.to_string()),
-        error => Error::Failed(error.to_string()),
+/// `CUBLAS_STATUS_NOT_INITIALIZED`: cuBLAS also says so where it finds no memory for a handle.
+const NOT_INITIALIZED: u32 = 1;
+/// `CUBLAS_STATUS_ALLOC_FAILED`.
+const ALLOC_FAILED: u32 = 3;
+
+impl Failure {
+    /// Whether the call may succeed when more memory of the device is free.
+    pub fn is_memory(self) -> bool {
+        matches!(self, Failure::Driver(OUT_OF_MEMORY) | Failure::Blas(ALLOC_FAILED | NOT_INITIALIZED))
     }
 }
 
-pub(super) fn not_multiplied(error: CublasError) -> Error {
-    match error {
-        CublasError(blas::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED) => Error::Failed(FULL.to_string()),
-        error => Error::Failed(format!("cuBLAS: {error}")),
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Failure::Missing { library, function } => write!(
+                f,
+                "{library} has no function {function}: install NVIDIA's driver 580 or newer and the libraries of CUDA 13 \
+                 (pip install 'candle-compiler[cuda]')"
+            ),
+            Failure::Driver(OUT_OF_MEMORY) | Failure::Blas(ALLOC_FAILED) => f.write_str("the device has no memory left"),
+            Failure::Driver(status) => {
+                let (name, text) = (said(status, cuGetErrorName), said(status, cuGetErrorString));
+                match (name, text) {
+                    (Some(name), Some(text)) => write!(f, "{name}, {text}"),
+                    (Some(text), None) | (None, Some(text)) => write!(f, "CUDA_ERROR {status}, {text}"),
+                    (None, None) => write!(f, "CUDA_ERROR {status}"),
+                }
+            }
+            Failure::Blas(NOT_INITIALIZED) => f.write_str(
+                "cuBLAS does not start (CUBLAS_STATUS_NOT_INITIALIZED): the device may have no memory left, or the driver \
+                 may be older than the library",
+            ),
+            Failure::Blas(status) => write!(f, "cuBLAS: {}", blas_name(status)),
+        }
     }
 }
 
-/// What candle says, without the places that it was passed on.
-pub(super) fn told(error: &candle_core::Error) -> String {
-    use candle_core::Error as Told;
-    match error {
-        Told::WithBacktrace { inner, .. } | Told::Context { inner, .. } => told(inner),
-        Told::Cuda(error) => match error.downcast_ref::<CudaError>() {
-            Some(CudaError::Cuda(error) | CudaError::Load { cuda: error, .. }) => failed(*error).to_string(),
-            Some(CudaError::Cublas(error)) => not_multiplied(*error).to_string(),
-            _ => error.to_string(),
-        },
-        error => error.to_string(),
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        match failure {
+            Failure::Missing { .. } => Error::Unavailable(failure.to_string()),
+            failure => Error::Failed(failure.to_string()),
+        }
     }
+}
+
+/// What the driver calls a status.
+fn said(status: u32, ask: unsafe fn(u32, *mut *const c_char) -> Result<(), Failure>) -> Option<String> {
+    let mut text = std::ptr::null();
+    // SAFETY: it writes one pointer.
+    unsafe { ask(status, &raw mut text) }.ok()?;
+    // SAFETY: the driver's texts are constants that end with a zero.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+fn blas_name(status: u32) -> String {
+    let name = match status {
+        7 => "CUBLAS_STATUS_INVALID_VALUE",
+        8 => "CUBLAS_STATUS_ARCH_MISMATCH",
+        11 => "CUBLAS_STATUS_MAPPING_ERROR",
+        13 => "CUBLAS_STATUS_EXECUTION_FAILED",
+        14 => "CUBLAS_STATUS_INTERNAL_ERROR",
+        15 => "CUBLAS_STATUS_NOT_SUPPORTED",
+        status => return format!("status {status}"),
+    };
+    name.to_string()
 }

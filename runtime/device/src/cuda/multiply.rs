@@ -1,28 +1,33 @@
 //! Products of matrices by cuBLAS.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_uint, c_void};
 
-use candle_core::cuda_backend::cudarc::cublas::result::{gemm_strided_batched_ex, CublasError};
-use candle_core::cuda_backend::cudarc::cublas::sys as blas;
-
+use super::blas::{cublasGemmStridedBatchedEx, BlasHandle};
+use super::errors::Failure;
 use crate::gemm::{Gemm, Kind, Matrix};
 
-/// What is in rows here stands in columns for cuBLAS: it multiplies the transposed matrices, the other way round.
+/// `CUBLAS_GEMM_DEFAULT`.
+const DEFAULT: c_int = -1;
+/// `CUBLAS_COMPUTE_32F` and `CUBLAS_COMPUTE_64F`.
+const COMPUTE: [c_uint; 2] = [68, 70];
+
+/// A product. cuBLAS takes matrices by columns and this crate has them by rows, so cuBLAS multiplies the transposed matrices
+/// in the opposite order.
 ///
 /// # Safety
 /// The addresses are those of matrices of these sizes, on the handle's device.
-pub(super) unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std::result::Result<(), CublasError> {
+pub(super) unsafe fn multiply(handle: BlasHandle, gemm: &Gemm) -> Result<(), Failure> {
     let [kind, result] = kinds(gemm.kind);
     let single = [gemm.alpha, gemm.beta];
     let double = single.map(f64::from);
     let (compute, [alpha, beta]) = match gemm.kind {
-        Kind::F64 => (blas::cublasComputeType_t::CUBLAS_COMPUTE_64F, double.each_ref().map(untyped)),
-        _ => (blas::cublasComputeType_t::CUBLAS_COMPUTE_32F, single.each_ref().map(untyped)),
+        Kind::F64 => (COMPUTE[1], double.each_ref().map(untyped)),
+        _ => (COMPUTE[0], single.each_ref().map(untyped)),
     };
     let Gemm { m, n, k, batch, a, b, c, .. } = gemm;
     // SAFETY: the caller's promise; the factors live to the end of the call, which reads them.
     unsafe {
-        gemm_strided_batched_ex(
+        cublasGemmStridedBatchedEx(
             handle,
             operation(b),
             operation(a),
@@ -45,31 +50,33 @@ pub(super) unsafe fn multiply(handle: blas::cublasHandle_t, gemm: &Gemm) -> std:
             c.next.cast_signed(),
             batch.cast_signed(),
             compute,
-            blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            DEFAULT,
         )
     }
 }
 
-fn operation(matrix: &Matrix) -> blas::cublasOperation_t {
-    match matrix.transposed {
-        0 => blas::cublasOperation_t::CUBLAS_OP_N,
-        _ => blas::cublasOperation_t::CUBLAS_OP_T,
-    }
+/// `CUBLAS_OP_N` or `CUBLAS_OP_T`.
+fn operation(matrix: &Matrix) -> c_uint {
+    c_uint::from(matrix.transposed != 0)
 }
 
 fn untyped<T>(factor: &T) -> *const c_void {
     (&raw const *factor).cast()
 }
 
-/// The types of the operands and of the result.
-fn kinds(kind: Kind) -> [blas::cudaDataType; 2] {
-    use blas::cudaDataType::{CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
+/// The types of the operands and of the result, numbers of `cudaDataType`.
+fn kinds(kind: Kind) -> [c_uint; 2] {
+    /// `CUDA_R_32F`, `CUDA_R_64F`, `CUDA_R_16F`, `CUDA_R_16BF`.
+    const F32: c_uint = 0;
+    const F64: c_uint = 1;
+    const F16: c_uint = 2;
+    const BF16: c_uint = 14;
     match kind {
-        Kind::F16 => [CUDA_R_16F; 2],
-        Kind::Bf16 => [CUDA_R_16BF; 2],
-        Kind::F32 => [CUDA_R_32F; 2],
-        Kind::F64 => [CUDA_R_64F; 2],
-        Kind::F16ToF32 => [CUDA_R_16F, CUDA_R_32F],
-        Kind::Bf16ToF32 => [CUDA_R_16BF, CUDA_R_32F],
+        Kind::F16 => [F16; 2],
+        Kind::Bf16 => [BF16; 2],
+        Kind::F32 => [F32; 2],
+        Kind::F64 => [F64; 2],
+        Kind::F16ToF32 => [F16, F32],
+        Kind::Bf16ToF32 => [BF16, F32],
     }
 }

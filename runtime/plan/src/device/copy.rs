@@ -66,7 +66,7 @@ unsafe impl Params for FillParams {}
 ///
 /// # Errors
 /// There is no room for it, or what the device says.
-pub(super) fn copied(gpu: &Gpu, x: &Array, view: &View) -> Result<Array> {
+pub(crate) fn copied(gpu: &Gpu, x: &Array, view: &View) -> Result<Array> {
     let y = room(gpu, &view.dims, x.dtype())?;
     copy(gpu, (x, view), (&y, &View::contiguous(&view.dims)))?;
     Ok(y)
@@ -250,9 +250,9 @@ mod tests {
         let x = Array::new(numbers, &[LENGTH]).expect("as many");
         let expected = copy_view(&x, view, &Threads::serial()).expect("inside");
         let there = upload(gpu, &x.into()).expect("room");
-        let y: Value = copied(gpu, there.tensor().expect("a tensor"), view).expect("inside").into();
-        let y = download(&y).expect("a tensor");
-        let (y, expected) = (y.tensor().expect("a tensor").read::<T>(), expected.read::<T>());
+        let y = copied(gpu, there.tensor().expect("a tensor"), view).expect("inside");
+        let y = download(&y).expect("it lies on the device");
+        let (y, expected) = (y.read::<T>(), expected.read::<T>());
         assert!(y.expect("its type") == expected.expect("its type"), "{view:?} {}", std::any::type_name::<T>());
     }
 

@@ -60,15 +60,14 @@ use crate::kernel::Call;
 use crate::kernel::Kernel;
 use crate::value::Value;
 
+pub(crate) use copy::copied;
 pub(crate) use gather::takes_indices;
 pub(crate) use integer::{ConvIntegerOnGpu, MatMulIntegerOnGpu};
 pub(crate) use layer_norm::kind as layer_norm_kind;
 pub(crate) use placed::Placed;
 pub(crate) use qlinear::QLinearOnGpu;
 pub(crate) use shapes::{has_few_dimensions, MAX_RANK};
-#[cfg(test)]
-pub(crate) use transfer::download;
-pub(crate) use transfer::{upload, Transfer};
+pub(crate) use transfer::{download, upload, Homecoming, Transfer, TRANSFER};
 
 /// A device that is there.
 #[derive(Debug, Clone)]

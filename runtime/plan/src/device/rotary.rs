@@ -119,7 +119,7 @@ mod tests {
             let threads = &Threads::serial();
             let call = &mut Call { inputs: &mut inputs, outputs: 1, packed: None, threads, blocks: &NoBlocks };
             let y = OnGpu::run(&op, &gpu, call).expect("it runs");
-            assert_eq!(download(&y[0]).expect("it is there").dims().expect("a tensor"), [1, 1, 1, 2]);
+            assert_eq!(download(y[0].tensor().expect("a tensor")).expect("it is there").dims(), [1, 1, 1, 2]);
             assert_eq!(turn.fault_found().expect("it is there"), found, "position {id}");
         }
     }

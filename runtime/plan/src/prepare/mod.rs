@@ -5,6 +5,7 @@
 //! may take over are found ([`lifetime`]).
 
 mod cut;
+mod deliveries;
 mod graph;
 mod layouts;
 mod lifetime;
@@ -36,6 +37,8 @@ pub struct Executable {
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
+    /// By input of the plan, whether a step of the host reads its elements, on a device that is not the host.
+    pub(crate) reads_on_host: Vec<bool>,
 }
 
 /// Where a step of a plan runs.
@@ -90,6 +93,8 @@ pub(crate) struct PreparedStep {
     pub blocks: Vec<PreparedBlock>,
     /// Why it runs on the host, where that is not the device.
     pub host: Option<Hosted>,
+    /// Whether it brings an output of the plan to the host, which no other step reads there.
+    pub delivers: bool,
     /// Its number among all steps of the plan and its blocks, from 1 on.
     pub mark: u32,
     pub origin: OriginId,
@@ -141,10 +146,13 @@ impl Executable {
         })?;
         main.number(&mut 0);
         let mut constants = preparing.constants;
+        let mut reads_on_host = Vec::new();
         if let Device::Gpu(_) = device {
             main.release_others(&mut constants);
+            main.find_deliveries();
+            reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone() })
+        Ok(Executable { plan, constants, main, device: device.clone(), reads_on_host })
     }
 
     /// The names and types of the inputs, in order.
@@ -196,6 +204,7 @@ impl PreparedStep {
             packed: None,
             blocks: Vec::new(),
             host: node.host,
+            delivers: false,
             mark: 0,
             origin: node.origin,
         }

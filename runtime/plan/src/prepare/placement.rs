@@ -9,7 +9,7 @@ use candle_plan_device::Gpu;
 
 use super::graph::{Graph, Node};
 use super::Hosted;
-use crate::device::{upload, Needs, OnDevice, OnGpu, Placed, Reason, Transfer};
+use crate::device::{upload, Needs, OnDevice, OnGpu, Placed, Reason, Transfer, TRANSFER};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -219,7 +219,7 @@ impl Placement<'_> {
         self.moved.insert(id, moved);
         if constant.is_none() {
             let kernel = Box::new(Transfer { gpu: self.gpu.clone(), home: side == Side::Host });
-            self.graph.nodes.push(Node::added(place, "Transfer", kernel, id, moved));
+            self.graph.nodes.push(Node::added(place, TRANSFER, kernel, id, moved));
         }
         Ok(moved)
     }

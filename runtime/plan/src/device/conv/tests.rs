@@ -193,8 +193,8 @@ fn check_ways<T: Element>(
     let operands = Operands { x: x.tensor().unwrap(), w: w.tensor().unwrap(), bias: bias.tensor().ok() };
     for &way in ways {
         let y = convolve(&gpu, &s, transposed, operands, [-0.5, 1.0], way).unwrap();
-        let y = download(&y.into()).unwrap();
-        for (at, (&y, expected)) in y.tensor().unwrap().read::<T>().unwrap().iter().zip(&expected).enumerate() {
+        let y = download(&y).unwrap();
+        for (at, (&y, expected)) in y.read::<T>().unwrap().iter().zip(&expected).enumerate() {
             let (y, expected) = (to(y), expected.clamp(-0.5, 1.0));
             assert!((y - expected).abs() < rounding, "{way:?} {transposed}: {at} is {y} for {expected}");
         }

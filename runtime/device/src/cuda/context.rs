@@ -1,0 +1,151 @@
+//! One GPU, which all sessions of the process share: its primary context, its memory pool and its modules.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::checks::{attribute, check_libraries, find, Found};
+use super::driver::{
+    cuCtxGetCurrent, cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain,
+    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, cuPointerGetAttribute, ContextHandle,
+    PoolHandle, PoolProperties, DEVICE_ORDINAL, INVALID_VALUE, MEMORY_POOLS_SUPPORTED, RELEASE_THRESHOLD,
+};
+use super::errors::Failure;
+use super::modules::Modules;
+use crate::backend::{Error, Result};
+
+/// The GPUs that a session has open, by their numbers.
+static OPEN: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());
+
+/// The primary context of a GPU, which other libraries of the process share.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub name: String,
+    pub capability: (u32, u32),
+    pub modules: Modules,
+    /// Memory comes from a pool of our own, so that the pool of other libraries keeps its settings. `None` where the GPU has
+    /// no pools.
+    pub pool: Option<PoolHandle>,
+    device: c_int,
+    handle: ContextHandle,
+    /// The process that opened the GPU; a process that was forked from it cannot use the GPU.
+    process: u32,
+}
+
+impl Context {
+    /// GPU number `ordinal`, opened where no session has it open.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: what is missing.
+    pub fn open(ordinal: usize) -> Result<Arc<Context>> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(context) = open.get(&ordinal).and_then(Weak::upgrade) {
+            return context.bind().map(|()| context);
+        }
+        let context = Arc::new(Context::new(ordinal)?);
+        open.insert(ordinal, Arc::downgrade(&context));
+        Ok(context)
+    }
+
+    fn new(ordinal: usize) -> Result<Context> {
+        let Found { device, capability } = find(ordinal)?;
+        check_libraries()?;
+        let mut handle = ContextHandle::NULL;
+        // SAFETY: it writes one handle.
+        unsafe { cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
+        let name = if ordinal == 0 { "cuda".to_string() } else { format!("cuda:{ordinal}") };
+        let (process, modules) = (std::process::id(), Modules::default());
+        let mut context = Context { name, capability, modules, pool: None, device, handle, process };
+        context.bind()?;
+        if attribute(device, MEMORY_POOLS_SUPPORTED)? > 0 {
+            context.pool = Some(pool_of(device)?);
+        }
+        Ok(context)
+    }
+
+    /// Makes the GPU the one that the driver's calls of this thread are for.
+    ///
+    /// # Errors
+    /// The process was forked, or what the driver says.
+    pub fn bind(&self) -> Result<()> {
+        if self.process != std::process::id() {
+            return Err(Error::Unavailable(
+                "a forked process cannot use the GPU of its parent: start it with `spawn`".to_string(),
+            ));
+        }
+        let mut current = ContextHandle::NULL;
+        // SAFETY: it writes one handle.
+        unsafe { cuCtxGetCurrent(&raw mut current) }?;
+        if current != self.handle {
+            // SAFETY: the context is retained.
+            unsafe { cuCtxSetCurrent(self.handle) }?;
+        }
+        Ok(())
+    }
+
+    /// Whether an address is one of this GPU's memory. The context is the thread's.
+    ///
+    /// # Errors
+    /// It is not, or what the driver says.
+    pub fn check_address(&self, address: u64) -> Result<()> {
+        let mut device: c_int = -1;
+        // SAFETY: it writes one number.
+        let known = unsafe { cuPointerGetAttribute((&raw mut device).cast(), DEVICE_ORDINAL, address) };
+        match known {
+            Ok(()) if device == self.device => Ok(()),
+            Ok(()) => Err(Error::Failed(format!("the memory is that of GPU {device}"))),
+            Err(Failure::Driver(INVALID_VALUE)) => Err(Error::Failed("the memory is that of no GPU".to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Does work of this thread's context that may need memory from outside of the pool: kernels, workspaces and stacks.
+    /// Where there is none left, the free memory of the pool is given back, and the work is tried once more.
+    pub fn with_memory<T>(
+        &self,
+        mut work: impl FnMut() -> std::result::Result<T, Failure>,
+    ) -> std::result::Result<T, Failure> {
+        match work() {
+            Err(error) if error.is_memory() && self.give_back().is_ok() => work(),
+            done => done,
+        }
+    }
+
+    /// Gives the free memory of the pool back to the driver, when the work of all streams is done.
+    fn give_back(&self) -> std::result::Result<(), Failure> {
+        // SAFETY: the thread's context is this one; what is in use stays.
+        unsafe {
+            cuCtxSynchronize()?;
+            self.pool.map_or(Ok(()), |pool| cuMemPoolTrimTo(pool, 0))
+        }
+    }
+}
+
+impl Drop for Context {
+    /// After an error that the GPU does not recover from, all of this fails, and the driver cleans up with the process.
+    fn drop(&mut self) {
+        if self.bind().is_err() {
+            return;
+        }
+        self.modules.unload();
+        // SAFETY: streams hold the context, so none is left, and neither is memory.
+        unsafe {
+            if let Some(pool) = self.pool {
+                let _ = cuMemPoolTrimTo(pool, 0);
+                let _ = cuMemPoolDestroy(pool);
+            }
+            let _ = cuDevicePrimaryCtxRelease_v2(self.device);
+        }
+    }
+}
+
+/// A pool that keeps freed memory for the next run.
+fn pool_of(device: c_int) -> std::result::Result<PoolHandle, Failure> {
+    let (mut pool, mut most, properties) = (PoolHandle::NULL, u64::MAX, PoolProperties::of(device));
+    // SAFETY: the first call writes one handle; the attribute is a number of 64 bits.
+    unsafe {
+        cuMemPoolCreate(&raw mut pool, &raw const properties)?;
+        cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut most).cast())?;
+    }
+    Ok(pool)
+}

@@ -1,0 +1,72 @@
+//! The compiled modules, as `build.rs` stored them: a cubin for each generation of GPUs, and PTX for GPUs of other
+//! generations. A cubin needs no compilation at run time; the driver compiles PTX and keeps the result.
+
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+use crate::backend::{Error, Result};
+
+/// A module for one architecture.
+struct Image {
+    module: &'static str,
+    /// The compute capability that a cubin is for: 90 is 9.0. `None` for PTX.
+    architecture: Option<u32>,
+    /// The bytes of the image, which is stored deflated.
+    bytes: usize,
+    deflated: &'static [u8],
+}
+
+const IMAGES: &[Image] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
+
+/// The GPU of Jetson Orin. Cubins that are made for other GPUs of its generation do not run there.
+const ORIN: (u32, u32) = (8, 7);
+
+/// A module for a GPU of this compute capability: a cubin, or PTX that ends with a zero.
+///
+/// # Errors
+/// There is no such module.
+pub(super) fn image(module: &str, capability: (u32, u32)) -> Result<Vec<u8>> {
+    let of_module = IMAGES.iter().filter(|image| image.module == module);
+    let fitting = of_module.filter(|image| image.architecture.is_none_or(|cubin| runs_on(cubin, capability)));
+    // The newest cubin that runs there, else PTX.
+    let image = fitting.max_by_key(|image| image.architecture);
+    let image = image.ok_or_else(|| Error::Failed(format!("there is no module {module}")))?;
+    let inflated = decompress_to_vec_with_limit(image.deflated, image.bytes);
+    inflated.map_err(|error| Error::Failed(format!("the module {module} cannot be inflated: {error}")))
+}
+
+/// A cubin runs on GPUs of its own major version, from its minor version on.
+fn runs_on(cubin: u32, capability: (u32, u32)) -> bool {
+    let (major, minor) = (cubin / 10, cubin % 10);
+    capability.0 == major && capability.1 >= minor && capability != ORIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_gets_the_newest_cubin_of_its_generation() {
+        let is_cubin = |image: &[u8]| image.starts_with(b"\x7fELF");
+        for (capability, has_cubin) in [
+            ((8, 0), true),
+            ((8, 6), true),
+            ((8, 7), false),
+            ((8, 9), true),
+            ((9, 0), true),
+            ((10, 3), true),
+            ((11, 0), false),
+            ((12, 1), true),
+            ((13, 0), false),
+        ] {
+            for module in IMAGES.iter().filter(|image| image.architecture.is_none()).map(|image| image.module) {
+                let found = image(module, capability).expect("the module is there");
+                assert_eq!(is_cubin(&found), has_cubin, "{module} for {capability:?}");
+                assert!(
+                    has_cubin || found.ends_with(&[0]) && found.windows(6).any(|part| part == b".entry"),
+                    "{module}"
+                );
+            }
+        }
+        assert!(image("absent", (9, 0)).is_err());
+    }
+}

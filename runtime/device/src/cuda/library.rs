@@ -1,0 +1,80 @@
+//! Opens NVIDIA's libraries at run time and looks up their functions.
+//!
+//! Nothing is linked, so the extension loads on a machine without a driver. A library or a function that is missing is an
+//! error of the call that needs it.
+
+use std::sync::OnceLock;
+
+use super::errors::Failure;
+
+/// A shared library, opened when it is first needed. It stays open until the process ends.
+pub(super) struct Library {
+    name: &'static str,
+    opened: OnceLock<libloading::Library>,
+}
+
+impl Library {
+    pub const fn new(name: &'static str) -> Library {
+        Library { name, opened: OnceLock::new() }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.open().is_some()
+    }
+
+    fn open(&self) -> Option<&libloading::Library> {
+        if self.opened.get().is_none() {
+            // SAFETY: the initializers of NVIDIA's libraries have no requirements.
+            let library = unsafe { libloading::Library::new(self.name) }.ok()?;
+            // Another thread may have opened it meanwhile; the system counts, so either handle will do.
+            let _ = self.opened.set(library);
+        }
+        self.opened.get()
+    }
+
+    /// The function of this name.
+    ///
+    /// # Errors
+    /// [`Failure::Missing`].
+    ///
+    /// # Safety
+    /// `F` is the type of the function, a function pointer.
+    pub unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failure> {
+        let missing = Failure::Missing { library: self.name, function: name };
+        let library = self.open().ok_or(missing)?;
+        // SAFETY: the caller's promise.
+        unsafe { library.get::<F>(name) }.map(|function| *function).map_err(|_| missing)
+    }
+}
+
+/// Declares functions of a library, each of which returns a status. The Rust function has the symbol's name and turns a
+/// status other than 0 into a [`Failure`].
+macro_rules! functions {
+    ($library:ident, $failure:path; $(fn $name:ident($($argument:ident: $kind:ty),* $(,)?);)*) => {$(
+        /// # Safety
+        /// The arguments are what NVIDIA's documentation of this function asks for.
+        #[allow(clippy::too_many_arguments)]
+        pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::cuda::errors::Failure> {
+            type Symbol = unsafe extern "C" fn($($kind),*) -> u32;
+            static SYMBOL: std::sync::OnceLock<Symbol> = std::sync::OnceLock::new();
+            let function = match SYMBOL.get() {
+                Some(function) => *function,
+                None => {
+                    // SAFETY: the signature is the one of NVIDIA's header.
+                    let found = unsafe { $library.function::<Symbol>(stringify!($name)) }?;
+                    *SYMBOL.get_or_init(|| found)
+                }
+            };
+            // SAFETY: the caller's promise.
+            match unsafe { function($($argument),*) } {
+                0 => Ok(()),
+                status => Err($failure(status)),
+            }
+        }
+    )*};
+}
+pub(super) use functions;

@@ -1,0 +1,163 @@
+//! Whose run a GPU works for, and the faults that its kernels find.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use bytemuck::{Pod, Zeroable};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+
+use crate::backend::{Download, Error, Gpu, Memory, Result};
+
+/// How many runs of a session may begin inside of one another, in one thread: a signal's handler may run the session that it
+/// interrupts.
+const NESTED: usize = 8;
+const WORD: usize = size_of::<u32>();
+/// The bytes of all words.
+pub(crate) const BYTES: usize = NESTED * WORD;
+
+/// Where kernels say that a value is one that they cannot take: an index beyond its axis, a divisor of 0.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    /// A number of 32 bits on the GPU for each of the nested runs: the mark of the first fault, 0 before.
+    words: Memory,
+    /// What the next kernels are marked with.
+    mark: AtomicU32,
+    /// A bit for each word that may hold something else than 0.
+    unclear: AtomicU32,
+    /// How many runs are nested now.
+    depth: AtomicUsize,
+    /// Held by the run that the GPU works for.
+    turn: ReentrantMutex<()>,
+}
+
+impl Faults {
+    /// `words` is the memory of [`BYTES`] bytes.
+    pub fn new(words: Memory) -> Faults {
+        let (mark, unclear, depth) = (AtomicU32::new(0), AtomicU32::new(u32::MAX), AtomicUsize::new(0));
+        Faults { words, mark, unclear, depth, turn: ReentrantMutex::new(()) }
+    }
+
+    fn address(&self, word: usize) -> u64 {
+        self.words.address + (word * WORD) as u64
+    }
+
+    fn set_clear(&self, word: usize, is_clear: bool) {
+        match is_clear {
+            true => self.unclear.fetch_and(!(1 << word), Ordering::Relaxed),
+            false => self.unclear.fetch_or(1 << word, Ordering::Relaxed),
+        };
+    }
+}
+
+/// The parameter with which a kernel says that a value is one that it cannot take; the twin of `Fault` in `device.cuh`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Fault {
+    word: u64,
+    mark: u32,
+    padding: u32,
+}
+
+/// The right to run kernels, and the faults that they tell.
+pub struct Turn<'a> {
+    gpu: &'a Gpu,
+    word: usize,
+    _held: ReentrantMutexGuard<'a, ()>,
+}
+
+impl Gpu {
+    /// Marks the kernels from here on: what [`Turn::finish`] gives if one of them finds a fault. Not 0.
+    pub fn mark(&self, mark: u32) {
+        self.faults.mark.store(mark, Ordering::Relaxed);
+    }
+
+    /// The parameter with which a kernel tells of a fault.
+    pub fn fault(&self) -> Fault {
+        let word = self.faults.depth.load(Ordering::Relaxed).saturating_sub(1);
+        Fault { word: self.faults.address(word), mark: self.faults.mark.load(Ordering::Relaxed), padding: 0 }
+    }
+
+    /// Waits until no other thread's run has the GPU.
+    ///
+    /// # Errors
+    /// What the device says, or this thread runs the session already, again and again.
+    pub fn turn(&self) -> Result<Turn<'_>> {
+        let held = self.faults.turn.lock();
+        let word = self.faults.depth.load(Ordering::Relaxed);
+        if word == NESTED {
+            return Err(Error::Failed(format!("no more than {NESTED} runs of a session can be nested in a thread")));
+        }
+        self.faults.depth.store(word + 1, Ordering::Relaxed);
+        let turn = Turn { gpu: self, word, _held: held };
+        turn.clear()?;
+        Ok(turn)
+    }
+}
+
+impl Turn<'_> {
+    /// Makes the word 0 where it may be something else.
+    fn clear(&self) -> Result<()> {
+        let faults = &self.gpu.faults;
+        let is_clear = faults.unclear.load(Ordering::Relaxed) & 1 << self.word == 0;
+        if is_clear {
+            return Ok(());
+        }
+        // SAFETY: the memory has as many bytes.
+        unsafe { self.gpu.backend.upload(&[0; WORD], faults.address(self.word))? };
+        faults.set_clear(self.word, true);
+        Ok(())
+    }
+
+    /// Waits for all work before and copies `parts` to the host. Gives the mark of the first kernel of this turn that found
+    /// a fault, if one did.
+    ///
+    /// # Errors
+    /// What the device says, also of work before.
+    pub fn finish(&self, parts: Vec<Download>) -> Result<Option<u32>> {
+        let (mut word, faults) = ([0; WORD], &self.gpu.faults);
+        let mut parts: Vec<Download<'_>> = parts; // as long as the word lives
+        parts.push(Download { from: faults.address(self.word), to: &mut word });
+        faults.set_clear(self.word, false);
+        self.gpu.download(parts)?;
+        let mark = u32::from_ne_bytes(word);
+        faults.set_clear(self.word, mark == 0);
+        Ok(Some(mark).filter(|&mark| mark != 0))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.gpu.faults.depth.store(self.word, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+
+    /// Writes the mark as a kernel that finds a fault does.
+    fn tell(gpu: &Gpu) {
+        let Fault { word, mark, .. } = gpu.fault();
+        // SAFETY: the word is there.
+        unsafe { gpu.backend.upload(&mark.to_ne_bytes(), word) }.expect("it is copied");
+    }
+
+    #[test]
+    fn a_nested_run_keeps_the_fault_of_the_outer_one() {
+        let gpu = Gpu::emulator().expect("the host has room");
+        gpu.mark(7);
+        let outer = gpu.turn().expect("the first");
+        tell(&gpu);
+        let inner = gpu.turn().expect("nested");
+        assert_eq!(inner.finish(Vec::new()), Ok(None));
+        gpu.mark(8);
+        tell(&gpu);
+        assert_eq!(inner.finish(Vec::new()), Ok(Some(8)));
+        drop(inner);
+        assert_eq!(outer.finish(Vec::new()), Ok(Some(7)));
+        drop(outer);
+        // The next turns do not see them.
+        let turns: Vec<Turn> = (0..NESTED).map(|_| gpu.turn().expect("as many")).collect();
+        assert!(turns.iter().all(|turn| turn.finish(Vec::new()) == Ok(None)));
+        assert!(gpu.turn().is_err());
+    }
+}

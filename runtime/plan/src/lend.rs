@@ -1,0 +1,124 @@
+//! Tensors in the memory of a session's device that belong to somebody else.
+
+use std::any::Any;
+
+use candle_plan_kernels::strided::View;
+
+use crate::bail;
+use crate::device::{copied, Device};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::size::element_count;
+use crate::value::{Array, Value};
+
+/// A tensor that a caller has on a device.
+pub struct Lent {
+    /// Where its element `[0, 0, …]` stands.
+    pub address: u64,
+    /// The dimensions.
+    pub dims: Vec<usize>,
+    /// How many elements it is from one to the next along each dimension; `None` for rows without gaps.
+    pub strides: Option<Vec<isize>>,
+    /// The type of the elements. They are stored as the runtime stores them on the host.
+    pub dtype: DType,
+    /// The stream that computes the elements, a handle of CUDA's; `None` where they are there already.
+    pub stream: Option<u64>,
+    /// Keeps the memory as long as it lives.
+    pub owner: Box<dyn Any + Send + Sync>,
+}
+
+impl Session {
+    /// The stream of the session's device, a handle of CUDA's; `None` where the device has no streams.
+    pub fn stream(&self) -> Option<u64> {
+        match &self.device {
+            Device::Cpu => None,
+            Device::Gpu(gpu) => gpu.stream(),
+        }
+    }
+
+    /// An input of a run that lies on the session's device. It is not copied, unless it has gaps or another order than rows.
+    /// A run does not write it.
+    ///
+    /// # Errors
+    /// The session's device is the processor, the memory is that of another device, the tensor cannot be described by
+    /// numbers of 64 bits, or what the device says.
+    ///
+    /// # Safety
+    /// As long as the owner lives, the elements are where `lent` says; nobody writes them until the runs that take the value
+    /// have returned. The stream is one of the session's device.
+    pub unsafe fn lend(&self, lent: Lent) -> Result<Value> {
+        let Device::Gpu(gpu) = &self.device else {
+            bail!("a session of the processor takes tensors of the host alone")
+        };
+        let Lent { address, dims, strides, dtype, stream, owner } = lent;
+        let width = dtype.carrier()?.size_in_bytes();
+        if element_count(&dims)? == 0 {
+            return Ok(Array::on_device(gpu.allocate(0)?, &dims, dtype)?.into());
+        }
+        let (first, view, count) = extent(&dims, strides, width)?;
+        let address = address.checked_sub(first).filter(|address| address.is_multiple_of(width as u64));
+        let Some(address) = address else { bail!("the elements are not aligned to {width} bytes") };
+        let bytes = count.checked_mul(width).ok_or_else(|| Error::op("the tensor has too many bytes"))?;
+        // SAFETY: the caller's promise; the extent is that of the elements.
+        let array = unsafe {
+            stream.map_or(Ok(()), |stream| gpu.wait_for(stream))?;
+            Array::on_device(gpu.lent(address, bytes, owner)?, &[count], dtype)?
+        };
+        if view == View::contiguous(&dims) {
+            return Ok(array.reshape(&dims)?.into());
+        }
+        let copy = copied(gpu, &array, &view)?;
+        gpu.finish()?; // before the owner is dropped
+        Ok(copy.into())
+    }
+}
+
+/// Of elements with these strides: how many bytes before element `[0, 0, …]` the first of them stands, where they stand from
+/// there, and how many elements there are up to the last of them, with those in the gaps.
+fn extent(dims: &[usize], strides: Option<Vec<isize>>, width: usize) -> Result<(u64, View, usize)> {
+    let plain = View::contiguous(dims);
+    let strides = strides.unwrap_or_else(|| plain.strides.clone());
+    if strides.len() != dims.len() {
+        bail!("a tensor of shape {dims:?} has {} strides", strides.len());
+    }
+    let (mut low, mut high) = (0i128, 0i128);
+    for (&size, &stride) in dims.iter().zip(&strides) {
+        let reach = (size as i128 - 1) * stride as i128;
+        (low, high) = (low + reach.min(0), high + reach.max(0));
+    }
+    let far = || Error::op("the elements are too far apart");
+    let offset = usize::try_from(-low).map_err(|_| far())?;
+    let count = usize::try_from(high - low + 1).map_err(|_| far())?;
+    let first = u64::try_from(-low * width as i128).map_err(|_| far())?;
+    // The stride of a dimension of size 1 says nothing.
+    let step = |((&size, stride), plain): ((&usize, isize), &isize)| if size == 1 { *plain } else { stride };
+    let strides = dims.iter().zip(strides).zip(&plain.strides).map(step).collect();
+    Ok((first, View { offset, dims: dims.to_vec(), strides }, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extent_holds_every_element() {
+        // Dimensions, strides; the bytes before, the offset, the elements, and whether they stand in rows.
+        for (dims, strides, expected) in [
+            (vec![2, 3], None, (0, 0, 6, true)),
+            (vec![2, 3], Some(vec![3, 1]), (0, 0, 6, true)),
+            (vec![1, 3], Some(vec![77, 1]), (0, 0, 3, true)),
+            (vec![2, 3], Some(vec![1, 2]), (0, 0, 6, false)),
+            (vec![2, 3], Some(vec![8, 2]), (0, 0, 13, false)),
+            (vec![4], Some(vec![-1]), (12, 3, 4, false)),
+            (vec![5], Some(vec![0]), (0, 0, 1, false)),
+        ] {
+            let (first, view, count) = extent(&dims, strides.clone(), 4).expect("it is small");
+            let found = (first, view.offset, count, view == View::contiguous(&dims));
+            assert_eq!(found, expected, "{dims:?} {strides:?}");
+            assert!(view.fits(count));
+        }
+        assert!(extent(&[2], Some(vec![1, 1]), 4).is_err());
+        assert!(extent(&[usize::MAX, 2], Some(vec![isize::MAX, 1]), 4).is_err());
+    }
+}

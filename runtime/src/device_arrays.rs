@@ -1,0 +1,235 @@
+//! Tensors on the device of a session ↔ objects of Python, without a copy: by `__cuda_array_interface__` and DLPack.
+
+use candle_plan::dtype::DType;
+use candle_plan::lend::Lent;
+use candle_plan::session::Session;
+use candle_plan::value::{Array, Value};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arrays::{dtype_name, from_python, to_python_value};
+use crate::dlpack;
+use crate::errors::to_python;
+
+/// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It is an input of
+/// other runs on that device, and with CUDA one of every library that takes `__cuda_array_interface__` or DLPack.
+#[pyclass(frozen)]
+pub struct DeviceArray {
+    array: Array,
+}
+
+impl DeviceArray {
+    /// A tensor that lies on a device, all of whose elements are computed.
+    pub fn new(array: Array) -> DeviceArray {
+        DeviceArray { array }
+    }
+
+    /// The number of CUDA's GPU; `None` on another device.
+    fn ordinal(&self) -> Option<i32> {
+        match self.array.device() {
+            "cuda" => Some(0),
+            device => device.strip_prefix("cuda:")?.parse().ok(),
+        }
+    }
+}
+
+#[pymethods]
+impl DeviceArray {
+    /// The device, by its name.
+    #[getter]
+    fn device(&self) -> &str {
+        self.array.device()
+    }
+
+    /// The dimensions.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.array.dims())
+    }
+
+    /// The type of the elements, as NumPy has it (or `ml_dtypes`).
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dtype_name(py, self.array.dtype())
+    }
+
+    /// A NumPy array of the elements, which are copied to the host.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let home = py.detach(|| self.array.to_host()).map_err(to_python)?;
+        to_python_value(py, home.into())
+    }
+
+    /// What `numpy.asarray` takes.
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(pyo3::exceptions::PyValueError::new_err(
+                "the elements lie on a device: they have to be copied",
+            ));
+        }
+        let array = self.numpy(py)?;
+        match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
+    }
+
+    /// The interface of this name, version 3. The elements are there: no stream has to be waited for.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let kind = type_string(self.array.dtype()).filter(|_| self.ordinal().is_some());
+        let Some(kind) = kind else {
+            let (dtype, device) = (self.array.dtype(), self.array.device());
+            return Err(PyAttributeError::new_err(format!("there is no such interface of {dtype} on {device}")));
+        };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", self.shape(py)?)?;
+        interface.set_item("typestr", kind)?;
+        interface.set_item("data", (self.array.address().map_err(to_python)?, false))?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("stream", py.None())?;
+        Ok(interface)
+    }
+
+    /// The device as DLPack counts.
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        let ordinal = self.ordinal();
+        let other = || PyBufferError::new_err(format!("DLPack has no device {}", self.array.device()));
+        ordinal.map(|ordinal| (dlpack::CUDA, ordinal)).ok_or_else(other)
+    }
+
+    /// A DLPack capsule. The elements are there: the consumer's stream has nothing to wait for.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = (stream, max_version); // a capsule without a version is read by all
+        let device = self.__dlpack_device__()?;
+        if dl_device.is_some_and(|wanted| wanted != device) || copy == Some(true) {
+            return Err(PyBufferError::new_err("the tensor is not copied: call numpy() for a copy on the host"));
+        }
+        dlpack::capsule(py, &self.array, device.1)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("DeviceArray({}, {})", Value::from(self.array.clone()).describe(), self.array.device())
+    }
+}
+
+/// An input as a value: what lies on the session's device stays there, all else goes the way of the host's arrays.
+///
+/// # Errors
+/// `TypeError`: an array of what no plan has, or what the device says.
+pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(array) = object.cast::<DeviceArray>() {
+        return Ok(Value::Tensor(array.get().array.clone()));
+    }
+    let lent = match session.stream() {
+        Some(stream) if object.cast::<numpy::PyUntypedArray>().is_err() => lent(stream, object)?,
+        _ => None,
+    };
+    let Some(lent) = lent else { return from_python(object) };
+    // SAFETY: the object's word: who offers the interface has the elements there as long as it lives.
+    let value = object.py().detach(|| unsafe { session.lend(lent) });
+    value.map_err(|error| PyTypeError::new_err(error.to_string()))
+}
+
+/// The tensor on a GPU that an object offers; `None` where it offers none.
+fn lent(stream: u64, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
+    let py = object.py();
+    if let Some(device) = object.getattr_opt("__dlpack_device__")? {
+        let (kind, _): (i32, i32) = device.call0()?.extract()?;
+        if kind != dlpack::CUDA {
+            return Ok(None);
+        }
+        let arguments = PyDict::new(py);
+        arguments.set_item("stream", stream)?;
+        arguments.set_item("max_version", (1, 0))?;
+        let capsule = match object.call_method("__dlpack__", (), Some(&arguments)) {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                arguments.del_item("max_version")?; // of an older version of DLPack
+                object.call_method("__dlpack__", (), Some(&arguments))?
+            }
+            capsule => capsule?,
+        };
+        return dlpack::taken(&capsule).map(Some);
+    }
+    match object.getattr_opt("__cuda_array_interface__")? {
+        Some(interface) => by_interface(object, interface.cast::<PyDict>()?).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The tensor that a `__cuda_array_interface__` describes.
+fn by_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyResult<Lent> {
+    let item = |name: &str| {
+        let found = interface.get_item(name)?.filter(|item| !item.is_none());
+        found.ok_or_else(|| PyTypeError::new_err(format!("its __cuda_array_interface__ has no {name}")))
+    };
+    if interface.get_item("mask")?.is_some_and(|mask| !mask.is_none()) {
+        return Err(PyTypeError::new_err("its __cuda_array_interface__ has a mask"));
+    }
+    let kind: String = item("typestr")?.extract()?;
+    let dtype =
+        element_type(&kind).ok_or_else(|| PyTypeError::new_err(format!("{kind} is not a supported element type")))?;
+    let (address, _): (u64, bool) = item("data")?.extract()?;
+    let dims: Vec<usize> = item("shape")?.extract()?;
+    let strides = match item("strides") {
+        Ok(strides) => Some(in_elements(&strides.extract::<Vec<isize>>()?, &kind)?),
+        Err(_) => None,
+    };
+    let stream = match interface.get_item("stream")?.filter(|stream| !stream.is_none()) {
+        Some(stream) => match stream.extract::<u64>()? {
+            0 => return Err(PyTypeError::new_err("its __cuda_array_interface__ has the stream 0, which is ambiguous")),
+            stream => Some(stream),
+        },
+        None => None,
+    };
+    let owner = Box::new(object.clone().unbind());
+    Ok(Lent { address, dims, strides, dtype, stream, owner })
+}
+
+/// Strides of bytes, as strides of elements.
+fn in_elements(strides: &[isize], kind: &str) -> PyResult<Vec<isize>> {
+    let bytes: isize = kind[2..].parse().map_err(|_| PyTypeError::new_err(format!("{kind} is not a type")))?;
+    match strides.iter().all(|stride| stride % bytes == 0) {
+        true => Ok(strides.iter().map(|stride| stride / bytes).collect()),
+        false => Err(PyTypeError::new_err("a stride that is no whole number of elements")),
+    }
+}
+
+/// The types that `__cuda_array_interface__` has.
+const TYPES: [(DType, &str); 12] = [
+    (DType::Bool, "|b1"),
+    (DType::Int8, "|i1"),
+    (DType::Uint8, "|u1"),
+    (DType::Int16, "<i2"),
+    (DType::Uint16, "<u2"),
+    (DType::Int32, "<i4"),
+    (DType::Uint32, "<u4"),
+    (DType::Int64, "<i8"),
+    (DType::Uint64, "<u8"),
+    (DType::Float16, "<f2"),
+    (DType::Float32, "<f4"),
+    (DType::Float64, "<f8"),
+];
+
+fn type_string(dtype: DType) -> Option<&'static str> {
+    TYPES.iter().find(|(each, _)| *each == dtype).map(|(_, kind)| *kind)
+}
+
+fn element_type(kind: &str) -> Option<DType> {
+    TYPES.iter().find(|(_, each)| each.get(1..) == kind.get(1..) && !kind.starts_with('>')).map(|(dtype, _)| *dtype)
+}

@@ -1,0 +1,198 @@
+//! DLPack capsules: tensors of other libraries on a device, and tensors for them. The structures are those of `dlpack.h`.
+
+use std::ffi::{c_void, CStr};
+
+use candle_plan::dtype::DType;
+use candle_plan::lend::Lent;
+use candle_plan::value::Array;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+const NAME: &CStr = c"dltensor";
+const USED: &CStr = c"used_dltensor";
+const NAME_VERSIONED: &CStr = c"dltensor_versioned";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+/// The newest major version whose capsules are read here.
+const MAJOR: u32 = 1;
+
+/// `kDLCUDA`.
+pub const CUDA: i32 = 2;
+
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device: [i32; 2],
+    rank: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+    shape: *mut i64,
+    strides: *mut i64,
+    offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    tensor: Tensor,
+    context: *mut c_void,
+    delete: Option<unsafe extern "C" fn(*mut Managed)>,
+}
+
+#[repr(C)]
+struct Versioned {
+    version: [u32; 2],
+    context: *mut c_void,
+    delete: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    tensor: Tensor,
+}
+
+/// Calls the deleter of a tensor that was taken out of its capsule.
+enum Owner {
+    Managed(*mut Managed),
+    Versioned(*mut Versioned),
+}
+
+// SAFETY: the deleter may be called in any thread that holds the interpreter's lock.
+unsafe impl Send for Owner {}
+// SAFETY: nothing can be done with a shared owner.
+unsafe impl Sync for Owner {}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // After the end of the interpreter, the memory goes with the process.
+        Python::try_attach(|_| match *self {
+            // SAFETY: the capsule was taken, so the deleter is called here and nowhere else.
+            Owner::Managed(managed) => unsafe { (*managed).delete.map_or((), |delete| delete(managed)) },
+            // SAFETY: as above.
+            Owner::Versioned(managed) => unsafe { (*managed).delete.map_or((), |delete| delete(managed)) },
+        });
+    }
+}
+
+/// The tensor of a capsule, which is used up. Its elements are there for the stream that the capsule was made for.
+///
+/// # Errors
+/// `TypeError`: it is no such capsule, or a tensor of what no plan has.
+pub fn taken(capsule: &Bound<'_, PyAny>) -> PyResult<Lent> {
+    let (pointer, name) = (capsule.as_ptr(), [NAME_VERSIONED, NAME].into_iter().find(|name| is_valid(capsule, name)));
+    let Some(name) = name else { return Err(PyTypeError::new_err("it gives no DLPack capsule that was not used")) };
+    // SAFETY: the capsule has the name, so it holds the structure of that name.
+    let (tensor, owner) = unsafe {
+        let content = ffi::PyCapsule_GetPointer(pointer, name.as_ptr());
+        if name == NAME_VERSIONED {
+            let managed = content.cast::<Versioned>();
+            if (*managed).version[0] != MAJOR {
+                return Err(PyTypeError::new_err(format!("a DLPack capsule of version {}", (*managed).version[0])));
+            }
+            ffi::PyCapsule_SetName(pointer, USED_VERSIONED.as_ptr());
+            (&raw const (*managed).tensor, Owner::Versioned(managed))
+        } else {
+            let managed = content.cast::<Managed>();
+            ffi::PyCapsule_SetName(pointer, USED.as_ptr());
+            (&raw const (*managed).tensor, Owner::Managed(managed))
+        }
+    };
+    // SAFETY: the owner keeps the tensor.
+    described(unsafe { &*tensor }, owner)
+}
+
+fn is_valid(capsule: &Bound<'_, PyAny>, name: &CStr) -> bool {
+    // SAFETY: any object may be asked.
+    unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
+}
+
+fn described(tensor: &Tensor, owner: Owner) -> PyResult<Lent> {
+    let rank = usize::try_from(tensor.rank).unwrap_or(0);
+    let list = |start: *mut i64| match start.is_null() || rank == 0 {
+        true => None,
+        // SAFETY: there is a number for each dimension.
+        false => Some(unsafe { std::slice::from_raw_parts(start, rank) }),
+    };
+    let dtype = match (tensor.code, tensor.bits, tensor.lanes) {
+        (0, 8, 1) => DType::Int8,
+        (0, 16, 1) => DType::Int16,
+        (0, 32, 1) => DType::Int32,
+        (0, 64, 1) => DType::Int64,
+        (1, 8, 1) => DType::Uint8,
+        (1, 16, 1) => DType::Uint16,
+        (1, 32, 1) => DType::Uint32,
+        (1, 64, 1) => DType::Uint64,
+        (2, 16, 1) => DType::Float16,
+        (2, 32, 1) => DType::Float32,
+        (2, 64, 1) => DType::Float64,
+        (4, 16, 1) => DType::Bfloat16,
+        (6, 8, 1) => DType::Bool,
+        (code, bits, lanes) => {
+            let kind = format!("DLPack type {code} of {bits} bits and {lanes} lanes is not a supported element type");
+            return Err(PyTypeError::new_err(kind));
+        }
+    };
+    let size = |&size: &i64| usize::try_from(size).map_err(|_| PyTypeError::new_err("a dimension is negative"));
+    let dims = list(tensor.shape).unwrap_or_default().iter().map(size).collect::<PyResult<Vec<usize>>>()?;
+    let strides = list(tensor.strides).map(|strides| strides.iter().map(|&stride| stride as isize).collect());
+    let address = (tensor.data.addr() as u64).wrapping_add(tensor.offset);
+    Ok(Lent { address, dims, strides, dtype, stream: None, owner: Box::new(owner) })
+}
+
+/// What a capsule points to that this crate made.
+struct Given {
+    managed: Managed,
+    shape: Vec<i64>,
+    _array: Array,
+}
+
+/// A capsule of a tensor that lies on CUDA's GPU number `ordinal`.
+///
+/// # Errors
+/// `BufferError`: DLPack has no such elements.
+pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32) -> PyResult<Bound<'py, PyAny>> {
+    let (code, bits) = match array.dtype() {
+        DType::Int8 => (0, 8),
+        DType::Int16 => (0, 16),
+        DType::Int32 => (0, 32),
+        DType::Int64 => (0, 64),
+        DType::Uint8 => (1, 8),
+        DType::Uint16 => (1, 16),
+        DType::Uint32 => (1, 32),
+        DType::Uint64 => (1, 64),
+        DType::Float16 => (2, 16),
+        DType::Float32 => (2, 32),
+        DType::Float64 => (2, 64),
+        DType::Bfloat16 => (4, 16),
+        DType::Bool => (6, 8),
+        other => return Err(PyBufferError::new_err(format!("DLPack has no {other}"))),
+    };
+    let address = array.address().map_err(crate::errors::to_python)?;
+    let shape = array.dims().iter().map(|&size| size as i64).collect();
+    let (data, device, rank) = (address as *mut c_void, [CUDA, ordinal], array.rank() as i32);
+    let (shape_start, strides) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let tensor = Tensor { data, device, rank, code, bits, lanes: 1, shape: shape_start, strides, offset: 0 };
+    let managed = Managed { tensor, context: std::ptr::null_mut(), delete: Some(delete) };
+    let given = Box::into_raw(Box::new(Given { managed, shape, _array: array.clone() }));
+    // SAFETY: the box is whole, and `delete` alone frees it; `Managed` is its first part that others see.
+    unsafe {
+        (*given).managed.tensor.shape = (*given).shape.as_mut_ptr();
+        (*given).managed.context = given.cast();
+        let managed = &raw mut (*given).managed;
+        let capsule = ffi::PyCapsule_New(managed.cast(), NAME.as_ptr(), Some(drop_capsule));
+        Bound::from_owned_ptr_or_err(py, capsule).inspect_err(|_| delete(managed))
+    }
+}
+
+/// Frees a tensor that this crate gave.
+unsafe extern "C" fn delete(managed: *mut Managed) {
+    // SAFETY: the context is the box that `capsule` made, and this is called once.
+    drop(unsafe { Box::from_raw((*managed).context.cast::<Given>()) });
+}
+
+/// Frees a tensor that nobody took.
+unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
+    // SAFETY: the capsule is the one that `capsule` made; one that was taken has another name.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
+            delete(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());
+        }
+    }
+}
