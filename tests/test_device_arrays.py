@@ -132,7 +132,7 @@ def test_tensors_of_other_libraries_are_inputs(standin: StandIn) -> None:
     stream = ctypes.c_void_p()
     assert standin.driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
     add.run({"x": x, "y": y})  # the first run of a session clears the word of its faults
-    standin.configure("upload=staged")
+    standin.configure("strict=1")
     for others in ({}, {"stream": stream.value}, {"strides": (16, 4)}):
         given = Holder(interface(x, **others))
         assert np.array_equal(add.run({"x": given, "y": y})["sum"], expected)
@@ -185,6 +185,7 @@ def test_an_owner_lives_until_the_work_is_done(standin: StandIn) -> None:
         ({"strides": (15, 4)}, "no whole number"),
         ({"strides": (4,)}, "has 1 strides"),
         ({"data": (64, False)}, "that of no GPU"),
+        ({"shape": (1 << 20, 4)}, "that of no GPU"),
         ({"shape": None}, "has no shape"),
         ({"shape": (-1, 2)}, "convert negative"),
         ({"shape": (2**40, 2**40)}, "2\\^|2\\*\\*|elements|too many|large"),
@@ -210,7 +211,7 @@ def test_a_run_waits_once(standin: StandIn) -> None:
     values = matrix(64, 64)
     chain = session(CHAIN, "cuda")
     chain.run({"x": values})
-    standin.configure("upload=staged")
+    standin.configure("strict=1")
     found = chain.run({"x": values})
     calls = standin.calls()
     assert calls["cuStreamSynchronize"] == 1 and "cuEventSynchronize" not in calls, calls

@@ -49,7 +49,8 @@ Failure failure_of(const std::string& text) {
     std::string call, code;
     std::string symbol = head(text, ':', call);
     std::string number = head(call, ':', code);
-    return {symbol, atol(number.c_str()), atoi(code.c_str())};
+    bool and_later = !number.empty() && number.back() == '+';
+    return {symbol, atol(number.c_str()), atoi(code.c_str()), and_later};
 }
 
 bool mutate(Configuration& config, const std::string& what) {
@@ -178,7 +179,7 @@ int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool 
     for (const Failure& each : state().config.losses)
         if (each.symbol == symbol && each.call == call) lose(lock, each.code);
     for (const Failure& each : state().config.failures)
-        if (each.symbol == symbol && each.call == call) return each.code;
+        if (each.symbol == symbol && (each.and_later ? each.call <= call : each.call == call)) return each.code;
     if (needs != NOTHING && !state().initialized) return codes.not_initialized;
     if (needs == CONTEXT && current_device() < 0) return codes.no_context;
     if (state().lost && !survives_loss) return codes.lost ? codes.lost : state().lost;

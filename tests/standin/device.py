@@ -17,8 +17,8 @@ import pytest
 import compiler.devices
 from tests.standin import build
 
-CONFIGURATION = "upload=staged"
-"""What tests run with: an upload from pageable memory has read its source when the call returns."""
+CONFIGURATION = "strict=1"
+"""The configuration of tests: a copy of pageable memory that nobody waits for is misuse."""
 UNREAD = 97
 """The exit code of a process that ends with a misuse in its report."""
 

@@ -42,6 +42,8 @@ struct Failure {
     std::string symbol;
     long call;
     int code;
+    // Whether later calls fail too.
+    bool and_later = false;
 };
 
 struct Configuration {

@@ -20,46 +20,21 @@ Swept = Callable[[str, int, int], list[dict[str, Any]]]
 pytestmark = pytest.mark.skipif(device.reason() is not None, reason=str(device.reason()))
 
 DRIVER = {
-    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetCount",
-    "cuDeviceGetDefaultMemPool", "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRetain", "cuDriverGetVersion",
-    "cuInit", "cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemPoolSetAttribute", "cuMemPoolTrimTo",
+    "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetCount",
+    "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRetain", "cuDriverGetVersion", "cuEventCreate",
+    "cuEventDestroy_v2", "cuInit", "cuLaunchKernel", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuMemFreeHost",
+    "cuMemHostAlloc", "cuMemPoolCreate", "cuMemPoolDestroy", "cuMemPoolSetAttribute", "cuMemPoolTrimTo",
     "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuModuleGetFunction", "cuModuleLoadData", "cuModuleUnload",
     "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize",
 }  # fmt: skip
 BLAS = {
     "cublasCreate_v2", "cublasDestroy_v2", "cublasGemmStridedBatchedEx", "cublasSetMathMode", "cublasSetStream_v2",
 }  # fmt: skip
-RAND = {
-    "curandCreateGenerator", "curandDestroyGenerator", "curandSetPseudoRandomGeneratorSeed", "curandSetStream",
-}  # fmt: skip
 GIVING_BACK = {"cuMemFreeAsync", "cuModuleUnload", "cuStreamDestroy_v2"}
 """The functions whose failure keeps what they should have given back."""
+LEAK = re.compile("(the context is released|a pool is destroyed) while ")
 SENTENCE = re.compile(r'^(DeviceError: device "cuda": |RunError: step \d+ \w+.*: )[^:].*', re.DOTALL)
 """How each failure is told: of the device, or of the step at which it was seen."""
-
-PANICS = {
-    "cublasDestroy_v2": "cudarc panics where a handle cannot be destroyed",
-    "cublasSetStream_v2": "cudarc does not destroy a handle that it gives no stream",
-    "curandSetStream": "cudarc does not destroy a generator that it gives no stream",
-    "curandDestroyGenerator": "cudarc panics where a generator cannot be destroyed",
-}
-"""The functions whose failure is not told as it should be, and why."""
-
-LOST = dict.fromkeys(
-    [
-        "cuDeviceGetDefaultMemPool", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuCtxGetCurrent", "cublasDestroy_v2",
-        "cublasSetMathMode", "curandCreateGenerator", "curandDestroyGenerator", "curandSetPseudoRandomGeneratorSeed",
-        "curandSetStream", "cuStreamSynchronize",
-    ],
-    "the process aborts where the device is lost while it is opened or given back",
-)  # fmt: skip
-"""The functions at which the loss of the device is not told as it should be, and why."""
-
-
-def marked(names: set[str], wrong: dict[str, str]) -> list[Any]:
-    """The names as parameters; a test of one that is wrong fails."""
-    marks = {name: pytest.mark.xfail(reason=why) for name, why in wrong.items()}
-    return [pytest.param(name, marks=marks[name]) if name in wrong else name for name in sorted(names)]
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +62,7 @@ def calls(swept: Swept) -> dict[str, int]:
 
 
 def test_every_function_that_is_called_is_known_here(calls: dict[str, int]) -> None:
-    assert set(calls) == DRIVER | BLAS | RAND
+    assert set(calls) == DRIVER | BLAS
 
 
 def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
@@ -95,13 +70,11 @@ def check(tries: list[dict[str, Any]], *, may_leak: bool = False) -> None:
     for each in tries:
         assert each["found"] == "right" or SENTENCE.match(each["found"]), each
         assert each["then"] == "right", each
-        misused = [
-            line for line in each["report"] if not (may_leak and line.startswith("the context is released while"))
-        ]
+        misused = [line for line in each["report"] if not (may_leak and LEAK.match(line))]
         assert not misused, each
 
 
-@pytest.mark.parametrize("symbol", marked(DRIVER | BLAS | RAND, PANICS))
+@pytest.mark.parametrize("symbol", sorted(DRIVER | BLAS))
 def test_a_call_that_fails_is_told(symbol: str, calls: dict[str, int], swept: Swept) -> None:
     code = 14 if symbol in BLAS else 999
     tries = swept(f"fail={symbol}:{{}}:{code}", 1, calls[symbol])
@@ -110,23 +83,15 @@ def test_a_call_that_fails_is_told(symbol: str, calls: dict[str, int], swept: Sw
 
 
 def test_an_allocation_that_fails_is_told(calls: dict[str, int], swept: Swept) -> None:
-    tries = swept("fail=cuMemAllocAsync:{}:2", 1, calls["cuMemAllocAsync"])
+    tries = swept("fail=cuMemAllocFromPoolAsync:{}:2", 1, calls["cuMemAllocFromPoolAsync"])
     check(tries)
     for each in tries:
         assert re.search(r": the device has no (room for \d+ bytes more|memory left)$", each["found"]), each
 
 
-FULL = [("cuLaunchKernel", 2), ("cuStreamCreate", 2), ("cuDevicePrimaryCtxRetain", 2), ("cublasCreate_v2", 3)]
-NOT_TOLD = [("curandCreateGenerator", 102), ("cuLaunchKernel", 2)]
-"""The functions whose lack of memory is told in other words."""
-
-
 @pytest.mark.parametrize(
     ("symbol", "code"),
-    [
-        pytest.param(*each, marks=[pytest.mark.xfail(reason="it is told in other words")] if each in NOT_TOLD else [])
-        for each in [*FULL, ("curandCreateGenerator", 102)]
-    ],
+    [("cuLaunchKernel", 2), ("cuStreamCreate", 2), ("cuDevicePrimaryCtxRetain", 2), ("cublasCreate_v2", 3)],
 )
 def test_a_full_device_is_told_by_every_library(symbol: str, code: int, swept: Swept) -> None:
     (found,) = swept(f"fail={symbol}:1:{code},seed={{}}", 1, 1)
@@ -150,7 +115,7 @@ def test_little_memory_is_told_or_enough(plan: Path) -> None:
     assert "the device has no" in tries[0]["found"]
 
 
-@pytest.mark.parametrize("symbol", marked(DRIVER | BLAS | RAND, LOST))
+@pytest.mark.parametrize("symbol", sorted(DRIVER | BLAS))
 def test_a_device_that_is_lost_is_told(symbol: str, calls: dict[str, int], swept: Swept) -> None:
     check(swept(f"lost={symbol}:{{}}:700", 1, calls[symbol]))
 
@@ -182,7 +147,7 @@ session = compiler.load(sys.argv[1], device=sys.argv[2])
         ("devices=2", "cuda:2", "there is no GPU 2: the driver has 0 to 1"),
         ("devices=0", "cuda", "the driver finds no GPU: see whether `nvidia-smi` lists one"),
         ("fail=cuInit:1:100", "cuda", "the driver finds no GPU: see whether `nvidia-smi` lists one"),
-        ("fail=cuInit:1:999", "cuda", "the driver does not start (DriverError(CUDA_ERROR_UNKNOWN"),
+        ("fail=cuInit:1:999", "cuda", "the driver does not start (CUDA_ERROR_UNKNOWN"),
         ("fail=cuDevicePrimaryCtxRetain:1:2", "cuda", "the device has no memory left"),
     ],
 )
@@ -206,7 +171,6 @@ def told(done: subprocess.CompletedProcess[str], name: str, said: str) -> None:
     [
         ("libcuda.so.1", "there is no NVIDIA driver on this machine (libcuda.so.1): install NVIDIA's driver 580"),
         ("libcublas.so.13", "libcublas.so.13 is not found: pip install 'candle-compiler[cuda]'"),
-        ("libcurand.so.10", "libcurand.so.10 is not found: pip install 'candle-compiler[cuda]'"),
     ],
 )
 def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, tmp_path: Path) -> None:
@@ -221,14 +185,11 @@ def test_a_library_that_is_missing_is_said(missing: str, said: str, plan: Path, 
 
 @pytest.mark.parametrize(
     ("symbol", "library"),
-    [
-        pytest.param(*each, marks=pytest.mark.xfail(reason="cudarc panics where a library lacks a function"))
-        for each in [("cuMemAllocAsync", "libcuda.so.1"), ("cublasSetMathMode", "libcublas.so.13")]
-    ],
+    [("cuMemAllocFromPoolAsync", "libcuda.so.1"), ("cublasSetMathMode", "libcublas.so.13")],
 )
 def test_a_function_that_is_missing_is_said(symbol: str, library: str, plan: Path, tmp_path: Path) -> None:
     done = device.child(PLAN, "", plan, "cuda", folder=build.without(symbol, tmp_path))
-    told(done, "cuda", f"{library} has no {symbol}")
+    told(done, "cuda", f"{library} has no function {symbol}: install NVIDIA's driver 580")
 
 
 FORK = """

@@ -35,7 +35,6 @@ def test_a_plan_in_other_orders(configuration: str, standin: device.StandIn, pla
     assert outcome(str(plan), wanted_of(str(plan))) == "right"
 
 
-@pytest.mark.xfail(reason="the module frees the sources of uploads before the copies have run")
 def test_a_plan_whose_uploads_are_late(plan: Path) -> None:
     (found,) = swept(plan, "upload=late")
     assert (found["found"], found["report"]) == ("right", [])

@@ -45,6 +45,11 @@ pub struct Download<'a> {
 pub(crate) trait Backend: Debug + Send + Sync {
     fn name(&self) -> &str;
 
+    /// Checks that this process can use the GPU: one that was forked from the process that opened it cannot.
+    fn check_process(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Bytes whose contents are arbitrary.
     fn allocate(&self, bytes: usize) -> Result<Memory>;
 

@@ -32,14 +32,17 @@ impl Gpu {
     /// Memory that belongs to somebody else, who is `owner` and is dropped with the buffer.
     ///
     /// # Errors
-    /// It is not this GPU's memory.
+    /// The first or the last byte is not this GPU's memory.
     ///
     /// # Safety
     /// As long as the owner lives, there are `bytes` bytes at the address, and nobody writes them while work that reads them
     /// is pending.
     pub unsafe fn lent(&self, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
         if bytes > 0 {
+            let last = address.checked_add(bytes as u64 - 1);
+            let last = last.ok_or_else(|| Error::Failed(format!("{bytes} bytes at {address:#x} have no end")))?;
             self.backend.check_address(address)?;
+            self.backend.check_address(last)?;
         }
         Ok(Buffer { memory: Memory { address, _owner: owner }, bytes, is_lent: true, gpu: self.clone() })
     }

@@ -79,8 +79,9 @@ impl Gpu {
     /// Waits until no other thread's run has the GPU.
     ///
     /// # Errors
-    /// What the device says, or this thread runs the session already, again and again.
+    /// The process was forked, what the device says, or this thread runs the session already, again and again.
     pub fn turn(&self) -> Result<Turn<'_>> {
+        self.backend.check_process()?;
         let held = self.faults.turn.lock();
         let word = self.faults.depth.load(Ordering::Relaxed);
         if word == NESTED {

@@ -9,7 +9,7 @@ use super::errors::Failure;
 use super::library::{functions, Library};
 use super::stream::Stream;
 
-pub(super) static BLAS: Library = Library::new("libcublas.so.13");
+pub(super) static BLAS: Library = Library::new("libcublas.so.13", FUNCTIONS);
 
 /// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION` and none of the modes that round operands.
 const EXACT: c_uint = 16;

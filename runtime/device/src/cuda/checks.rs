@@ -25,7 +25,7 @@ pub(super) struct Found {
 
 pub(super) fn check_libraries() -> Result<()> {
     match BLAS.is_there() {
-        true => Ok(()),
+        true => Ok(BLAS.check()?),
         false => Err(Error::Unavailable(format!("{} is not found: pip install 'candle-compiler[cuda]'", BLAS.name()))),
     }
 }
@@ -50,6 +50,7 @@ pub(super) fn find(ordinal: usize) -> Result<Found> {
             "the driver is for CUDA {major}.{minor}, and 13.0 is needed: {ADVICE}"
         )));
     }
+    DRIVER.check()?;
     let absent = |reason: String| Err(Error::Unavailable(reason));
     match (count(), c_int::try_from(ordinal)) {
         (Ok(count), Ok(ordinal)) if ordinal < count => of_capability(ordinal),

@@ -63,20 +63,28 @@ impl Context {
         Ok(context)
     }
 
+    /// Checks that the process is not forked from the one that opened the GPU.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let reason = "a forked process cannot use the GPU of its parent: start it with `spawn`";
+        Err(Error::Unavailable(reason.to_string()))
+    }
+
     /// Makes the GPU the one that the driver's calls of this thread are for.
     ///
     /// # Errors
     /// The process was forked, or what the driver says.
     pub fn bind(&self) -> Result<()> {
-        if self.process != std::process::id() {
-            return Err(Error::Unavailable(
-                "a forked process cannot use the GPU of its parent: start it with `spawn`".to_string(),
-            ));
-        }
+        self.check_process()?;
         let mut current = ContextHandle::NULL;
         // SAFETY: it writes one handle.
-        unsafe { cuCtxGetCurrent(&raw mut current) }?;
-        if current != self.handle {
+        let known = unsafe { cuCtxGetCurrent(&raw mut current) };
+        if known.is_err() || current != self.handle {
             // SAFETY: the context is retained.
             unsafe { cuCtxSetCurrent(self.handle) }?;
         }

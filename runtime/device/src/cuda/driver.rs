@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use super::errors::Failure;
 use super::library::{functions, Library};
 
-pub(super) static DRIVER: Library = Library::new("libcuda.so.1");
+pub(super) static DRIVER: Library = Library::new("libcuda.so.1", FUNCTIONS);
 
 /// An opaque pointer of the driver's.
 macro_rules! handles {

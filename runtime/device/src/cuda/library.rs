@@ -1,7 +1,6 @@
 //! Opens NVIDIA's libraries at run time and looks up their functions.
 //!
-//! Nothing is linked, so the extension loads on a machine without a driver. A library or a function that is missing is an
-//! error of the call that needs it.
+//! Nothing is linked, so the extension loads on a machine without a driver.
 
 use std::sync::OnceLock;
 
@@ -10,12 +9,14 @@ use super::errors::Failure;
 /// A shared library, opened when it is first needed. It stays open until the process ends.
 pub(super) struct Library {
     name: &'static str,
+    /// The functions that this crate calls.
+    functions: &'static [&'static str],
     opened: OnceLock<libloading::Library>,
 }
 
 impl Library {
-    pub const fn new(name: &'static str) -> Library {
-        Library { name, opened: OnceLock::new() }
+    pub const fn new(name: &'static str, functions: &'static [&'static str]) -> Library {
+        Library { name, functions, opened: OnceLock::new() }
     }
 
     pub fn name(&self) -> &'static str {
@@ -24,6 +25,15 @@ impl Library {
 
     pub fn is_there(&self) -> bool {
         self.open().is_some()
+    }
+
+    /// Looks every function up.
+    ///
+    /// # Errors
+    /// [`Failure::Missing`]: the first function that is not there.
+    pub fn check(&self) -> Result<(), Failure> {
+        // SAFETY: the address is not called.
+        self.functions.iter().try_for_each(|name| unsafe { self.function::<*const ()>(name) }.map(drop))
     }
 
     fn open(&self) -> Option<&libloading::Library> {
@@ -54,7 +64,9 @@ impl Library {
 /// Declares functions of a library, each of which returns a status. The Rust function has the symbol's name and turns a
 /// status other than 0 into a [`Failure`].
 macro_rules! functions {
-    ($library:ident, $failure:path; $(fn $name:ident($($argument:ident: $kind:ty),* $(,)?);)*) => {$(
+    ($library:ident, $failure:path; $(fn $name:ident($($argument:ident: $kind:ty),* $(,)?);)*) => {
+        const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
+    $(
         /// # Safety
         /// The arguments are what NVIDIA's documentation of this function asks for.
         #[allow(clippy::too_many_arguments)]

@@ -78,6 +78,10 @@ impl Backend for Cuda {
         &self.stream.context.name
     }
 
+    fn check_process(&self) -> Result<()> {
+        self.stream.context.check_process()
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Memory> {
         self.stream.allocate(bytes)
     }

@@ -21,6 +21,8 @@ pub(super) struct Workers {
     board: Arc<Board>,
     threads: Vec<JoinHandle<()>>,
     caller: Mutex<()>,
+    /// The process that has the threads; a process that was forked from it has none.
+    process: u32,
 }
 
 /// What the caller and the workers share.
@@ -57,7 +59,8 @@ impl Workers {
     /// # Errors
     /// The operating system refused to start one.
     pub fn new(count: usize) -> io::Result<Workers> {
-        let mut workers = Workers { board: Arc::default(), threads: Vec::new(), caller: Mutex::new(()) };
+        let (board, caller, process) = (Arc::default(), Mutex::new(()), std::process::id());
+        let mut workers = Workers { board, threads: Vec::new(), caller, process };
         for i in 0..count.min(JOINED) {
             let board = workers.board.clone();
             let thread = std::thread::Builder::new().name(format!("worker-{i}"));
@@ -95,6 +98,10 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::take(&mut self.threads).into_iter().for_each(std::mem::forget);
+            return;
+        }
         self.board.ended.store(true, SeqCst);
         self.board.ring();
         for thread in self.threads.drain(..) {
