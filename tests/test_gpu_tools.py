@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import compiler
+from compiler.expectation import expected_steps
 from tests.gpu_bundle import tool
 
 EQUAL, FAR = '{"verdict": "equal"}\n', '{"verdict": "different", "off": 2.0}\n'
@@ -186,25 +188,11 @@ def test_large_outputs_are_sampled() -> None:
     assert (found["x"][:2].tolist(), found["x"].size) == ([0, 123], 8131)
 
 
-def test_plans_for_the_sanitizer_cover_the_modules_whose_threads_share_memory() -> None:
-    gather = tool("gpu.gather")
-    modules = {name.partition("/")[0] for name, is_shared in gather.kernels().items() if is_shared}
-    assert modules - set(tool("gpu.kernels").NEVER) == {
-        "attention",
-        "conv",
-        "copy",
-        "cumulative",
-        "integer",
-        "norm",
-        "pool",
-        "qlinear",
-        "qlinear_elementwise",
-        "quantize",
-        "reduce",
-        "reduce_extremum",
-        "reduce_log_sum_exp",
-        "reduce_place",
-        "scatter",
-        "softmax",
-        "topk",
-    }  # each of these has an operator in `cooperative.OPERATORS`, but for qlinear_elementwise
+def test_plans_for_the_sanitizer_launch_every_kernel_whose_threads_share_memory() -> None:
+    gather, never = tool("gpu.gather"), tool("gpu.kernels").NEVER
+    shared = {name for name, is_shared in gather.kernels().items() if is_shared}
+    launched: set[str] = set()
+    for plan in (plan for group in tool("gpu.cooperative").groups() for plan in group["group"]):
+        steps = expected_steps(compiler.Plan(plan["plan"]), plan["cases"][0])
+        launched.update(name for step in steps for name in step.kernels)
+    assert {name for name in shared - launched if name.partition("/")[0] not in never} == set()

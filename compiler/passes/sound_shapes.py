@@ -41,6 +41,8 @@ class Corrections:
             _bound_slice(self._context, node)
         if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
             _broadcast(self._context, node)
+        if node.domain == "" and node.op_type == "RMSNormalization" and node.inputs[1] is not None:
+            node.outputs[0].dtype = node.inputs[1].dtype  # the library takes that of the first input
         for value in node.outputs:
             self._settle(value)
 

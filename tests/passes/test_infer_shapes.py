@@ -202,3 +202,17 @@ def test_bodies_get_the_items_of_sequences(check_pass, parse):
     check_pass(infer_shapes, model, same_results=None)
     assert shapes(model)["result"] == "FLOAT None"
     assert shapes(model)["given"] == "DOUBLE [4]"
+
+
+def test_rms_normalization_gives_the_type_of_its_scale(parse):
+    model = parse(
+        """
+        agraph (float16[n, 3] x, float[3] s) => (float[n, 3] y) {
+            z = RMSNormalization(x, s)
+            y = Neg(z)
+        }
+        """,
+        opset=23,
+    )
+    infer_shapes(model)  # onnxruntime refuses the model
+    assert shapes(model) == {"z": "FLOAT [n,3]", "y": "FLOAT [n,3]"}

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnx.helper
+import onnx.parser
 
 import compiler
 from gpu.files import Model
@@ -17,7 +18,7 @@ from gpu.files import Model
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 WIDE = ("int32", "int64", "uint32", "uint64")
 NARROW = ("int8", "uint8")
-OPSET = 23
+OPSET = 24
 
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +35,6 @@ class Operator:
     outputs: int = 1
 
 
-KINDS_OF_TOP = ("float16", "float32", "float64")
 ROWS, IMAGE = (4, 300), (2, 4, 40, 40)
 LARGE = (8, 64, 28, 28)
 """Images for which convolutions take larger tiles."""
@@ -42,6 +42,11 @@ OPERATORS = {
     "softmax": Operator("Softmax", (ROWS,), FLOATS),
     "softmax_long": Operator("Softmax", ((2, 5000),), FLOATS),
     "layer_norm": Operator("LayerNormalization", (ROWS, (300,)), FLOATS),
+    "rms_norm_by_single": Operator("RMSNormalization", (ROWS,), FLOATS[:2], {}, (np.ones(300, np.float32),)),
+    "rms_norm_by_half": Operator("RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, np.float16),)),
+    "rms_norm_by_bfloat": Operator(
+        "RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, ml_dtypes.bfloat16),)
+    ),
     "instance_norm": Operator("InstanceNormalization", (IMAGE, (4,), (4,)), FLOATS),
     "attention": Operator("Attention", ((1, 2, 40, 16), (1, 2, 40, 16), (1, 2, 40, 16)), FLOATS),
     "conv": Operator("Conv", ((1, 16, 20, 20), (24, 16, 3, 3)), FLOATS),
@@ -49,6 +54,7 @@ OPERATORS = {
     "conv_large": Operator("Conv", (LARGE, (128, 64, 3, 3)), FLOATS[:3]),
     "conv_transposed": Operator("ConvTranspose", ((1, 16, 12, 12), (16, 24, 4, 4)), ("float32",), {"strides": [2, 2]}),
     "transpose": Operator("Transpose", ((2, 40, 50),), (*FLOATS, "uint8"), {"perm": [0, 2, 1]}),
+    "transpose_fours": Operator("Transpose", ((40, 50, 4),), ("float32",), {"perm": [1, 0, 2]}),
     "cumulative": Operator("CumSum", ((2, 3000),), (*FLOATS, *WIDE), {}, (np.array(1),)),
     "sum": Operator("ReduceSum", (ROWS,), (*FLOATS, *WIDE), {}, (np.array([1]),)),
     "sum_all": Operator("ReduceSum", ((3, 5000),), FLOATS, {}, (np.array([0, 1]),)),
@@ -56,7 +62,7 @@ OPERATORS = {
     "largest": Operator("ReduceMax", (ROWS,), (*FLOATS, *WIDE, *NARROW), {}, (np.array([1]),)),
     "log_sum_exp": Operator("ReduceLogSumExp", (ROWS,), (*FLOATS, *WIDE), {}, (np.array([1]),)),
     "place": Operator("ArgMax", (ROWS,), (*FLOATS, *WIDE, *NARROW, "int16", "uint16"), {"axis": 1}),
-    "top": Operator("TopK", ((2, 2000),), (*KINDS_OF_TOP, *WIDE, *NARROW, "int16", "uint16"), {}, (np.array([7]),), 2),
+    "top": Operator("TopK", ((2, 2000),), (*FLOATS, *WIDE, *NARROW, "int16", "uint16"), {}, (np.array([7]),), 2),
     "pool_max": Operator("MaxPool", (IMAGE,), FLOATS, {"kernel_shape": [32, 32]}),
     "pool_mean": Operator("AveragePool", (IMAGE,), FLOATS, {"kernel_shape": [32, 32]}),
     "pool_norm": Operator("LpPool", (IMAGE,), FLOATS, {"kernel_shape": [32, 32]}),
@@ -73,6 +79,13 @@ OPERATORS = {
     "quantized_product": Operator("QLinearMatMul", ((2, 40, 70),), NARROW),
     "quantized": Operator("QLinearConv", ((1, 16, 12, 12),), NARROW, {"pads": [1, 1, 1, 1]}),
 }
+MEAN = f"""<ir_version: 10, opset_import: ["" : {OPSET}]>
+g (uint8[2, 40, 12, 12] x0) => (uint8[2, 40, 1, 1] y0) <float s = {{0.1}}, uint8 a = {{1}}, uint8 b = {{2}}> {{
+    x = DequantizeLinear(x0, s, a)
+    y = GlobalAveragePool(x)
+    y0 = QuantizeLinear(y, s, b)
+}}"""
+"""A mean that optimization computes on codes."""
 PER_GROUP = 14
 """Plans that share a process under compute-sanitizer."""
 
@@ -80,6 +93,7 @@ PER_GROUP = 14
 def groups() -> Iterator[Model]:
     """The plans in groups, without expected results."""
     plans = [plan for name, operator in OPERATORS.items() for plan in plans_of(name, operator)]
+    plans.append(mean_of_codes())
     count = -(-len(plans) // PER_GROUP)
     for number in range(count):
         yield {"name": f"group{number}", "group": plans[number::count]}
@@ -93,12 +107,19 @@ def plans_of(name: str, operator: Operator) -> Iterator[Model]:
         yield {"name": f"{name}_{kind}", "plan": plan.data, "cases": [case], "tolerance": None}
 
 
+def mean_of_codes() -> Model:
+    """The plan of `MEAN`."""
+    case = {"x0": drawn(np.random.default_rng(0), (2, 40, 12, 12), np.dtype(np.uint8))}
+    plan = compiler.compile(onnx.parser.parse_model(MEAN))
+    return {"name": "mean_of_codes", "plan": plan.data, "cases": [case], "tolerance": None}
+
+
 def arrays(operator: Operator, kind: str) -> dict[str, Array]:
     """Inputs of an operator, in one type."""
     generator = np.random.default_rng(0)
     dtype = np.dtype(ml_dtypes.bfloat16) if kind == "bfloat16" else np.dtype(kind)
     given = [drawn(generator, shape, dtype) for shape in operator.shapes]
-    if operator.op.startswith("QLinear"):
+    if operator.op in ("QLinearConv", "QLinearMatMul"):
         shape = (24, 16, 3, 3) if operator.op == "QLinearConv" else (2, 70, 50)
         given += quantized(dtype, drawn(generator, shape, np.dtype(np.int8)))
     else:
