@@ -44,9 +44,7 @@ OPERATORS = {
     "layer_norm": Operator("LayerNormalization", (ROWS, (300,)), FLOATS),
     "rms_norm_by_single": Operator("RMSNormalization", (ROWS,), FLOATS[:2], {}, (np.ones(300, np.float32),)),
     "rms_norm_by_half": Operator("RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, np.float16),)),
-    "rms_norm_by_bfloat": Operator(
-        "RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, ml_dtypes.bfloat16),)
-    ),
+    "rms_norm_by_bfloat": Operator("RMSNormalization", (ROWS,), ("float32",), {}, (np.ones(300, ml_dtypes.bfloat16),)),
     "instance_norm": Operator("InstanceNormalization", (IMAGE, (4,), (4,)), FLOATS),
     "attention": Operator("Attention", ((1, 2, 40, 16), (1, 2, 40, 16), (1, 2, 40, 16)), FLOATS),
     "conv": Operator("Conv", ((1, 16, 20, 20), (24, 16, 3, 3)), FLOATS),
