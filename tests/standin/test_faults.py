@@ -82,8 +82,14 @@ def test_a_call_that_fails_is_told(symbol: str, calls: dict[str, int], swept: Sw
     check(tries, may_leak=symbol in GIVING_BACK)
 
 
-def test_an_allocation_that_fails_is_told(calls: dict[str, int], swept: Swept) -> None:
+def test_an_allocation_that_fails_is_tried_again(calls: dict[str, int], swept: Swept) -> None:
     tries = swept("fail=cuMemAllocFromPoolAsync:{}:2", 1, calls["cuMemAllocFromPoolAsync"])
+    check(tries)
+    assert {each["found"] for each in tries} == {"right"}
+
+
+def test_allocations_that_fail_are_told(calls: dict[str, int], swept: Swept) -> None:
+    tries = swept("fail=cuMemAllocFromPoolAsync:{}+:2", 1, calls["cuMemAllocFromPoolAsync"])
     check(tries)
     for each in tries:
         assert re.search(r": the device has no (room for \d+ bytes more|memory left)$", each["found"]), each
@@ -94,7 +100,7 @@ def test_an_allocation_that_fails_is_told(calls: dict[str, int], swept: Swept) -
     [("cuLaunchKernel", 2), ("cuStreamCreate", 2), ("cuDevicePrimaryCtxRetain", 2), ("cublasCreate_v2", 3)],
 )
 def test_a_full_device_is_told_by_every_library(symbol: str, code: int, swept: Swept) -> None:
-    (found,) = swept(f"fail={symbol}:1:{code},seed={{}}", 1, 1)
+    (found,) = swept(f"fail={symbol}:1+:{code},seed={{}}", 1, 1)
     check([found])
     assert found["found"].endswith("the device has no memory left"), found
 
