@@ -41,8 +41,8 @@ class Corrections:
             _bound_slice(self._context, node)
         if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
             _broadcast(self._context, node)
-        if node.domain == "" and node.op_type == "RMSNormalization" and node.inputs[1] is not None:
-            node.outputs[0].dtype = node.inputs[1].dtype  # the library takes that of the first input
+        if node.domain == "" and node.op_type == "RMSNormalization":
+            _take_type(node.outputs[0], node.inputs[1])
         for value in node.outputs:
             self._settle(value)
 
@@ -69,6 +69,12 @@ def _is_unsettled(size: Dim) -> bool:
     """Whether what looks like an expression is a number (0 or more, as sizes are), or is too long."""
     text = size.value if isinstance(size, ir.SymbolicDim) else None
     return text is not None and (text.isdecimal() or len(text) > _LONGEST)
+
+
+def _take_type(value: ir.Value, source: ir.Value | None) -> None:
+    """Gives a value the element type of another one; the library takes that of the first input."""
+    if source is not None and source.dtype is not None:
+        value.dtype = source.dtype
 
 
 def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
