@@ -105,6 +105,13 @@ def test_a_full_device_is_told_by_every_library(symbol: str, code: int, swept: S
     assert found["found"].endswith("the device has no memory left"), found
 
 
+@pytest.mark.parametrize("capability", ["8.0", "8.6", "8.7", "8.9", "9.0", "10.3", "11.0", "12.0", "12.1", "13.0"])
+def test_kernels_for_every_generation(capability: str, swept: Swept) -> None:
+    # The stand-in refuses code of other generations, and takes PTX for those that the module has no code for.
+    (found,) = swept(f"capability={capability},seed={{}}", 1, 1)
+    assert (found["found"], found["report"]) == ("right", [])
+
+
 def test_work_outside_of_the_pool_is_tried_again(swept: Swept) -> None:
     for symbol, code in (("cuModuleLoadData", 2), ("cuModuleGetFunction", 2), ("cublasGemmStridedBatchedEx", 3)):
         (found,) = swept(f"fail={symbol}:1:{code},seed={{}}", 1, 1)
