@@ -217,59 +217,40 @@ extern "C" int cuCtxSynchronize() {
     return state().config.mutate_wait ? int(SUCCESS) : wait_for_device(lock, current_device());
 }
 
+// The name and the text of each status.
+static const std::map<unsigned, std::pair<const char*, const char*>> STATUSES = {
+    {0, {"CUDA_SUCCESS", "no error"}},
+    {1, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
+    {2, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
+    {3, {"CUDA_ERROR_NOT_INITIALIZED", "initialization error"}},
+    {100, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
+    {101, {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}},
+    {201, {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}},
+    {209, {"CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"}},
+    {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
+    {222, {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."}},
+    {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
+    {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
+    {600, {"CUDA_ERROR_NOT_READY", "device not ready"}},
+    {700, {"CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"}},
+    {701, {"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"}},
+    {712, {"CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "part or all of the requested memory range is already mapped"}},
+    {713, {"CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", "pointer does not correspond to a registered memory region"}},
+    {719, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}},
+    {801, {"CUDA_ERROR_NOT_SUPPORTED", "operation not supported"}},
+    {999, {"CUDA_ERROR_UNKNOWN", "unknown error"}},
+};
+
 extern "C" int cuGetErrorString(unsigned code, const char** text) {
-    static const std::map<unsigned, const char*> texts = {
-        {0, "no error"},
-        {1, "invalid argument"},
-        {2, "out of memory"},
-        {3, "initialization error"},
-        {100, "no CUDA-capable device is detected"},
-        {101, "invalid device ordinal"},
-        {201, "invalid device context"},
-        {209, "no kernel image is available for execution on the device"},
-        {218, "a PTX JIT compilation failed"},
-        {222, "the provided PTX was compiled with an unsupported toolchain."},
-        {400, "invalid resource handle"},
-        {500, "named symbol not found"},
-        {600, "device not ready"},
-        {700, "an illegal memory access was encountered"},
-        {701, "too many resources requested for launch"},
-        {712, "part or all of the requested memory range is already mapped"},
-        {713, "pointer does not correspond to a registered memory region"},
-        {719, "unspecified launch failure"},
-        {801, "operation not supported"},
-        {999, "unknown error"},
-    };
-    auto found = texts.find(code);
-    *text = found == texts.end() ? nullptr : found->second;
-    return found == texts.end() ? INVALID_VALUE : SUCCESS;
+    auto found = STATUSES.find(code);
+    *text = found == STATUSES.end() ? nullptr : found->second.second;
+    return *text ? SUCCESS : INVALID_VALUE;
 }
 
 extern "C" int cuGetErrorName(unsigned code, const char** name) {
-    static const std::map<unsigned, const char*> names = {
-        {1, "CUDA_ERROR_INVALID_VALUE"},
-        {2, "CUDA_ERROR_OUT_OF_MEMORY"},
-        {3, "CUDA_ERROR_NOT_INITIALIZED"},
-        {100, "CUDA_ERROR_NO_DEVICE"},
-        {101, "CUDA_ERROR_INVALID_DEVICE"},
-        {201, "CUDA_ERROR_INVALID_CONTEXT"},
-        {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-        {218, "CUDA_ERROR_INVALID_PTX"},
-        {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
-        {400, "CUDA_ERROR_INVALID_HANDLE"},
-        {500, "CUDA_ERROR_NOT_FOUND"},
-        {600, "CUDA_ERROR_NOT_READY"},
-        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-        {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
-        {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
-        {713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
-        {719, "CUDA_ERROR_LAUNCH_FAILED"},
-        {801, "CUDA_ERROR_NOT_SUPPORTED"},
-        {999, "CUDA_ERROR_UNKNOWN"},
-    };
-    auto found = names.find(code);
-    *name = found == names.end() ? nullptr : found->second;
-    return found == names.end() ? INVALID_VALUE : SUCCESS;
+    auto found = STATUSES.find(code);
+    *name = found == STATUSES.end() ? nullptr : found->second.first;
+    return *name ? SUCCESS : INVALID_VALUE;
 }
 
 // ── What is known of an address ──
