@@ -68,7 +68,7 @@ RUST_LAYERS = [
     {"read", "verify"},
     {"prepare"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile"},
-    {"session", "lend"},
+    {"session", "lend", "candle_tensors"},
 ]
 """The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""
 

@@ -59,6 +59,19 @@ def libraries() -> Path:
     return folder
 
 
+def toolkit() -> Path:
+    """A folder like that of a toolkit: its libraries are the stand-in's, by the names that a linker looks for."""
+    own = {"cuda": "libcuda.so.1", "cublas": "libcublas.so.13", "cublasLt": "libcublas.so.13"}
+    own |= {"curand": "libcurand.so.10", "nvrtc": "libcuda.so.1"}
+    there, folder = libraries(), CACHE / "toolkit"
+    (folder / "lib64").mkdir(parents=True, exist_ok=True)
+    for name, library in own.items():
+        link = folder / f"lib64/lib{name}.so"
+        link.unlink(missing_ok=True)
+        link.symlink_to(there / library)
+    return folder
+
+
 def extension(origin: Path) -> Path:
     """A copy of the module for CUDA that opens the libraries by `OWN_NAMES`: `names.cpp` does so."""
     module = origin.read_bytes()

@@ -94,6 +94,12 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// It is a stream of this GPU.
     unsafe fn wait_for(&self, stream: u64) -> Result<()>;
 
+    /// Lets work that another stream is given from here on wait for the work that was given before.
+    ///
+    /// # Safety
+    /// It is a stream of this GPU.
+    unsafe fn hold_back(&self, stream: u64) -> Result<()>;
+
     /// Whether an address that somebody else gave is one of this GPU's memory; why not.
     fn check_address(&self, address: u64) -> Result<()>;
 }

@@ -113,6 +113,28 @@ impl Buffer {
         Ok(copy)
     }
 
+    /// Copies `bytes` bytes from `start` on to memory that another stream owns: after the work that the stream was given
+    /// before, and before the work that it is given from here on.
+    ///
+    /// # Errors
+    /// There are fewer, or what the device says.
+    ///
+    /// # Safety
+    /// `to` is the address of as many bytes, which are not this buffer's, and the stream is one of this GPU.
+    pub unsafe fn copy_out(&self, start: usize, bytes: usize, to: u64, stream: u64) -> Result<()> {
+        self.check(start, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the range lies in the buffer; the rest is the caller's promise.
+        unsafe {
+            self.gpu.wait_for(stream)?;
+            self.gpu.backend.copy(self.memory.address + start as u64, to, bytes)?;
+            // Where the stream cannot wait, the host does: the memory may be freed after an error.
+            self.gpu.backend.hold_back(stream).or_else(|_| self.gpu.finish())
+        }
+    }
+
     /// The GPU that it is of.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu

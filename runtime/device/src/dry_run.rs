@@ -107,6 +107,10 @@ impl Backend for DryRun {
         Ok(())
     }
 
+    unsafe fn hold_back(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn check_address(&self, _: u64) -> Result<()> {
         Ok(())
     }

@@ -224,6 +224,10 @@ impl Backend for Emulator {
         Ok(())
     }
 
+    unsafe fn hold_back(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn check_address(&self, address: u64) -> Result<()> {
         let memory = MEMORY.lock();
         match memory.range(..=address).next_back() {

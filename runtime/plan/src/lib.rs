@@ -6,6 +6,8 @@ mod array;
 pub mod axes;
 mod backing;
 pub mod broadcast;
+#[cfg(feature = "candle-cuda")]
+pub mod candle_tensors;
 pub mod device;
 pub mod dry_run;
 pub mod dtype;

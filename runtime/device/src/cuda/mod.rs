@@ -169,6 +169,12 @@ impl Backend for Cuda {
         Ok(unsafe { self.stream.wait_for(StreamHandle(stream as usize)) }?)
     }
 
+    unsafe fn hold_back(&self, stream: u64) -> Result<()> {
+        self.stream.bind()?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { self.stream.hold_back(StreamHandle(stream as usize)) }?)
+    }
+
     fn check_address(&self, address: u64) -> Result<()> {
         self.stream.bind()?;
         self.stream.context.check_address(address)

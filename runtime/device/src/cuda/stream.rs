@@ -53,13 +53,20 @@ impl Stream {
     /// # Safety
     /// It is a stream of the context, which is the thread's.
     pub unsafe fn wait_for(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
-        let mut event = EventHandle::NULL;
-        // SAFETY: the first call writes one handle. A destroyed event is waited for all the same.
-        unsafe {
-            cuEventCreate(&raw mut event, WITHOUT_TIME)?;
-            let waits = cuEventRecord(event, other).and_then(|()| cuStreamWaitEvent(self.handle, event, 0));
-            waits.and(cuEventDestroy_v2(event))
-        }
+        // SAFETY: the caller's promise.
+        unsafe { order(other, self.handle) }
+    }
+
+    /// Lets work that another stream is given from here on wait for the work that was given before.
+    ///
+    /// # Errors
+    /// What the driver says.
+    ///
+    /// # Safety
+    /// It is a stream of the context, which is the thread's.
+    pub unsafe fn hold_back(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
+        // SAFETY: the caller's promise.
+        unsafe { order(self.handle, other) }
     }
 
     /// Memory whose contents are arbitrary.
@@ -94,6 +101,20 @@ impl Drop for Stream {
             // SAFETY: nobody uses the stream any more.
             let _ = unsafe { cuStreamDestroy_v2(self.handle) };
         }
+    }
+}
+
+/// Lets work that the stream `second` is given from here on wait for the work that `first` was given before.
+///
+/// # Safety
+/// Both are streams of the thread's context.
+unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Result<(), Failure> {
+    let mut event = EventHandle::NULL;
+    // SAFETY: the first call writes one handle. A destroyed event is waited for all the same.
+    unsafe {
+        cuEventCreate(&raw mut event, WITHOUT_TIME)?;
+        let waits = cuEventRecord(event, first).and_then(|()| cuStreamWaitEvent(second, event, 0));
+        waits.and(cuEventDestroy_v2(event))
     }
 }
 

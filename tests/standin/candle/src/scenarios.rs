@@ -1,0 +1,220 @@
+//! What is done with Candle's tensors, and what must come of it.
+
+use std::path::Path;
+
+use candle_core::cuda_backend::{CudaStorage, CudaStorageSlice};
+use candle_core::op::BackpropOp;
+use candle_core::{DType, Device, Storage, Tensor};
+use candle_plan::dtype::DType as Logical;
+use candle_plan::gpu_run::Outputs;
+use candle_plan::kernel::Memory;
+use candle_plan::session::Session;
+use candle_plan::value::{Array, Value};
+
+use crate::standin;
+use crate::Outcome;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+pub fn run(name: &str, plan: &Path) -> Outcome {
+    match name {
+        "shared" => shared(plan),
+        "ordered" => ordered(plan),
+        "views" => views(plan),
+        "outlives" => outlives(plan),
+        "types" => types(plan),
+        "booleans" => booleans(plan),
+        "refused" => refused(plan),
+        _ => Err("there is no such scenario".into()),
+    }
+}
+
+fn session(plan: &Path, device: &str) -> Result<Session> {
+    Ok(Session::open(plan, device, Some(1), None, Memory::Full)?)
+}
+
+/// The session of a plan `sum = x + y` on the GPU, which has run once: a first run has more to do.
+fn warm(plan: &Path, device: &Device) -> Result<Session> {
+    let session = session(plan, "cuda")?;
+    let x = matrix(device, 0.0)?;
+    sum(&session, &x, &x)?;
+    Ok(session)
+}
+
+/// Three rows of four numbers from `first` on.
+fn matrix(device: &Device, first: f32) -> Result<Tensor> {
+    let numbers: Vec<f32> = (0..12).map(|step| first + step as f32).collect();
+    Ok(Tensor::from_vec(numbers, (3, 4), device)?)
+}
+
+fn lend(session: &Session, tensor: &Tensor) -> Result<Value> {
+    // SAFETY: the scenarios write no tensor in place.
+    Ok(unsafe { session.lend_tensor(tensor) }?)
+}
+
+/// The outputs of a run on the device.
+fn on_device(session: &Session, inputs: Vec<Value>) -> Result<Vec<Array>> {
+    let outputs = session.run_for(inputs, Outputs::Device, &|| false)?;
+    outputs.iter().map(|value| Ok(value.tensor()?.clone())).collect()
+}
+
+fn sum(session: &Session, x: &Tensor, y: &Tensor) -> Result<Array> {
+    let inputs = vec![lend(session, x)?, lend(session, y)?];
+    Ok(on_device(session, inputs)?.remove(0))
+}
+
+/// No element of an input is copied, and an output is copied once, on the device.
+fn shared(plan: &Path) -> Outcome {
+    let device = Device::new_cuda_with_stream(0)?;
+    let session = warm(plan, &device)?;
+    let (x, y) = (matrix(&device, 1.0)?, matrix(&device, 100.0)?);
+    standin::reset();
+    let found = sum(&session, &x, &y)?;
+    assert_eq!(standin::copies(), [0, 0, 0]);
+    assert_eq!((standin::calls("cuLaunchKernel"), standin::calls("cuStreamSynchronize")), (1, 1));
+    let tensor = found.to_candle(&device)?;
+    assert_eq!((standin::copies(), standin::calls("cuStreamSynchronize")), ([0, 1, 0], 1));
+    assert_eq!((tensor.dtype(), tensor.dims(), tensor.device().is_cuda()), (DType::F32, &[3, 4][..], true));
+    let expected: Vec<f32> = (0..12).map(|step| 101.0 + 2.0 * step as f32).collect();
+    assert_eq!(tensor.flatten_all()?.to_vec1::<f32>()?, expected);
+    // What came of one run is the input of the next.
+    let again = sum(&session, &tensor, &x)?.to_candle(&device)?;
+    assert_eq!(again.to_vec2::<f32>()?[2][3], 123.0 + 12.0);
+    Ok(())
+}
+
+/// Candle's work and the session's wait for each other, whatever the GPU does first.
+fn ordered(plan: &Path) -> Outcome {
+    let device = Device::new_cuda_with_stream(0)?;
+    let session = warm(plan, &device)?;
+    let mut total = matrix(&device, 0.0)?;
+    for _ in 0..10 {
+        let step = matrix(&device, 1.0)?;
+        let found = sum(&session, &total, &step)?;
+        // Memory that either side frees is another's at once.
+        drop((total, step));
+        total = found.to_candle(&device)?;
+        drop(found);
+        drop(Tensor::zeros((3, 4), DType::F32, &device)?);
+        drop(on_device(&session, vec![lend(&session, &total)?, lend(&session, &total)?])?);
+    }
+    let expected: Vec<f32> = (0..12).map(|step| 11.0 * step as f32 + 10.0).collect();
+    assert_eq!(total.flatten_all()?.to_vec1::<f32>()?, expected);
+    Ok(())
+}
+
+/// Views of a tensor's memory: those whose elements stand in rows are not copied.
+fn views(plan: &Path) -> Outcome {
+    let (device, host) = (Device::new_cuda_with_stream(0)?, Device::Cpu);
+    let session = warm(plan, &device)?;
+    let (there, here) = (matrix(&device, 1.0)?, matrix(&host, 1.0)?);
+    let zeros = |like: &Tensor, device: &Device| Tensor::zeros(like.dims(), DType::F32, device);
+    type View = fn(&Tensor) -> candle_core::Result<Tensor>;
+    let cases: [(View, usize); 6] = [
+        (|x| x.narrow(0, 1, 2), 0),
+        (|x| x.reshape((4, 3))?.narrow(0, 2, 1), 0),
+        (|x| x.t(), 1),
+        (|x| x.narrow(1, 1, 2), 1),
+        (|x| x.narrow(0, 1, 2)?.t()?.narrow(0, 2, 2), 1),
+        (|x| x.narrow(0, 2, 1)?.broadcast_as((5, 4)), 1),
+    ];
+    for (view, copies) in cases {
+        let (x, expected) = (view(&there)?, view(&here)?);
+        let zeros = lend(&session, &zeros(&expected, &device)?)?;
+        standin::reset();
+        let inputs = vec![lend(&session, &x)?, zeros];
+        assert_eq!(standin::copies(), [0, 0, 0]);
+        assert_eq!(standin::calls("cuLaunchKernel"), copies, "{:?}", x.layout());
+        let found = on_device(&session, inputs)?.remove(0).to_candle(&device)?;
+        assert_eq!(found.to_vec2::<f32>()?, expected.to_vec2::<f32>()?, "{:?}", x.layout());
+    }
+    // The views left the tensor as it was.
+    assert_eq!(there.to_vec2::<f32>()?, here.to_vec2::<f32>()?);
+    Ok(())
+}
+
+/// A lent tensor lives as long as the value, and an output longer than the session.
+fn outlives(plan: &Path) -> Outcome {
+    let device = Device::new_cuda_with_stream(0)?;
+    let session = warm(plan, &device)?;
+    let (x, y) = (matrix(&device, 1.0)?, matrix(&device, 2.0)?);
+    let inputs = vec![lend(&session, &x)?, lend(&session, &y)?];
+    drop((x, y));
+    let outputs = on_device(&session, inputs)?;
+    let unused = lend(&session, &matrix(&device, 5.0)?)?;
+    drop(session);
+    let tensor = outputs[0].to_candle(&device)?;
+    let unused = unused.tensor()?.to_candle(&device)?;
+    drop(outputs);
+    assert_eq!(tensor.to_vec2::<f32>()?[0], [3.0, 5.0, 7.0, 9.0]);
+    assert_eq!(unused.to_vec2::<f32>()?[0], [5.0, 6.0, 7.0, 8.0]);
+    Ok(())
+}
+
+/// Each type that both have goes there and back, bit for bit. The plan's outputs are its inputs.
+fn types(plan: &Path) -> Outcome {
+    let device = Device::new_cuda_with_stream(0)?;
+    let session = session(plan, "cuda")?;
+    let kinds = [
+        DType::U8,
+        DType::U32,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::BF16,
+        DType::F16,
+        DType::F32,
+        DType::F64,
+        DType::F8E4M3,
+    ];
+    let numbers = Tensor::new(&[0f32, 1.0, 2.5, 7.0, 100.0], &Device::Cpu)?;
+    let here: Vec<Tensor> = kinds.iter().map(|&kind| numbers.to_dtype(kind)).collect::<candle_core::Result<_>>()?;
+    let lent: Result<Vec<Value>> = here.iter().map(|tensor| lend(&session, &tensor.to_device(&device)?)).collect();
+    for (found, given) in on_device(&session, lent?)?.iter().zip(&here) {
+        let back = found.to_candle(&device)?.to_device(&Device::Cpu)?;
+        assert_eq!(back.dtype(), given.dtype());
+        assert_eq!(back.to_dtype(DType::F64)?.to_vec1::<f64>()?, given.to_dtype(DType::F64)?.to_vec1::<f64>()?);
+    }
+    Ok(())
+}
+
+/// Candle has no booleans: they are bytes to it. The plan negates them.
+fn booleans(plan: &Path) -> Outcome {
+    let device = Device::new_cuda_with_stream(0)?;
+    let session = session(plan, "cuda")?;
+    let bytes = lend(&session, &Tensor::new(&[0u8, 1, 1], &device)?)?;
+    let outputs = on_device(&session, vec![bytes.tensor()?.reinterpret(Logical::Bool)?.into()])?;
+    let error = outputs[0].to_candle(&device).expect_err("Candle has no booleans").to_string();
+    assert!(error.contains("Candle has no type for bool"), "{error}");
+    let found = outputs[0].reinterpret(Logical::Uint8)?.to_candle(&device)?;
+    assert_eq!(found.to_vec1::<u8>()?, [1, 0, 0]);
+    Ok(())
+}
+
+/// What cannot be lent or taken is an error that says why.
+fn refused(plan: &Path) -> Outcome {
+    let (device, other) = (Device::new_cuda_with_stream(0)?, Device::new_cuda_with_stream(1)?);
+    let (first, processor) = (warm(plan, &device)?, session(plan, "cpu")?);
+    let there = matrix(&device, 1.0)?;
+    let says = |session: &Session, tensor: &Tensor, text: &str| {
+        let error = lend(session, tensor).expect_err(text).to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    says(&first, &matrix(&Device::Cpu, 1.0)?, "the tensor is on Cpu, not on cuda: Array::from_candle takes it");
+    says(&first, &matrix(&other, 1.0)?, "Candle's device is cuda:1, and not cuda");
+    says(&processor, &there, "Candle's device is cuda, and not cpu");
+    says(&session(plan, "cuda:1")?, &there, "Candle's device is cuda, and not cuda:1");
+    let Device::Cuda(cuda) = &device else { return Err("a GPU".into()) };
+    let slice = CudaStorageSlice::F4(cuda.alloc_zeros::<u8>(4)?);
+    let storage = Storage::Cuda(CudaStorage { slice, device: cuda.clone() });
+    let tiny = Tensor::from_storage(storage, 4, BackpropOp::none(), false);
+    says(&first, &tiny, "no input is of Candle's type F4");
+    let found = sum(&first, &there, &there)?;
+    for (device, text) in [(&Device::Cpu, "not on Cpu: Array::to_host"), (&other, "is cuda:1, and not cuda")] {
+        let error = found.to_candle(device).expect_err(text).to_string();
+        assert!(error.contains(text), "{error}");
+    }
+    let error = found.to_host()?.to_candle(&device).expect_err("it is on the host").to_string();
+    assert!(error.contains("the tensor is on the host"), "{error}");
+    Ok(())
+}
