@@ -67,13 +67,14 @@ def program() -> Path:
         ("outlives", "sum", "seed=1"),
         ("types", "types", ""),
         ("booleans", "booleans", ""),
-        ("refused", "sum", "devices=2"),
+        ("refused", "sum", ""),
+        ("elsewhere", "sum", "devices=2"),
     ],
 )
 def test_candle(scenario: str, plan: str, configuration: str, program: Path, tmp_path: Path) -> None:
     text = '<ir_version: 10, opset_import: ["" : 21]>\n' + PLANS[plan]
     path = tmp_path / f"{plan}.plan"
-    path.write_bytes(compiler.compile(onnx.parser.parse_model(text)))
+    compiler.compile(onnx.parser.parse_model(text)).save(path)
     variables = device.environment(configuration)
     done = subprocess.run([program, scenario, path], env=variables, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
