@@ -175,6 +175,7 @@ format: $(BIN)/ruff
 	$(SAY) "Format"
 	$(BIN)/ruff format --check .
 	cd runtime && cargo fmt --check --all
+	cargo fmt --check --manifest-path tests/standin/candle/Cargo.toml -- --config-path runtime
 
 lint: $(BIN)/ruff
 	$(SAY) "Lints"
@@ -184,6 +185,7 @@ lint: $(BIN)/ruff
 lint-cuda: compiler/_runtime_cuda.abi3.so
 	$(SAY) "Lints of what is built for CUDA alone"
 	$(BIN)/python tools/build_cuda.py clippy
+	$(BIN)/python -m tests.standin.program clippy
 
 types: $(VENV)/.dev
 	$(SAY) "Types"

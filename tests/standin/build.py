@@ -64,11 +64,13 @@ def toolkit() -> Path:
     own = {"cuda": "libcuda.so.1", "cublas": "libcublas.so.13", "cublasLt": "libcublas.so.13"}
     own |= {"curand": "libcurand.so.10", "nvrtc": "libcuda.so.1"}
     there, folder = libraries(), CACHE / "toolkit"
-    (folder / "lib64").mkdir(parents=True, exist_ok=True)
-    for name, library in own.items():
-        link = folder / f"lib64/lib{name}.so"
-        link.unlink(missing_ok=True)
-        link.symlink_to(there / library)
+    with _alone():
+        (folder / "lib64").mkdir(parents=True, exist_ok=True)
+        for name, library in own.items():
+            link = folder / f"lib64/lib{name}.so"
+            if not link.exists() or link.resolve() != there / library:
+                link.unlink(missing_ok=True)
+                link.symlink_to(there / library)
     return folder
 
 
@@ -139,11 +141,18 @@ def _call(*arguments: str | Path) -> None:
 
 
 @contextmanager
-def _built_once(folder: Path) -> Iterator[Path | None]:
-    """An empty folder to build in, which becomes `folder`; None where another process has built it."""
+def _alone() -> Iterator[None]:
+    """Keeps other processes that build the stand-in waiting."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _built_once(folder: Path) -> Iterator[Path | None]:
+    """An empty folder to build in, which becomes `folder`; None where another process has built it."""
+    with _alone():
         if folder.exists():
             yield None
             return

@@ -22,6 +22,8 @@ std::vector<Demand*>& demands = *new std::vector<Demand*>;
 std::vector<std::shared_ptr<Stream>>& streams = *new std::vector<std::shared_ptr<Stream>>;
 std::condition_variable& work = *new std::condition_variable;
 std::condition_variable& progress = *new std::condition_variable;
+// `CU_STREAM_PER_THREAD`.
+void* const PER_THREAD = reinterpret_cast<void*>(2);
 bool has_begun = false;
 uint64_t drawn = 0;
 
@@ -99,8 +101,21 @@ void lose(Lock&, int code) { state().lost = code; }
 uint64_t given(const std::shared_ptr<Stream>& stream) { return stream->given; }
 uint64_t done(const std::shared_ptr<Stream>& stream) { return stream->done; }
 
+// The calling thread's own stream of the current device, which is made when it is first used.
+static std::shared_ptr<Stream> stream_of_thread() {
+    thread_local std::map<int, std::shared_ptr<Stream>> own;
+    auto& stream = own[current_device()];
+    if (!stream) {
+        stream = std::make_shared<Stream>();
+        stream->device = current_device();
+        stream->handle = PER_THREAD;
+        streams.push_back(stream);
+    }
+    return stream;
+}
+
 std::shared_ptr<Stream> find_stream(const void* handle) {
-    auto stream = state().streams.find(handle);
+    auto stream = handle == PER_THREAD ? stream_of_thread() : state().streams.find(handle);
     if (!stream) {
         report("a call has the stream %p, which is the default stream or does not exist", handle);
         return nullptr;

@@ -130,8 +130,11 @@ impl Buffer {
         unsafe {
             self.gpu.wait_for(stream)?;
             self.gpu.backend.copy(self.memory.address + start as u64, to, bytes)?;
-            // Where the stream cannot wait, the host does: the memory may be freed after an error.
-            self.gpu.backend.hold_back(stream).or_else(|_| self.gpu.finish())
+            match self.gpu.backend.hold_back(stream) {
+                Ok(()) if !self.is_lent => Ok(()),
+                // The host waits where the stream cannot, and where the buffer's owner may free it in a third stream.
+                _ => self.gpu.finish(),
+            }
         }
     }
 

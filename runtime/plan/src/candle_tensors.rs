@@ -66,7 +66,10 @@ impl Array {
     pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
         let (buffer, range) = self.in_buffer()?;
         let candle_core::Device::Cuda(device) = device else {
-            bail!("the tensor is on {}, not on {device:?}: Array::to_host and Array::into_candle bring it", self.device());
+            bail!(
+                "the tensor is on {}, not on {device:?}: Array::to_host and Array::into_candle bring it",
+                self.device()
+            );
         };
         check_device(device, self.device())?;
         let (carrier, shape) = (carrier_of(self.dtype())?, Shape::from(self.dims()));

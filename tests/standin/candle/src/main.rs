@@ -1,6 +1,7 @@
 //! Runs plans on tensors that Candle has on the stand-in for a GPU: `candle-tensors SCENARIO PLAN`. A failed check ends the
 //! process with an error, and so does a misuse of the driver.
 
+mod example;
 mod scenarios;
 mod standin;
 

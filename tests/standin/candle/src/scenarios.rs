@@ -19,13 +19,16 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 pub fn run(name: &str, plan: &Path) -> Outcome {
     match name {
         "shared" => shared(plan),
-        "ordered" => ordered(plan),
+        "ordered" => ordered(plan, Device::new_cuda_with_stream(0)?),
+        "thread" => ordered(plan, Device::new_cuda(0)?),
+        "streams" => streams(plan),
         "views" => views(plan),
         "outlives" => outlives(plan),
         "types" => types(plan),
         "booleans" => booleans(plan),
         "refused" => refused(plan),
         "elsewhere" => elsewhere(plan),
+        "example" => crate::example::run(),
         _ => Err("there is no such scenario".into()),
     }
 }
@@ -86,8 +89,7 @@ fn shared(plan: &Path) -> Outcome {
 }
 
 /// Candle's work and the session's wait for each other, whatever the GPU does first.
-fn ordered(plan: &Path) -> Outcome {
-    let device = Device::new_cuda_with_stream(0)?;
+fn ordered(plan: &Path, device: Device) -> Outcome {
     let session = warm(plan, &device)?;
     let mut total = matrix(&device, 0.0)?;
     for _ in 0..10 {
@@ -102,6 +104,22 @@ fn ordered(plan: &Path) -> Outcome {
     }
     let expected: Vec<f32> = (0..12).map(|step| 11.0 * step as f32 + 10.0).collect();
     assert_eq!(total.flatten_all()?.to_vec1::<f32>()?, expected);
+    Ok(())
+}
+
+/// Tensors of two streams of Candle's go through one session, and what one stream has goes to the other.
+fn streams(plan: &Path) -> Outcome {
+    let (device, other) = (Device::new_cuda_with_stream(0)?, Device::new_cuda_with_stream(0)?);
+    let session = warm(plan, &device)?;
+    for first in 0..10 {
+        let (x, y) = (matrix(&device, first as f32)?, matrix(&other, 1.0)?);
+        let found = sum(&session, &x, &y)?.to_candle(&other)?;
+        let moved = lend(&session, &x)?.tensor()?.to_candle(&other)?;
+        drop((x, y));
+        drop(matrix(&device, 100.0)?);
+        assert_eq!(found.to_vec2::<f32>()?[1][0], first as f32 + 9.0);
+        assert_eq!(moved.to_vec2::<f32>()?[1][0], first as f32 + 4.0);
+    }
     Ok(())
 }
 

@@ -1,0 +1,22 @@
+//! The example of docs/cuda.md.
+
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+use candle_plan::gpu_run::Outputs;
+use candle_plan::kernel::Memory;
+use candle_plan::session::Session;
+
+use crate::Outcome;
+
+pub fn run() -> Outcome {
+    let device = Device::new_cuda(0)?;
+    let session = Session::open(Path::new("model.plan"), "cuda", None, None, Memory::Full)?;
+    let tokens = Tensor::new(&[[1i64, 2, 3]], &device)?;
+    // SAFETY: nobody writes into the tensor in place before the run has returned.
+    let inputs = vec![unsafe { session.lend_tensor(&tokens) }?];
+    let outputs = session.run_for(inputs, Outputs::Device, &|| false)?;
+    let logits: Tensor = outputs[0].tensor()?.to_candle(&device)?;
+    assert_eq!(logits.to_vec2::<f32>()?, [[1.0, 2.0, 3.0]]);
+    Ok(())
+}
