@@ -40,7 +40,7 @@ def cargo(verb: str, *arguments: str, **options: Any) -> subprocess.CompletedPro
         "CUDARC_CUDA_VERSION": "13000",
         "NVCC": str(toolkit / "bin/nvcc"),
     }
-    places = ("--manifest-path", FOLDER / "Cargo.toml", "--target-dir", TARGET)
+    places = ("--manifest-path", str(FOLDER / "Cargo.toml"), "--target-dir", str(TARGET))
     command = ["cargo", verb, "--release", "--locked", *places, *arguments]
     return subprocess.run(command, env=variables, text=True, **options)
 
