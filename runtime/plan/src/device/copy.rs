@@ -243,7 +243,6 @@ mod tests {
     use crate::device::{download, upload};
     use crate::dtype::Element;
     use crate::movable::copy_view;
-    use crate::value::Value;
 
     /// Asserts that the copy of a view of 0, 1, … is what it is on the host.
     fn check<T: Element>(gpu: &Gpu, numbers: Vec<T>, view: &View) {
