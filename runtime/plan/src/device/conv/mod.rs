@@ -1,5 +1,6 @@
 //! Convolutions and transposed ones.
 
+mod form;
 mod params;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK, MOST_BLOC
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::program::Program;
 
+use self::form::Form;
 use self::params::{ConvolutionParams, Operands, NO_LIMITS};
 use self::way::{Tile, Way};
 use super::launch::{address, count, kind, launch, room};
@@ -52,9 +54,16 @@ where
     fn compute(&self, gpu: &Gpu, call: &Call, shape: &Shape, transposed: bool) -> Result<Vec<Value>> {
         let operands = Operands { x: call.tensor(0)?, w: call.tensor(1)?, bias: call.optional_tensor(2)? };
         let (dims, dtype) = (out_dims(shape, operands.x.rank()), operands.x.dtype());
+        let form = Form::wanted()?;
         let y = match count(element_count(&dims)?)? {
             0 => room(gpu, &dims, dtype)?,
-            _ => convolve(gpu, shape, transposed, operands, self.limits, Way::of(shape, transposed, dtype))?,
+            _ => {
+                let way = match form {
+                    Some(form) => form.way(shape, transposed, dtype)?,
+                    None => Way::of(shape, transposed, dtype),
+                };
+                convolve(gpu, shape, transposed, operands, self.limits, way)?
+            }
         };
         if let Some(program) = &self.program {
             program.run(call, &y, true, None)?;
@@ -160,9 +169,9 @@ fn tiles(
     params.parts = count(parts)?;
     params.partial = address(partial.as_ref())?;
     let windows = Way::most_windows(shape, transposed).saturating_mul(shape.batch);
-    let pieces = u64::from(remainders(shape, transposed)?) * u64::from(params.groups) * u64::from(params.parts);
+    let pieces = (remainders(shape, transposed)? as usize).saturating_mul(shape.groups).saturating_mul(parts);
     let outputs = params.outputs.div_ceil(tile.outputs() as u32).min(MOST_BLOCKS);
-    let blocks = [count(windows.div_ceil(tile.windows()))?, outputs, pieces.min(MOST_BLOCKS.into()) as u32];
+    let blocks = [count(windows.div_ceil(tile.windows()))?, outputs, count(pieces)?.min(MOST_BLOCKS)];
     step(gpu, tile.name(), dtype, Grid { blocks, threads: BLOCK }, params)?;
     match partial {
         Some(_) => step(gpu, "conv_finish", dtype, Grid::over(count(y.len())?), params),

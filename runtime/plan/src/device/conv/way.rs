@@ -53,6 +53,11 @@ impl Tile {
         }
     }
 
+    /// Whether there is a kernel for a dtype: large tiles have no room for the widest.
+    pub fn takes(self, dtype: DType) -> bool {
+        self != Tile::Large || dtype != DType::Float64
+    }
+
     /// The kernel.
     pub fn name(self) -> &'static str {
         match self {
@@ -66,32 +71,50 @@ impl Tile {
 impl Way {
     /// That which takes the least time, about.
     pub fn of(shape: &Shape, transposed: bool, dtype: DType) -> Way {
-        let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
+        let outputs = shape.outputs / shape.groups;
         if !transposed && Way::is_product(shape) {
             return Way::Product;
         }
-        let taps = |a: usize| {
-            let apart = if transposed { shape.strides[a] / gcd(shape.strides[a], shape.dilations[a]) } else { 1 };
-            shape.kernel[a].div_ceil(apart)
-        };
-        let depth = channels * taps(0) * taps(1);
+        let depth = Way::depth(shape, transposed);
         let pixels = shape.output[0] * shape.output[1];
         if outputs < FEW && (depth <= SHORT || shape.batch * shape.outputs * pixels >= MANY) {
             return Way::Direct;
         }
-        let [rows, columns] = Way::remainders(shape, transposed);
-        let (pieces, windows) = (shape.groups * rows * columns, shape.batch * Way::most_windows(shape, transposed));
-        let blocks = |tile: Tile| outputs.div_ceil(tile.outputs()) * windows.div_ceil(tile.windows()) * pieces;
+        let blocks = |tile: Tile| Way::blocks(shape, transposed, tile);
+        let parts = |tile: Tile| Way::parts(shape, transposed, tile);
         let computed = |tile: Tile| blocks(tile) * tile.outputs() * tile.windows();
-        let parts = |tile: Tile| ENOUGH.div_ceil(blocks(tile).max(1)).min(depth / PART).clamp(1, MOST_PARTS);
-        let is_good =
-            |tile: Tile| blocks(tile) * parts(tile) >= ENOUGH && computed(tile) <= computed(Tile::Small) / 3 * 4;
-        let tiles: &[Tile] = if dtype == DType::Float64 { &[Tile::Medium] } else { &[Tile::Large, Tile::Medium] };
-        let tile = tiles.iter().copied().find(|&tile| is_good(tile)).unwrap_or(Tile::Small);
+        let is_good = |tile: Tile| {
+            let is_whole = computed(tile) <= computed(Tile::Small) / 3 * 4;
+            tile.takes(dtype) && blocks(tile) * parts(tile) >= ENOUGH && is_whole
+        };
+        let tile = [Tile::Large, Tile::Medium].into_iter().find(|&tile| is_good(tile)).unwrap_or(Tile::Small);
         Way::Tiles { tile, parts: parts(tile) }
     }
 
-    fn is_product(shape: &Shape) -> bool {
+    /// The terms of a sum.
+    fn depth(shape: &Shape, transposed: bool) -> usize {
+        let taps = |a: usize| {
+            let apart = if transposed { shape.strides[a] / gcd(shape.strides[a], shape.dilations[a]) } else { 1 };
+            shape.kernel[a].div_ceil(apart)
+        };
+        shape.channels / shape.groups * taps(0) * taps(1)
+    }
+
+    /// The blocks of a tile, in one part.
+    fn blocks(shape: &Shape, transposed: bool, tile: Tile) -> usize {
+        let [rows, columns] = Way::remainders(shape, transposed);
+        let (pieces, windows) = (shape.groups * rows * columns, shape.batch * Way::most_windows(shape, transposed));
+        (shape.outputs / shape.groups).div_ceil(tile.outputs()) * windows.div_ceil(tile.windows()) * pieces
+    }
+
+    /// The parts of the depth that give a tile enough blocks.
+    pub fn parts(shape: &Shape, transposed: bool, tile: Tile) -> usize {
+        let wanted = ENOUGH.div_ceil(Way::blocks(shape, transposed, tile).max(1));
+        wanted.min(Way::depth(shape, transposed) / PART).clamp(1, MOST_PARTS)
+    }
+
+    /// Whether a convolution that is not transposed can be of products.
+    pub fn is_product(shape: &Shape) -> bool {
         let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
         let is_one = shape.groups == 1 || shape.batch == 1 && outputs >= FEW && channels >= FEW;
         let is_point = shape.kernel == [1, 1] && shape.strides == [1, 1] && shape.before == [0, 0];
@@ -135,6 +158,8 @@ mod tests {
         for (numbers, size, kernel, way) in [
             ([1, 64, 256, 1], 56, 1, Way::Product),
             ([1, 64, 64, 1], 56, 3, Way::Tiles { tile: Tile::Small, parts: 2 }),
+            ([1, 128, 128, 1], 28, 3, Way::Tiles { tile: Tile::Small, parts: 3 }),
+            ([1, 256, 256, 1], 14, 3, Way::Tiles { tile: Tile::Medium, parts: 16 }),
             ([1, 512, 512, 1], 7, 3, Way::Tiles { tile: Tile::Medium, parts: 32 }),
             ([32, 64, 64, 1], 56, 3, Way::Tiles { tile: Tile::Medium, parts: 1 }),
             ([32, 256, 256, 1], 28, 3, Way::Tiles { tile: Tile::Large, parts: 1 }),
