@@ -67,9 +67,10 @@ TUNE = Call(
     (
         Section("Kernels by name", "kernels", 60, patience=45),
         Section("Driver calls", "driver_calls", 50, is_optional=True),
-        Section("Convolutions", "convolutions", 120, together=1000),
+        Section("Convolutions", "convolutions", 150),
+        Section("New constants", "constants", 10),
         Section("Nsight Compute", "counters", 100),
-        Section("compute-sanitizer", "sanitizer", 200, patience=200),
+        Section("compute-sanitizer", "sanitizer", 175, patience=175),
     ),
 )
 CALLS = {call.name: call for call in (SMOKE, COMPARE, TUNE)}

@@ -1,186 +1,196 @@
-"""Convolutions of many shapes beside cuDNN: the form that the plan chose, and both times on the device."""
+"""Convolutions of many shapes in every form that fits, beside the form that the plan chose and beside cuDNN.
+
+The runtime reads the form once in a process, so every form has a process of its own.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import compiler
 from gpu import files
-from gpu.page import table
-from gpu.process import Setting
+from gpu.fit import TIMED, ways
+from gpu.page import bullets, table
+from gpu.process import LOST, Setting
 from gpu.report import Part
-from gpu.results import NotRun, Result
+from gpu.results import Result, one_line
+from gpu.shapes import SHAPES, Shape
 from gpu.torch_cuda import allow_tf32, torch_on
 from gpu.trace import KERNEL, Event, microseconds, of, traced
+from gpu.ways import DIRECT, PRODUCT, TILES, Constants, Way, way_of
 
+VARIABLE = "CANDLE_PLAN_CONV"
+CHOSEN = "the chosen form, and cuDNN"
+"""The check that forces no form."""
+FORMS = [PRODUCT, DIRECT, *(Way(tile, number) for number in TIMED for tile in TILES)]
+FORM_NAMES = frozenset(way.name for way in FORMS)
 RUNS = 3
 FAR = 1e-3
 """How far from cuDNN's result ours may be, as a part of the largest element; cuDNN may take Winograd's forms."""
 
-
-@dataclass(frozen=True)
-class Shape:
-    """Images `[batch, channels, size, size]`, or lines where `is_line`, and as many `outputs` channels."""
-
-    batch: int
-    channels: int
-    outputs: int
-    size: int
-    kernel: int
-    stride: int = 1
-    groups: int = 1
-    dilation: int = 1
-    is_transposed: bool = False
-    is_line: bool = False
-
-    @property
-    def name(self) -> str:
-        """As the page shows it."""
-        kind = "transposed " if self.is_transposed else ""
-        line = "" if self.is_line else "²"
-        parts = [f"{kind}{self.batch}×{self.channels}→{self.outputs} {self.size}{line} k{self.kernel}"]
-        parts += [f"s{self.stride}"] * (self.stride > 1) + [f"g{self.groups}"] * (self.groups > 1)
-        return " ".join(parts + [f"d{self.dilation}"] * (self.dilation > 1))
-
-    @property
-    def axes(self) -> int:
-        """How many axes an image has."""
-        return 1 if self.is_line else 2
-
-    @property
-    def input(self) -> tuple[int, ...]:
-        """The shape of the images."""
-        return (self.batch, self.channels, *[self.size] * self.axes)
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """The shape of the weights."""
-        first, second = (self.channels, self.outputs) if self.is_transposed else (self.outputs, self.channels)
-        return (first, second // self.groups, *[self.kernel] * self.axes)
-
-    @property
-    def padding(self) -> int:
-        """Zeros at each end of an axis."""
-        whole = self.dilation * (self.kernel - 1)
-        return (self.kernel - self.stride) // 2 if self.is_transposed else whole // 2
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes of ONNX's operator."""
-        axes = self.axes
-        return {
-            "group": self.groups,
-            "strides": [self.stride] * axes,
-            "dilations": [self.dilation] * axes,
-            "pads": [self.padding] * 2 * axes,
-        }
-
-    @property
-    def operations(self) -> int:
-        """Multiplications and additions."""
-        pixels = self.size if self.is_transposed else -(-self.size // self.stride)
-        return 2 * self.batch * math.prod([pixels] * self.axes) * math.prod(self.weights)
-
-
-def _resnet(batch: int) -> list[Shape]:
-    """Layers of ResNet-50."""
-    sizes = ((64, 56), (128, 28), (256, 14), (512, 7))
-    layers = [Shape(batch, 3, 64, 224, 7, 2)]
-    for width, size in sizes:
-        layers += [Shape(batch, 4 * width, width, size, 1), Shape(batch, width, width, size, 3)]
-        layers += [Shape(batch, width, 4 * width, size, 1)]
-    return [*layers, Shape(batch, 256, 256, 28, 3, 2), Shape(batch, 512, 1024, 28, 1, 2)]
-
-
-SHAPES = [
-    *_resnet(1),
-    *_resnet(32),
-    *(Shape(batch, width, width, size, 3) for batch in (1, 8) for width, size in ((32, 256), (64, 128), (128, 64))),
-    *(Shape(batch, 16, 16, 320, 3) for batch in (1, 8)),
-    *(Shape(batch, 64, 32, 128, 2, 2, is_transposed=True) for batch in (1, 8)),
-    *(Shape(batch, 512, 256, 32, 16, 8, is_transposed=True, is_line=True) for batch in (1, 32)),
-    *(Shape(batch, 64, 64, 4096, size, is_line=True) for batch in (1, 32) for size in (3, 11)),
-    *(Shape(batch, 32, 32, 8192, 7, dilation=5, is_line=True) for batch in (1, 32)),
-    *(Shape(batch, 96, 96, 56, 3, groups=96) for batch in (1, 32)),
-    *(Shape(batch, 128, 128, 56, 3, groups=32) for batch in (1, 32)),
-    *(Shape(batch, 3, 8, 640, 3, 2) for batch in (1, 8)),
-]
-"""Layers of networks for pictures and sound, with few and many images."""
+Run = Callable[[], Any]
 
 TABLE = table(
     {
         "form": "form",
-        "ours, µs": "ours",
+        "µs": "ours",
+        "best form": "best",
+        "its µs": "best_us",
+        "÷ best": lambda result: result["ours"] / result["best_us"],
         "cuDNN f32, µs": "cudnn_f32",
         "cuDNN TF32, µs": "cudnn_tf32",
         "÷ cuDNN f32": lambda result: result["ours"] / result["cudnn_f32"],
-        "TFLOP/s": "teraflops",
+        "TFLOP/s": lambda result: result["operations"] / result["ours"] / 1e6,
     }
 )
-
-
-def lines(part: Part) -> Iterator[str]:
-    """The table, and for each form the geometric mean of our time as a part of cuDNN's in float32."""
-    yield from TABLE(part)
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for result in part.results.values():
-        if result.get("cudnn_f32"):
-            ratios[", ".join(result["form"])].append(math.log(result["ours"] / result["cudnn_f32"]))
-    for form, logs in sorted(ratios.items()):
-        yield f"- {form}: {math.exp(sum(logs) / len(logs)):.2f} of cuDNN's time, {len(logs)} shapes"
+"""Times of shapes; `÷` is of the chosen form."""
 
 
 def names(setting: Setting) -> list[str]:
-    """The shapes."""
-    return [name for name in (shape.name for shape in SHAPES) if name in files.names(setting.bundle, "convolutions")]
+    """The chosen form, and the forms that fit a shape."""
+    fitting = {way for shape in shapes(setting) for way in ways(shape)}
+    return [CHOSEN, *(way.name for way in FORMS if way in fitting)] if fitting else []
+
+
+def shapes(setting: Setting) -> list[Shape]:
+    """The shapes of the bundle."""
+    there = files.names(setting.bundle, "convolutions")
+    return [shape for shape in SHAPES if shape.name in there]
 
 
 def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
-    """Microseconds of a convolution on the device, ours and cuDNN's in float32 and in TF32."""
+    """Microseconds on the device by shape, of a form or of the chosen one; beside that one, those of cuDNN."""
+    os.environ[VARIABLE] = "" if name == CHOSEN else name
     torch = torch_on(setting.device)
-    shape = next(each for each in SHAPES if each.name == name)
-    model = files.read(setting.bundle, "convolutions", name)
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for shape in shapes(setting):
+        if name != CHOSEN and name not in [way.name for way in ways(shape)]:
+            continue
+        try:
+            for measured in times(torch, shape, setting, name == CHOSEN):
+                for figure, value in measured.items():
+                    found[figure][shape.name] = value
+                yield {**found, "note": f"{len(found['times'])} shapes"}
+        except Exception as error:  # the other shapes are still timed
+            if any(word in str(error) for word in LOST):
+                raise
+            found["wrong"][shape.name] = one_line(error)
+    if wrong := found["wrong"]:
+        told = "; ".join(f"{shape}: {words}" for shape, words in wrong.items())
+        yield {**found, "verdict": "different", "note": told[:1000]}
+
+
+def times(torch: Any, shape: Shape, setting: Setting, is_chosen: bool) -> Iterator[Result]:
+    """Microseconds of one shape; of the chosen form also its `kernels`, and both times of cuDNN.
+
+    Raises:
+        ValueError: a result is not cuDNN's, or the plan chose otherwise than `way_of`.
+    """
+    model = files.read(setting.bundle, "convolutions", shape.name)
     session = compiler.load(compiler.Plan(model["plan"]), device=setting.device, threads=1)
-    case = inputs(shape)
-    found = of(traced(torch, partial(session.run, case), RUNS), KERNEL)
+    torch.manual_seed(0)
+    given = {name: torch.empty(each).cuda().normal_() for name, each in (("x", shape.input), ("w", shape.weights))}
+    run = partial(session.run, given, device_outputs=True)
+    found = of(traced(torch, run, RUNS), KERNEL)
     if not found:
-        raise NotRun("PyTorch's profiler recorded no kernel")
-    ours = microseconds(found) / RUNS
-    yield {"form": form_of(found), "ours": ours, "teraflops": shape.operations / ours / 1e6}
-    run = cudnn(torch, shape, case)
+        raise ValueError("PyTorch's profiler recorded no kernel")
+    yield {"times": microseconds(found) / RUNS}
+    theirs = cudnn(torch, shape, given, is_chosen)
+    allow_tf32(torch, False)
+    check_near(torch, next(iter(run().values())), theirs())
+    if is_chosen:
+        yield from beside(torch, theirs)
+        yield {"kernels": kernels(found)}
+        check_chosen(shape, kernels(found))
+
+
+def beside(torch: Any, theirs: Run) -> Iterator[Result]:
+    """Microseconds of cuDNN in `float32` and in TF32."""
     for mode in ("f32", "tf32"):
         allow_tf32(torch, mode == "tf32")
-        yield {f"cudnn_{mode}": microseconds(of(traced(torch, run, RUNS), KERNEL)) / RUNS}
+        yield {f"cudnn_{mode}": microseconds(of(traced(torch, theirs, RUNS), KERNEL)) / RUNS}
     allow_tf32(torch, False)
-    expected, got = run().cpu().numpy(), next(iter(session.run(case).values()))
-    off = float(np.abs(got - expected).max() / np.abs(expected).max())
-    yield {"apart": off} | ({"verdict": "different", "note": f"{off:.2g} from cuDNN's"} if off > FAR else {})
 
 
-def inputs(shape: Shape) -> dict[str, Any]:
-    """Images and weights of normal noise."""
-    generator = np.random.default_rng(0)
-    shapes = {"x": shape.input, "w": shape.weights}
-    return {name: generator.standard_normal(each, np.float32) for name, each in shapes.items()}
+def check_near(torch: Any, ours: Any, expected: Any) -> None:
+    """Compares a result with cuDNN's.
+
+    Raises:
+        ValueError: it is `FAR` from it.
+    """
+    apart = float((torch.from_dlpack(ours) - expected).abs().max() / expected.abs().max())
+    if not apart <= FAR:
+        raise ValueError(f"{apart:.2g} from cuDNN's")
 
 
-def form_of(found: list[Event]) -> list[str]:
+def check_chosen(shape: Shape, launched: list[str]) -> None:
+    """Compares the kernels of the chosen form with those that `way_of` gives.
+
+    Raises:
+        ValueError: they are others: then the bundle is of another state of `way.rs`.
+    """
+    form = way_of(shape, Constants()).form
+    of_convolutions = [kernel for kernel in launched if kernel.startswith("conv_")]
+    if not (form == "product" or any(kernel.startswith(f"conv_{form}") for kernel in of_convolutions)):
+        raise ValueError(f"the plan launched {', '.join(launched)}, and gpu/ways.py has {form}")
+
+
+def kernels(found: list[Event]) -> list[str]:
     """The kernels of a convolution, by name."""
     return list(dict.fromkeys(event.name[:40] for event in found))
 
 
-def cudnn(torch: Any, shape: Shape, case: dict[str, Any]) -> Any:
-    """The same convolution in PyTorch, with the fastest of cuDNN's algorithms."""
-    torch.backends.cudnn.benchmark = True
+def cudnn(torch: Any, shape: Shape, given: dict[str, Any], is_best: bool) -> Run:
+    """The same convolution in PyTorch; with the fastest of cuDNN's algorithms, or with any."""
+    torch.backends.cudnn.benchmark = is_best
     kind = f"conv_transpose{shape.axes}d" if shape.is_transposed else f"conv{shape.axes}d"
     function = getattr(torch.nn.functional, kind)
-    x, w = (torch.from_numpy(case[name]).cuda() for name in ("x", "w"))
     options = {"stride": shape.stride, "padding": shape.padding, "groups": shape.groups, "dilation": shape.dilation}
-    return partial(function, x, w, **options)
+    return partial(function, given["x"], given["w"], **options)
+
+
+def lines(part: Part) -> Iterator[str]:
+    """The checks, the times by shape, and the mean of each chosen form's time as a part of cuDNN's in `float32`."""
+    yield from bullets(part)
+    found = by_shape(part.results)
+    if not found:
+        return
+    yield ""
+    yield from TABLE(Part(part.title, part.render, {each["name"]: each for each in found}))
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for each in found:
+        if each.get("ours") and each.get("cudnn_f32"):
+            ratios[each["form"].partition(":")[0]].append(math.log(each["ours"] / each["cudnn_f32"]))
+    for form, logs in sorted(ratios.items()):
+        yield f"- {form}: {math.exp(sum(logs) / len(logs)):.2f} of cuDNN's time, {len(logs)} shapes"
+
+
+def by_shape(results: dict[str, Result]) -> list[Result]:
+    """The times of each shape that has one: the chosen form's, the best form's, and cuDNN's."""
+    chosen = results.get(CHOSEN, {})
+    wrong = {name for result in results.values() for name in result.get("wrong", {})}
+    found = []
+    for shape in SHAPES:
+        if not (timed := timed_forms(results, shape)) and shape.name not in chosen.get("times", {}):
+            continue
+        best = min(timed, key=lambda form: timed[form]) if timed else None
+        facts = {figure: chosen.get(figure, {}).get(shape.name) for figure in ("cudnn_f32", "cudnn_tf32")}
+        form, ours = way_of(shape, Constants()).name, chosen.get("times", {}).get(shape.name)
+        facts |= {"form": form, "ours": ours, "best": best, "best_us": timed[best] if best else None}
+        verdict = "different" if shape.name in wrong else "equal"
+        found.append({"name": shape.name, "verdict": verdict, "operations": shape.operations, **facts})
+    return found
+
+
+def timed_forms(results: dict[str, Result], shape: Shape) -> dict[str, float]:
+    """Microseconds of a shape by form; those of a wrong result do not count."""
+    return {
+        name: result["times"][shape.name]
+        for name, result in results.items()
+        if name in FORM_NAMES and shape.name in result.get("times", {}) and shape.name not in result.get("wrong", {})
+    }

@@ -19,10 +19,10 @@ from compiler.reference import Reference
 from compiler.zoo import read_index
 from gpu import cooperative, drawn
 from gpu.agreement import sampled
-from gpu.convolutions import SHAPES, Shape
 from gpu.files import Model
 from gpu.graphs import paths, small
 from gpu.operators import TOGETHER
+from gpu.shapes import SHAPES, Shape
 from gpu.timing import in_turns
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
 from tests.trained.zoo import allowed

@@ -1,0 +1,186 @@
+"""The sweep over forms of convolutions: its twin of `way.rs`, the fit of the constants, and what the page shows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compiler
+from compiler.expectation import expected_steps
+from tests.gpu_bundle import ROOT, tool
+
+WAY = ROOT / "runtime/plan/src/device/conv/way.rs"
+SHAPES, WAYS, FIT = tool("gpu.shapes"), tool("gpu.ways"), tool("gpu.fit")
+PRESENT = WAYS.Constants()
+
+
+def constants_of_rust() -> dict[str, int]:
+    """The constants of `way.rs` by name."""
+    found = re.findall(r"^const (\w+): usize = (\d+)(?: << (\d+))?;$", WAY.read_text(), re.MULTILINE)
+    return {name.lower(): int(number) << int(shift or 0) for name, number, shift in found}
+
+
+def test_the_twin_has_the_constants_of_rust() -> None:
+    assert constants_of_rust() == asdict(PRESENT)
+
+
+def test_the_twin_chooses_what_the_tests_of_rust_expect() -> None:
+    row = re.compile(
+        r"\(\[(\d+), (\d+), (\d+), (\d+)\], (\d+), (\d+), Way::(?:(Product|Direct)|"
+        r"Tiles \{ tile: Tile::(\w+), parts: (\d+) \})\)"
+    )
+    rows = row.findall(WAY.read_text())
+    assert len(rows) >= 10
+    for batch, channels, outputs, groups, size, kernel, form, tile, parts in rows:
+        shape = SHAPES.Shape(*map(int, (batch, channels, outputs, size, kernel)), groups=int(groups))
+        expected = WAYS.Way((form or tile).lower(), int(parts or 1))
+        assert WAYS.way_of(shape, PRESENT) == expected, shape
+
+
+def drawn(seed: int) -> Any:
+    """A shape of a convolution with few elements."""
+    generator = random.Random(seed)
+    groups = generator.choice([1, 1, 2, 3])
+    is_transposed = generator.random() < 0.4
+    stride = generator.choice([1, 1, 2, 3])
+    kernel = generator.choice([1, 1, 2, 3, 5])
+    return SHAPES.Shape(
+        batch=generator.choice([1, 1, 4]),
+        channels=groups * generator.choice([1, 12, 16, 100]),
+        outputs=groups * generator.choice([1, 15, 16, 40, 130]),
+        size=generator.choice([7, 20, 33]),
+        kernel=max(kernel, stride) if is_transposed else kernel,
+        stride=stride,
+        groups=groups,
+        dilation=1 if is_transposed else generator.choice([1, 1, 2]),
+        is_transposed=is_transposed,
+        is_line=generator.random() < 0.3,
+    )
+
+
+@pytest.mark.parametrize("shape", [*SHAPES.SHAPES, *map(drawn, range(80))], ids=lambda shape: shape.name)
+def test_the_twin_chooses_as_a_plan_does(shape: Any) -> None:
+    plan = compiler.compile(tool("gpu.gather").convolution(shape))
+    given = {"x": np.zeros(shape.input, np.float32), "w": np.zeros(shape.weights, np.float32)}
+    (step,) = [step for step in expected_steps(plan, given) if step.op.startswith("Conv")]
+    way = WAYS.way_of(shape, PRESENT)
+    if way.form == "product":
+        assert step.products and not step.kernels
+        return
+    kernels = {f"conv/conv_{way.form}_f32": 1} | ({"conv/conv_finish_f32": 1} if way.parts > 1 else {})
+    assert (step.products, dict(step.kernels)) == ([], kernels)
+
+
+def test_every_timed_way_fits_its_shape() -> None:
+    for shape in SHAPES.SHAPES:
+        ways = FIT.ways(shape)
+        assert len(ways) == len(set(ways)) and WAYS.DIRECT in ways
+        assert {way.form for way in ways} >= set(WAYS.TILES)
+        assert (WAYS.PRODUCT in ways) == (WAYS.way_of(shape, PRESENT) == WAYS.PRODUCT)
+        # Whatever candidates ask for has a time, or lies between two.
+        times = {way.name: 1.0 for way in ways}
+        for enough, part in itertools.product(FIT.ENOUGH, FIT.PART):
+            way = WAYS.tiles(shape, replace(PRESENT, enough=enough, part=part))
+            assert math.isfinite(FIT.time_of(way, times)), (shape, way)
+
+
+def made(best: Any, slower: float = 2.0) -> Mapping[Any, Mapping[str, float]]:
+    """Times for which some constants choose the fastest way of every shape, and other ways take longer."""
+    found = {}
+    for shape in SHAPES.SHAPES:
+        way = WAYS.way_of(shape, best)
+        times = {each.name: 10.0 * slower for each in FIT.ways(shape)}
+        near = [number for number in sorted(FIT.TIMED) if Way(way.form, number) in times]
+        around = [n for n in near if n <= way.parts][-1:] + [n for n in near if n >= way.parts][:1]
+        found[shape] = times | {Way(way.form, number): 10.0 for number in around} | {way.name: 10.0}
+    return found
+
+
+def Way(form: str, number: int) -> str:
+    """The name of a way."""
+    name: str = WAYS.Way(form, number).name
+    return name
+
+
+@pytest.mark.parametrize(
+    "best",
+    [{}, {"enough": 512}, {"part": 64, "most_parts": 16}, {"few": 32, "short": 128}, {"enough": 128, "many": 1 << 22}],
+)
+def test_the_fit_finds_the_constants_of_times(best: dict[str, int]) -> None:
+    wanted = replace(PRESENT, **best)
+    fit = FIT.fitted(made(wanted), PRESENT)
+    assert fit.shapes == len(SHAPES.SHAPES)
+    assert fit.after == pytest.approx(1.0, abs=2e-3)
+    assert fit.before > 1.02 if best else fit.constants == PRESENT and fit.before == 1.0
+    for shape in SHAPES.SHAPES:
+        chosen, meant = WAYS.way_of(shape, fit.constants), WAYS.way_of(shape, wanted)
+        assert chosen == meant or made(wanted)[shape].get(chosen.name, 10.0) == 10.0, shape
+
+
+def test_noise_moves_no_constant() -> None:
+    generator = random.Random(0)
+    times = {shape: {way.name: 1 + 1e-4 * generator.random() for way in FIT.ways(shape)} for shape in SHAPES.SHAPES}
+    assert FIT.fitted(times, PRESENT).constants == PRESENT
+
+
+def test_what_was_not_timed_is_no_choice() -> None:
+    times = made(replace(PRESENT, enough=512))
+    assert FIT.fitted({}, PRESENT) is None
+    assert FIT.fitted({shape: {"direct": 1.0} for shape in times}, PRESENT).shapes < 10
+    cut = {
+        shape: {name: time for name, time in found.items() if ":" not in name or name.endswith(":1")}
+        for shape, found in times.items()
+    }
+    fit = FIT.fitted(cut, PRESENT)
+    assert 0 < fit.shapes < len(times) and fit.after <= fit.before
+
+
+def test_times_between_timed_parts() -> None:
+    times = {"small:1": 100.0, "small:4": 25.0, "direct": 7.0}
+    assert FIT.time_of(WAYS.Way("small", 2), times) == pytest.approx(50.0)
+    assert FIT.time_of(WAYS.Way("small", 4), times) == 25.0
+    assert FIT.time_of(WAYS.DIRECT, times) == 7.0
+    for way in (WAYS.Way("small", 8), WAYS.Way("large", 1), WAYS.PRODUCT):
+        assert FIT.time_of(way, times) == math.inf
+
+
+def test_the_lines_for_rust_are_those_of_rust() -> None:
+    written = [line for line in WAY.read_text().splitlines() if line.startswith("const ")]
+    assert FIT.source(PRESENT) == written
+
+
+def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
+    sweep, constants, report = tool("gpu.convolutions"), tool("gpu.constants"), tool("gpu.report")
+    best = replace(PRESENT, enough=512)
+    times = {shape.name: found for shape, found in made(best).items()}
+    parts = [report.Part("Convolutions", sweep.lines), report.Part("New constants", constants.lines)]
+    whole = report.Report(tmp_path, "tune", [], parts)
+    chosen = {shape.name: made(best)[shape].get(WAYS.way_of(shape, PRESENT).name, 10.0) for shape in SHAPES.SHAPES}
+    facts = {figure: dict.fromkeys(chosen, 5.0) for figure in ("cudnn_f32", "cudnn_tf32")}
+    whole.put(parts[0], {"name": sweep.CHOSEN, "verdict": "equal", "times": chosen, **facts})
+    for way in sweep.FORMS:
+        of_form = {shape: found[way.name] for shape, found in times.items() if way.name in found}
+        whole.put(parts[0], {"name": way.name, "verdict": "equal", "times": of_form})
+    whole.end(parts[0], 1.0)
+    setting = tool("gpu.process").Setting(tmp_path, "cuda", 0, tmp_path)
+    (found,) = constants.results(constants.NAME, setting, 0)
+    assert found["before"] > found["after"] == pytest.approx(1.0, abs=2e-3)
+    assert found["constants"]["enough"] > PRESENT.enough
+    whole.put(parts[1], {"name": constants.NAME, "verdict": "equal", **found})
+    whole.end(parts[1], 1.0)
+    page = whole.page.read_text()
+    assert re.search(
+        r"^\| 1×256→256 14² k3 \| ✓ \| medium:16 \| 20 \| \w+:\d+ \| 10 \| 2 \| 5 \| 5 \| 4 \|", page, re.MULTILINE
+    )
+    assert re.search(r"^- product: 2\.00 of cuDNN's time, \d+ shapes$", page, re.MULTILINE), page
+    assert f"const ENOUGH: usize = {found['constants']['enough']};\nconst PART: usize = " in page
+    assert re.search(r"^- 1×256→256 14² k3: medium:16 → small:", page, re.MULTILINE)

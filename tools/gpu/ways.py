@@ -1,0 +1,96 @@
+"""By which kernels a plan computes a convolution in `float32`: the twin of `runtime/plan/src/device/conv/way.rs`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpu.shapes import Shape
+
+TILES = {"small": (32, 32), "medium": (64, 64), "large": (128, 64)}
+"""The outputs and the windows of a tile."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of `way.rs`, which describes them."""
+
+    enough: int = 256
+    part: int = 128
+    most_parts: int = 32
+    few: int = 16
+    short: int = 64
+    many: int = 1 << 18
+
+
+@dataclass(frozen=True)
+class Way:
+    """A form, `product`, `direct` or a tile, and the parts that a tile's depth has."""
+
+    form: str
+    parts: int = 1
+
+    @property
+    def name(self) -> str:
+        """As the environment variable `CANDLE_PLAN_CONV` takes it."""
+        return f"{self.form}:{self.parts}" if self.form in TILES else self.form
+
+
+PRODUCT, DIRECT = Way("product"), Way("direct")
+
+
+def way_of(shape: Shape, constants: Constants) -> Way:
+    """The way that a plan chooses by these constants."""
+    if is_product(shape, constants):
+        return PRODUCT
+    return DIRECT if is_direct(shape, constants) else tiles(shape, constants)
+
+
+def is_product(shape: Shape, constants: Constants) -> bool:
+    """Whether the convolution is a product of matrices."""
+    channels, outputs = shape.channels // shape.groups, shape.outputs // shape.groups
+    is_one = shape.groups == 1 or (shape.batch == 1 and min(channels, outputs) >= constants.few)
+    is_point = (shape.kernel, shape.stride, shape.padding) == (1, 1, 0)
+    return is_one and is_point and not shape.is_transposed
+
+
+def is_direct(shape: Shape, constants: Constants) -> bool:
+    """Whether each output is for one thread, where the convolution is not a product."""
+    elements = shape.batch * shape.outputs * shape.output_size**shape.axes
+    is_worth = depth(shape) <= constants.short or elements >= constants.many
+    return shape.outputs // shape.groups < constants.few and is_worth
+
+
+def tiles(shape: Shape, constants: Constants) -> Way:
+    """The tile and its parts, where the convolution is computed tile by tile."""
+    for tile in ("large", "medium"):
+        is_whole = computed(shape, tile) <= computed(shape, "small") // 3 * 4
+        if blocks(shape, tile) * parts(shape, tile, constants) >= constants.enough and is_whole:
+            return Way(tile, parts(shape, tile, constants))
+    return Way("small", parts(shape, "small", constants))
+
+
+def parts(shape: Shape, tile: str, constants: Constants) -> int:
+    """The parts of the depth that give a tile enough blocks."""
+    wanted = -(-constants.enough // blocks(shape, tile))
+    return max(1, min(wanted, depth(shape) // constants.part, constants.most_parts))
+
+
+def depth(shape: Shape) -> int:
+    """The terms of a sum."""
+    apart = shape.stride // math.gcd(shape.stride, shape.dilation) if shape.is_transposed else 1
+    return int(shape.channels // shape.groups * (-(-shape.kernel // apart)) ** shape.axes)
+
+
+def blocks(shape: Shape, tile: str) -> int:
+    """The blocks of a tile, in one part."""
+    high, wide = TILES[tile]
+    size, step = shape.output_size, shape.stride if shape.is_transposed else 1
+    windows = shape.batch * (-(-size // step)) ** shape.axes
+    pieces = shape.groups * min(step, size) ** shape.axes
+    return int(-(-(shape.outputs // shape.groups) // high) * -(-windows // wide) * pieces)
+
+
+def computed(shape: Shape, tile: str) -> int:
+    """The outputs that the blocks of a tile compute, with those that are thrown away."""
+    return blocks(shape, tile) * math.prod(TILES[tile])
