@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import json
 import math
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -184,3 +188,69 @@ def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
     assert re.search(r"^- product: 2\.00 of cuDNN's time, \d+ shapes$", page, re.MULTILINE), page
     assert f"const ENOUGH: usize = {found['constants']['enough']};\nconst PART: usize = " in page
     assert re.search(r"^- 1×256→256 14² k3: medium:16 → small:", page, re.MULTILINE)
+
+
+REHEARSAL = """
+import json, sys, types
+sys.path[:0] = [{tools!r}, {root!r}]
+import torch
+import compiler
+from gpu import convolutions, gather
+from gpu.process import Setting
+from gpu.results import guarded
+from gpu.shapes import Shape
+from gpu.trace import Event
+
+SHAPES = [Shape(1, 64, 33, 6, 3), Shape(1, 16, 20, 7, 1), Shape(2, 20, 20, 9, 4, 2, is_transposed=True, is_line=True)]
+PLANS = {{shape.name: compiler.compile(gather.convolution(shape)).data for shape in SHAPES}}
+
+def traced(torch, run, runs):
+    for _ in range(runs):
+        run()
+    is_ours = "device_outputs" in run.keywords
+    is_product = is_ours and run.args[0]["w"].shape[-1] == 1 and ":" not in sys.argv[1]
+    name = {kernel} or ("cublas" if is_product else "conv_small_f32")
+    return [Event("kernel", name, 0.0, 12.0), Event("kernel", "conv_finish_f32", 0.0, 3.0)] * runs
+
+convolutions.SHAPES = SHAPES
+convolutions.traced, convolutions.torch_on = traced, lambda device: torch
+NAMES, READ = lambda *_: list(PLANS), lambda _, __, name: {{"plan": PLANS[name]}}
+convolutions.files = types.SimpleNamespace(names=NAMES, read=READ)
+torch.Tensor.cuda = lambda self: self
+torch.from_dlpack = lambda value: torch.from_numpy(value.numpy().copy()) {wrong}
+setting = Setting(None, "emulator", float("inf"), None)
+for result in guarded(convolutions.results(sys.argv[1], setting, 0)):
+    print(json.dumps({{"names": convolutions.names(setting), **result}}))
+"""
+"""The sweep on the emulator, with stand-ins for PyTorch's CUDA and its profiler."""
+
+
+def rehearsed(name: str, kernel: str = "", wrong: str = "") -> list[dict[str, Any]]:
+    """The results of a form, each with the names of all checks."""
+    source = REHEARSAL.format(tools=str(ROOT / "tools"), root=str(ROOT), kernel=repr(kernel), wrong=wrong)
+    done = subprocess.run([sys.executable, "-c", source, name], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("compiler._runtime_emulator") is None or importlib.util.find_spec("torch") is None,
+    reason="the emulator is not built, or PyTorch is not installed",
+)
+def test_a_form_is_timed_and_compared_with_pytorch() -> None:
+    *partial, last = rehearsed("small:4")
+    assert (last["verdict"], last["times"]) == ("equal", {"1×64→33 6² k3": 15.0})
+    assert len(partial) == 1 and last["note"] == "1 shapes"
+    assert last["names"][:4] == [tool("gpu.convolutions").CHOSEN, "product", "direct", "small:1"]
+    last = rehearsed("product")[-1]
+    assert (last["verdict"], list(last["times"])) == ("equal", ["1×16→20 7² k1"])
+    last = rehearsed(tool("gpu.convolutions").CHOSEN)[-1]
+    assert last["verdict"] == "equal" and len(last["times"]) == 3, last
+    assert last["kernels"]["1×64→33 6² k3"] == ["conv_small_f32", "conv_finish_f32"]
+    assert last["cudnn_f32"] == last["cudnn_tf32"] == last["times"]
+    last = rehearsed("small:1", wrong="* 1.01")[-1]
+    assert last["verdict"] == "different" and len(last["wrong"]) == 3 and "from cuDNN's" in last["note"]
+    last = rehearsed(tool("gpu.convolutions").CHOSEN, kernel="conv_large_f32")[-1]
+    assert (
+        last["verdict"] == "different" and "launched conv_large_f32, conv_finish_f32 in place of small:" in last["note"]
+    )

@@ -69,10 +69,11 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     torch = torch_on(setting.device)
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for shape in shapes(setting):
-        if name != CHOSEN and name not in [way.name for way in ways(shape)]:
+        forced = {way.name: way for way in ways(shape)}
+        if name != CHOSEN and name not in forced:
             continue
         try:
-            for measured in times(torch, shape, setting, name == CHOSEN):
+            for measured in times(torch, shape, setting, None if name == CHOSEN else forced[name]):
                 for figure, value in measured.items():
                     found[figure][shape.name] = value
                 yield {**found, "note": f"{len(found['times'])} shapes"}
@@ -85,11 +86,11 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
         yield {**found, "verdict": "different", "note": told[:1000]}
 
 
-def times(torch: Any, shape: Shape, setting: Setting, is_chosen: bool) -> Iterator[Result]:
-    """Microseconds of one shape; of the chosen form also its `kernels`, and both times of cuDNN.
+def times(torch: Any, shape: Shape, setting: Setting, forced: Way | None) -> Iterator[Result]:
+    """Microseconds of one shape; where no way is forced also the `kernels`, and both times of cuDNN.
 
     Raises:
-        ValueError: a result is not cuDNN's, or the plan chose otherwise than `way_of`.
+        ValueError: a result is not cuDNN's, or the kernels are not those of the way.
     """
     model = files.read(setting.bundle, "convolutions", shape.name)
     session = compiler.load(compiler.Plan(model["plan"]), device=setting.device, threads=1)
@@ -100,13 +101,13 @@ def times(torch: Any, shape: Shape, setting: Setting, is_chosen: bool) -> Iterat
     if not found:
         raise ValueError("PyTorch's profiler recorded no kernel")
     yield {"times": microseconds(found) / RUNS}
-    theirs = cudnn(torch, shape, given, is_chosen)
+    check_launched(forced or way_of(shape, Constants()), kernels(found))
+    theirs = cudnn(torch, shape, given, is_best=forced is None)
     allow_tf32(torch, False)
     check_near(torch, next(iter(run().values())), theirs())
-    if is_chosen:
+    if forced is None:
         yield from beside(torch, theirs)
         yield {"kernels": kernels(found)}
-        check_chosen(shape, kernels(found))
 
 
 def beside(torch: Any, theirs: Run) -> Iterator[Result]:
@@ -128,16 +129,15 @@ def check_near(torch: Any, ours: Any, expected: Any) -> None:
         raise ValueError(f"{apart:.2g} from cuDNN's")
 
 
-def check_chosen(shape: Shape, launched: list[str]) -> None:
-    """Compares the kernels of the chosen form with those that `way_of` gives.
+def check_launched(way: Way, launched: list[str]) -> None:
+    """Compares the kernels of a convolution with those of a way.
 
     Raises:
-        ValueError: they are others: then the bundle is of another state of `way.rs`.
+        ValueError: they are others: then the extension is of another state of the sources than this checkout.
     """
-    form = way_of(shape, Constants()).form
-    of_convolutions = [kernel for kernel in launched if kernel.startswith("conv_")]
-    if not (form == "product" or any(kernel.startswith(f"conv_{form}") for kernel in of_convolutions)):
-        raise ValueError(f"the plan launched {', '.join(launched)}, and gpu/ways.py has {form}")
+    forms = {kernel.split("_")[1] for kernel in launched if kernel.startswith("conv_")} - {"finish"}
+    if forms != ({way.form} - {PRODUCT.form}):
+        raise ValueError(f"the plan launched {', '.join(launched)} in place of {way.name}")
 
 
 def kernels(found: list[Event]) -> list[str]:
