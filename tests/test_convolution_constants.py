@@ -209,7 +209,7 @@ def traced(torch, run, runs):
         run()
     is_ours = "device_outputs" in run.keywords
     is_product = is_ours and run.args[0]["w"].shape[-1] == 1 and ":" not in sys.argv[1]
-    name = {kernel} or ("cublas" if is_product else "conv_small_f32")
+    name = kernel or ("cublas" if is_product else "conv_small_f32")
     return [Event("kernel", name, 0.0, 12.0), Event("kernel", "conv_finish_f32", 0.0, 3.0)] * runs
 
 convolutions.SHAPES = SHAPES
@@ -217,40 +217,43 @@ convolutions.traced, convolutions.torch_on = traced, lambda device: torch
 NAMES, READ = lambda *_: list(PLANS), lambda _, __, name: {{"plan": PLANS[name]}}
 convolutions.files = types.SimpleNamespace(names=NAMES, read=READ)
 torch.Tensor.cuda = lambda self: self
-torch.from_dlpack = lambda value: torch.from_numpy(value.numpy().copy()) {wrong}
+torch.from_dlpack = lambda value: torch.from_numpy(scale * value.numpy())
 setting = Setting(None, "emulator", float("inf"), None)
-for result in guarded(convolutions.results(sys.argv[1], setting, 0)):
-    print(json.dumps({{"names": convolutions.names(setting), **result}}))
+for kernel, scale in (("", 1), ("conv_large_f32", 1), ("", 1.01)):
+    *partial, last = guarded(convolutions.results(sys.argv[1], setting, 0))
+    print(json.dumps({{"names": convolutions.names(setting), "partial": len(partial), **last}}))
 """
-"""The sweep on the emulator, with stand-ins for PyTorch's CUDA and its profiler."""
+"""The sweep on the emulator, with stand-ins for PyTorch's CUDA and its profiler.
 
-
-def rehearsed(name: str, kernel: str = "", wrong: str = "") -> list[dict[str, Any]]:
-    """The results of a form, each with the names of all checks."""
-    source = REHEARSAL.format(tools=str(ROOT / "tools"), root=str(ROOT), kernel=repr(kernel), wrong=wrong)
-    done = subprocess.run([sys.executable, "-c", source, name], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+Then once more, where another kernel runs; and once more, where results are wrong.
+"""
 
 
 @pytest.mark.skipif(
     importlib.util.find_spec("compiler._runtime_emulator") is None or importlib.util.find_spec("torch") is None,
     reason="the emulator is not built, or PyTorch is not installed",
 )
-def test_a_form_is_timed_and_compared_with_pytorch() -> None:
-    *partial, last = rehearsed("small:4")
-    assert (last["verdict"], last["times"]) == ("equal", {"1×64→33 6² k3": 15.0})
-    assert len(partial) == 1 and last["note"] == "1 shapes"
-    assert last["names"][:4] == [tool("gpu.convolutions").CHOSEN, "product", "direct", "small:1"]
-    last = rehearsed("product")[-1]
-    assert (last["verdict"], list(last["times"])) == ("equal", ["1×16→20 7² k1"])
-    last = rehearsed(tool("gpu.convolutions").CHOSEN)[-1]
-    assert last["verdict"] == "equal" and len(last["times"]) == 3, last
-    assert last["kernels"]["1×64→33 6² k3"] == ["conv_small_f32", "conv_finish_f32"]
-    assert last["cudnn_f32"] == last["cudnn_tf32"] == last["times"]
-    last = rehearsed("small:1", wrong="* 1.01")[-1]
-    assert last["verdict"] == "different" and len(last["wrong"]) == 3 and "from cuDNN's" in last["note"]
-    last = rehearsed(tool("gpu.convolutions").CHOSEN, kernel="conv_large_f32")[-1]
-    assert (
-        last["verdict"] == "different" and "launched conv_large_f32, conv_finish_f32 in place of small:" in last["note"]
-    )
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("small:4", ["1×64→33 6² k3"]),
+        ("product", ["1×16→20 7² k1"]),
+        ("", ["1×64→33 6² k3", "1×16→20 7² k1", "transposed 2×20→20 9 k4 s2"]),
+    ],
+)
+def test_a_form_is_timed_and_compared_with_pytorch(name: str, shapes: list[str]) -> None:
+    chosen = tool("gpu.convolutions").CHOSEN
+    source = REHEARSAL.format(tools=str(ROOT / "tools"), root=str(ROOT))
+    done = subprocess.run([sys.executable, "-c", source, name or chosen], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    good, other, wrong = map(json.loads, done.stdout.splitlines())
+    assert (good["verdict"], good["times"]) == ("equal", dict.fromkeys(shapes, 15.0))
+    assert good["partial"] >= len(shapes) and good["note"] == f"{len(shapes)} shapes"
+    assert good["names"][:4] == [chosen, "product", "direct", "small:1"]
+    if not name:
+        assert good["cudnn_f32"] == good["cudnn_tf32"] == good["times"]
+        assert good["kernels"][shapes[0]] == ["conv_small_f32", "conv_finish_f32"]
+    assert other["verdict"] == wrong["verdict"] == "different"
+    assert list(other["wrong"]) == list(wrong["wrong"]) == shapes
+    assert "the plan launched conv_large_f32, conv_finish_f32 in place of " in other["note"]
+    assert "0.01 from cuDNN's" in wrong["note"]
