@@ -170,12 +170,13 @@ def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
     whole = report.Report(tmp_path, "tune", [], parts)
     chosen = {shape.name: made(best)[shape].get(WAYS.way_of(shape, PRESENT).name, 10.0) for shape in SHAPES.SHAPES}
     facts = {figure: dict.fromkeys(chosen, 5.0) for figure in ("cudnn_f32", "cudnn_tf32")}
-    whole.put(parts[0], {"name": sweep.CHOSEN, "verdict": "equal", "times": chosen, **facts})
+    whole.put(parts[0], {"name": sweep.CHOSEN, "verdict": "equal", "times": chosen, "launched": {"a": ["b"]}, **facts})
     for way in sweep.FORMS:
         of_form = {shape: found[way.name] for shape, found in times.items() if way.name in found}
         whole.put(parts[0], {"name": way.name, "verdict": "equal", "times": of_form})
     whole.end(parts[0], 1.0)
     setting = tool("gpu.process").Setting(tmp_path, "cuda", 0, tmp_path)
+    assert tool("gpu.counters").hottest(setting) == [], "these are no kernels of plans"
     (found,) = constants.results(constants.NAME, setting, 0)
     assert found["before"] > found["after"] == pytest.approx(1.0, abs=2e-3)
     assert found["constants"]["enough"] > PRESENT.enough
@@ -252,7 +253,7 @@ def test_a_form_is_timed_and_compared_with_pytorch(name: str, shapes: list[str])
     assert good["names"][:4] == [chosen, "product", "direct", "small:1"]
     if not name:
         assert good["cudnn_f32"] == good["cudnn_tf32"] == good["times"]
-        assert good["kernels"][shapes[0]] == ["conv_small_f32", "conv_finish_f32"]
+        assert good["launched"][shapes[0]] == ["conv_small_f32", "conv_finish_f32"]
     assert other["verdict"] == wrong["verdict"] == "different"
     assert list(other["wrong"]) == list(wrong["wrong"]) == shapes
     assert "the plan launched conv_large_f32, conv_finish_f32 in place of " in other["note"]

@@ -87,7 +87,7 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
 
 
 def times(torch: Any, shape: Shape, setting: Setting, forced: Way | None) -> Iterator[Result]:
-    """Microseconds of one shape; where no way is forced also the `kernels`, and both times of cuDNN.
+    """Microseconds of one shape; where no way is forced also what was `launched`, and both times of cuDNN.
 
     Raises:
         ValueError: a result is not cuDNN's, or the kernels are not those of the way.
@@ -107,7 +107,7 @@ def times(torch: Any, shape: Shape, setting: Setting, forced: Way | None) -> Ite
     check_near(torch, next(iter(run().values())), theirs())
     if forced is None:
         yield from beside(torch, theirs)
-        yield {"kernels": kernels(found)}
+        yield {"launched": kernels(found)}
 
 
 def beside(torch: Any, theirs: Run) -> Iterator[Result]:
