@@ -184,11 +184,11 @@ def test_the_page_of_forms_and_constants(tmp_path: Path) -> None:
     whole.end(parts[1], 1.0)
     page = whole.page.read_text()
     assert re.search(
-        r"^\| 1×256→256 14² k3 \| ✓ \| medium:16 \| 20 \| \w+:\d+ \| 10 \| 2 \| 5 \| 5 \| 4 \|", page, re.MULTILINE
+        r"^\| 1×512→512 7² k3 \| ✓ \| medium:32 \| 20 \| \w+:\d+ \| 10 \| 2 \| 5 \| 5 \| 4 \|", page, re.MULTILINE
     )
     assert re.search(r"^- product: 2\.00 of cuDNN's time, \d+ shapes$", page, re.MULTILINE), page
     assert f"const ENOUGH: usize = {found['constants']['enough']};\nconst PART: usize = " in page
-    assert re.search(r"^- 1×256→256 14² k3: medium:16 → small:", page, re.MULTILINE)
+    assert re.search(r"^- 1×512→512 7² k3: medium:32 → small:", page, re.MULTILINE)
 
 
 REHEARSAL = """

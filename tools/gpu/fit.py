@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 from gpu.shapes import Shape
-from gpu.ways import DIRECT, PRODUCT, Constants, Way, is_direct, is_product, parts, tiles, way_of
+from gpu.ways import DIRECT, PRODUCT, TILES, Constants, Way, is_direct, is_product, parts, tiles, way_of
 
 Times = Mapping[str, float]
 """Microseconds of one convolution by the names of ways."""
@@ -22,7 +22,7 @@ FEW = (4, 8, 16, 24, 32, 64)
 SHORT = (16, 32, 64, 128, 256, 512)
 MANY = tuple(1 << bits for bits in range(14, 25, 2))
 """The candidates for each constant."""
-TIMED = (1, 4, 16, 2, 8, 32)
+TIMED = (1, 4, 32, 2, 8)
 """The parts that are timed, in this order; times between them are interpolated."""
 NOISE = 1e-3
 """By how much better the logarithm of the mean has to be for the constants to move."""
@@ -44,9 +44,8 @@ def ways(shape: Shape) -> list[Way]:
     found = [PRODUCT] if is_product(shape, Constants()) else []
     found.append(DIRECT)
     for number in TIMED:
-        for tile in ("small", "medium", "large"):
-            if number // 2 < parts(shape, tile, _MOST):
-                found.append(Way(tile, number))
+        below = max((other for other in TIMED if other < number), default=0)
+        found += [Way(tile, number) for tile in TILES if below < parts(shape, tile, _MOST)]
     return found
 
 
