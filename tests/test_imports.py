@@ -52,3 +52,16 @@ def test_modules_do_not_take_the_place_of_functions() -> None:
 def test_other_names_are_not() -> None:
     with pytest.raises(AttributeError, match="no attribute 'decompile'"):
         compiler.decompile  # noqa: B018
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_list_of_verbs_imports_none(option: str) -> None:
+    code = f"""
+import sys
+from compiler.cli import main
+try:
+    main(["{option}"])
+except SystemExit:
+    print(*sorted({{"numpy", "rich", "onnx", "compiler.cli.compile"}} & sys.modules.keys()), "end")
+"""
+    assert python(code).splitlines()[-1] == "end"

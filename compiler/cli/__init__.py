@@ -7,18 +7,14 @@ diagnostics and progress to the standard error.
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler import errors
-from compiler.cli.failure import Failed, report
-from compiler.cli.output import print_json
+from compiler.errors import program as program_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +24,19 @@ __all__ = ["VERBS", "main"]
 INTERRUPTED, CLOSED_PIPE = 130, 141
 """What a shell says of a program that SIGINT or SIGPIPE ended."""
 
-VERBS = ("compile", "run", "verify", "check", "inspect", "bench", "zoo", "export", "explain", "ops")
+VERBS = {
+    "compile": "Compile an ONNX model into a plan.",
+    "run": "Run a plan.",
+    "verify": "Compare a plan with onnxruntime.",
+    "check": "Say whether a model can be compiled.",
+    "inspect": "Show what a plan or a model holds.",
+    "bench": "Time plans, alone or beside onnxruntime and OpenVINO.",
+    "zoo": "Check a folder of models against onnxruntime.",
+    "export": "Export a PyTorch module to ONNX.",
+    "explain": "Explain a diagnostic's code.",
+    "ops": "List the ONNX operators that can be compiled.",
+}
+"""The verbs, with the line that `candlec --help` has for each: it imports none of them."""
 
 
 class Verbs(click.Group):
@@ -38,10 +46,18 @@ class Verbs(click.Group):
         """The verbs in the order in which one meets them."""
         return list(VERBS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a verb."""
         if cmd_name not in VERBS:
             return None
+        import logging
+
+        logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # what it finds odd, diagnostics say better
         command = importlib.import_module(f"compiler.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
@@ -52,20 +68,35 @@ class Verbs(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError as error:
             if error.filename is not None:  # that of an output
+                from compiler.cli.failure import Failed
+
                 raise Failed(f"{error.filename}: {error.strerror}") from error
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest is flushed to
             ctx.exit(CLOSED_PIPE)
 
 
-def _version() -> str:
-    try:
-        return version("candle-compiler")
-    except PackageNotFoundError:
-        return "(not installed)"
+def _show_version(ctx: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    """Print the version and exit."""
+    if is_asked and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("candle-compiler")
+        except PackageNotFoundError:
+            found = "(not installed)"
+        click.echo(f"candlec, version {found}")
+        ctx.exit()
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(_version(), prog_name="candlec")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def program() -> None:
     """Compile ONNX models into plans, and run them.
 
@@ -81,11 +112,10 @@ def program() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # what it finds odd, diagnostics say better
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in arguments
     try:
-        code = program.main(arguments, prog_name=Path(errors.program()).name, standalone_mode=False)
+        code = program.main(arguments, prog_name=Path(program_name()).name, standalone_mode=False)
     except click.exceptions.Abort:
         code = _ended("interrupted", INTERRUPTED, as_json)
         click.echo("interrupted", err=True)
@@ -93,6 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _ended(error.format_message(), error.exit_code, as_json)
         error.show()
     except Exception as error:
+        from compiler.cli.failure import report
+
         code = report(error, as_json)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -100,5 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _ended(why: str, code: int, as_json: bool) -> int:
     """Tell a program why there is no result; gives the exit code."""
     if as_json:
+        from compiler.cli.output import print_json
+
         print_json({"ok": False, "error": why})
     return code

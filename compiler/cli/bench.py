@@ -32,7 +32,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     return names
 
 
-@click.command(short_help="Time plans, alone or beside onnxruntime and OpenVINO.")
+@click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--against",

@@ -41,7 +41,7 @@ class Operator:
         return "refused" if self.refused else "unchecked" if self.unchecked else "accepted"
 
 
-@click.command(short_help="Say whether a model can be compiled.")
+@click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @arguments.pin_option
 @arguments.named_device_option("Say where steps would run on this device, which need not be there.")

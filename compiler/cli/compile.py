@@ -56,7 +56,7 @@ def _summary(name: str) -> str:
     return " ".join((module.__doc__ or "").split("\n\n")[0].split())
 
 
-@click.command(cls=Command, short_help="Compile an ONNX model into a plan.")
+@click.command(cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="The plan file.  [default: MODEL.plan]")
 @arguments.pin_option

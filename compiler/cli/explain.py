@@ -11,7 +11,7 @@ from compiler.cli.output import console, json_option, print_json, table
 WIDTH = 80
 
 
-@click.command(short_help="Explain a diagnostic's code.")
+@click.command()
 @click.argument("code", required=False)
 @json_option
 def command(code: str | None, as_json: bool) -> None:

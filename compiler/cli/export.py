@@ -20,7 +20,7 @@ from compiler.cli.output import console, json_option, megabytes, print_json, wor
 FORMS = "(module, arguments) or (module, arguments, dynamic)"
 
 
-@click.command(short_help="Export a PyTorch module to ONNX.")
+@click.command()
 @click.argument("factory", metavar="PACKAGE.MODULE:FACTORY")
 @click.option("-o", "--output", required=True, type=arguments.OUTPUT, metavar="MODEL.onnx", help="The model file.")
 @click.option("--opset", type=click.IntRange(18), metavar="N", help="The opset to write.  [default: PyTorch's]")

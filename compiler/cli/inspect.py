@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compiler.session import Memory
 
 
-@click.command(short_help="Show what a plan or a model holds.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
 @click.option(

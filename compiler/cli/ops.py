@@ -14,7 +14,7 @@ from compiler.errors import did_you_mean
 EXPANDED = "(its ONNX function body)"
 
 
-@click.command(short_help="List the ONNX operators that can be compiled.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
 @arguments.named_device_option("Say where steps would run on this device, which need not be there.")
 @json_option

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROFILED_RUNS = 10
 
 
-@click.command(short_help="Run a plan.")
+@click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @arguments.input_option
 @arguments.size_option

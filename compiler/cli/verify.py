@@ -50,7 +50,7 @@ ADVICE = """\
   help: state with --tolerance what this model's numbers allow"""
 
 
-@click.command(short_help="Compare a plan with onnxruntime.")
+@click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("plan", type=click.Path(path_type=Path), required=False)
 @arguments.input_option

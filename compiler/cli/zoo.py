@@ -33,7 +33,7 @@ STYLES: dict[Verdict, str] = {
 }
 
 
-@click.group(short_help="Check a folder of models against onnxruntime.")
+@click.group()
 def command() -> None:
     """Check the models of a folder, which its INDEX.json describes, against onnxruntime.
 
