@@ -141,3 +141,31 @@ def test_the_command_is_named_as_it_can_be_called(tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(path))
         monkeypatch.setenv("CANDLEC_CALLED_AS", called_as)
         assert errors.program() == expected
+
+
+@pytest.mark.parametrize(
+    ("constants", "node", "message"),
+    [
+        ("int64[2] a = {1, 2}, int64[2] b = {0, 1}", "q = Div(a, b)", "an integer is divided by zero"),
+        ("int64[3] a = {1, 2, 3}, int64[1] b = {7}", "q = Gather(a, b)", "index 7 is out of range"),
+        ("float[2, 2] a = {1, 2, 3, 4}, float[3, 1] b = {1, 2, 3}", "q = MatMul(a, b)", "MatMul"),
+    ],
+)
+def test_constants_that_can_never_be_computed_are_refused(constants, node, message):
+    text = f"g (float[2] x) => (float[m] y) <{constants}> {{ {node} f = Cast <to = 1> (q) y = Add(x, f) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
+    with pytest.raises(CompileError, match=message) as refused:
+        compiler.compile(model)
+    assert refused.value.diagnostics[0].origin.nodes
+
+
+def test_constants_of_a_branch_may_fail():
+    branch = "a = Constant <value_ints = [1]> () b = Constant <value_ints = [0]> () q = Div(a, b) o = Cast <to = 1> (q)"
+    text = f"""g (float[1] x, bool c) => (float[1] y) {{
+        y = If(c) <then_branch = t () => (float[1] o) {{ {branch} }}, else_branch = e () => (float[1] o) {{
+            o = Neg(x)
+        }}>
+    }}"""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')
+    session = compiler.load(compiler.compile(model))
+    assert session.run({"x": np.ones(1, np.float32), "c": np.array(False)})["y"] == -1

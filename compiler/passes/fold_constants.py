@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
 from compiler import onnx_schema, origin
-from compiler.errors import CompileError
+from compiler.errors import CompileError, Diagnostic
 from compiler.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
 from compiler.passes.report import Fired, Missed, Pass, Report
 
@@ -43,11 +44,17 @@ def folding(
     needed: bool = False,
     ends: frozenset[str] = frozenset(),
 ) -> Pass:
-    """A pass that folds the nodes for which `is_meant` is true, with `evaluate`."""
+    """A pass that folds the nodes for which `is_meant` is true, with `evaluate`.
+
+    It refuses a model of which a node can never be computed, unless the node is in a nested graph, which may not run.
+    """
 
     def fold(model: ir.Model, report: Report) -> None:
         """Computes nodes whose inputs are constants."""
-        _Folding(evaluate, model.opset_imports, report, is_meant).graph(model.graph)
+        folding = _Folding(evaluate, model, report, is_meant)
+        folding.graph(model.graph)
+        if folding.failures:
+            raise CompileError(folding.failures)
 
     requires = frozenset({"sorted", "shapes"})
     return Pass(name, fold, result="nodes computed", requires=requires, ends=ends, needed=needed)
@@ -78,10 +85,12 @@ def _can_fold(node: ir.Node, folded: set[ir.Value], opsets: Mapping[str, int]) -
 
 class _Folding:
     def __init__(
-        self, evaluate: Evaluate, opsets: Mapping[str, int], report: Report, is_meant: Callable[[ir.Node], bool]
+        self, evaluate: Evaluate, model: ir.Model, report: Report, is_meant: Callable[[ir.Node], bool]
     ) -> None:
-        self.evaluate, self.opsets, self.report, self.is_meant = evaluate, opsets, report, is_meant
+        self.evaluate, self.report, self.is_meant = evaluate, report, is_meant
+        self.main, self.opsets = model.graph, model.opset_imports
         self.room = _ALL_ROOM
+        self.failures: list[Diagnostic] = []
 
     def graph(self, graph: ir.Graph) -> None:
         for node in list(graph):
@@ -124,17 +133,20 @@ class _Folding:
         for node in computed:
             if any(value is not None and constant_of(value) is None for value in node.inputs):
                 continue  # a node before it could not be computed
-            if (reason := self.compute(graph, [node])) is not None:
-                self.report.missed.append(Missed("fold", origin.of(node), reason))
+            found = self.compute(graph, [node])
+            if found is not None and found.code == "CC0401" and graph is self.main:
+                self.failures.append(replace(found, origin=origin.of(node)))
+            elif found is not None:
+                self.report.missed.append(Missed("fold", origin.of(node), found.message))
 
-    def compute(self, graph: ir.Graph, nodes: Sequence[ir.Node]) -> str | None:
-        """Runs the nodes at once and replaces them; gives the reason if it cannot be done."""
+    def compute(self, graph: ir.Graph, nodes: Sequence[ir.Node]) -> Diagnostic | None:
+        """Runs the nodes at once and replaces them; gives what is wrong if it cannot be done."""
         inside = set(nodes)
         wanted = [value for node in nodes for value in node.outputs if _is_read_outside(value, inside)]
         try:
             arrays = dict(zip(wanted, self.evaluate(nodes, wanted, self.opsets), strict=True))
         except CompileError as error:
-            return error.diagnostics[0].message
+            return error.diagnostics[0]
         for node in reversed(nodes):
             self.replace(graph, node, arrays)
         return None

@@ -116,7 +116,7 @@ def evaluate_(nodes, results, opsets):
     try:
         return list(Reference(model).run({}).values())
     except ReferenceFailed as error:
-        raise CompileError([Diagnostic("CC0401", str(error))]) from error
+        raise CompileError([Diagnostic("CC0201", str(error))]) from error
 
 
 @pytest.fixture
