@@ -1,6 +1,9 @@
 //! Tensors on the device of a session ↔ objects of Python, without a copy: by `__cuda_array_interface__` and DLPack.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use candle_plan::dtype::DType;
+use candle_plan::error::Error;
 use candle_plan::lend::Lent;
 use candle_plan::session::Session;
 use candle_plan::value::{Array, Value};
@@ -12,17 +15,32 @@ use crate::arrays::{dtype_name, from_python, to_python_value};
 use crate::dlpack;
 use crate::errors::to_python;
 
+/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
+const LEGACY: i64 = 1;
+const PER_THREAD: u64 = 2;
+
 /// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It is an input of
 /// other runs on that device, and with CUDA one of every library that takes `__cuda_array_interface__` or DLPack.
 #[pyclass(frozen)]
 pub struct DeviceArray {
     array: Array,
+    /// Whether others know the address, so that their work may be pending when the tensor is freed.
+    is_shared: AtomicBool,
+}
+
+impl Drop for DeviceArray {
+    fn drop(&mut self) {
+        if *self.is_shared.get_mut() {
+            // SAFETY: there is no stream. Where the GPU is lost, nothing is pending.
+            let _ = unsafe { self.array.free_after(None) };
+        }
+    }
 }
 
 impl DeviceArray {
     /// A tensor that lies on a device, all of whose elements are computed.
     pub fn new(array: Array) -> DeviceArray {
-        DeviceArray { array }
+        DeviceArray { array, is_shared: AtomicBool::new(false) }
     }
 
     /// The number of CUDA's GPU; `None` on another device.
@@ -56,7 +74,7 @@ impl DeviceArray {
 
     /// A NumPy array of the elements, which are copied to the host.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let home = py.detach(|| self.array.to_host()).map_err(to_python)?;
+        let home = py.detach(|| self.array.to_host()).map_err(|error| failed(py, &self.array, &error))?;
         to_python_value(py, home.into())
     }
 
@@ -95,6 +113,7 @@ impl DeviceArray {
         interface.set_item("data", (self.array.address().map_err(to_python)?, false))?;
         interface.set_item("strides", py.None())?;
         interface.set_item("stream", py.None())?;
+        self.is_shared.store(true, Ordering::Relaxed);
         Ok(interface)
     }
 
@@ -115,12 +134,12 @@ impl DeviceArray {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = (stream, max_version); // a capsule without a version is read by all
+        let _ = max_version; // a capsule without a version is read by all
         let device = self.__dlpack_device__()?;
         if dl_device.is_some_and(|wanted| wanted != device) || copy == Some(true) {
             return Err(PyBufferError::new_err("the tensor is not copied: call numpy() for a copy on the host"));
         }
-        dlpack::capsule(py, &self.array, device.1)
+        dlpack::capsule(py, &self.array, device.1, consumer(stream)?)
     }
 
     fn __repr__(&self) -> String {
@@ -128,31 +147,55 @@ impl DeviceArray {
     }
 }
 
+/// The stream that a consumer names: by default the legacy one. `None` where it names none that lasts: −1 is no stream, and 2
+/// another one in each thread.
+fn consumer(stream: Option<Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
+    let named = stream.map_or(Ok(LEGACY), |stream| stream.extract::<i64>())?;
+    Ok(u64::try_from(named).ok().filter(|&stream| stream != 0 && stream != PER_THREAD))
+}
+
+/// The error of a device, as `compiler` has it.
+fn failed(py: Python<'_>, array: &Array, error: &Error) -> PyErr {
+    let class = py.import("compiler.errors").and_then(|errors| errors.getattr("DeviceError"));
+    let made = class.and_then(|class| class.call1((format!("device {:?}: {error}", array.device()),)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
 /// An input as a value: what lies on the session's device stays there, all else goes the way of the host's arrays.
 ///
 /// # Errors
-/// `TypeError`: an array of what no plan has, or what the device says.
+/// `TypeError`: an array of what no plan has, or of another device. `DeviceError`: what the device says.
 pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(array) = object.cast::<DeviceArray>() {
         return Ok(Value::Tensor(array.get().array.clone()));
     }
     let lent = match session.stream() {
-        Some(stream) if object.cast::<numpy::PyUntypedArray>().is_err() => lent(stream, object)?,
+        Some(stream) if object.cast::<numpy::PyUntypedArray>().is_err() => lent(session, stream, object)?,
         _ => None,
     };
     let Some(lent) = lent else { return from_python(object) };
     // SAFETY: the object's word: who offers the interface has the elements there as long as it lives.
     let value = object.py().detach(|| unsafe { session.lend(lent) });
-    value.map_err(|error| PyTypeError::new_err(error.to_string()))
+    value.map_err(|error| match error {
+        Error::Op(reason) => PyTypeError::new_err(reason),
+        error => to_python(error),
+    })
 }
 
 /// The tensor on a GPU that an object offers; `None` where it offers none.
-fn lent(stream: u64, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
+fn lent(session: &Session, stream: u64, object: &Bound<'_, PyAny>) -> PyResult<Option<Lent>> {
     let py = object.py();
     if let Some(device) = object.getattr_opt("__dlpack_device__")? {
-        let (kind, _): (i32, i32) = device.call0()?.extract()?;
+        let (kind, ordinal): (i32, i32) = device.call0()?.extract()?;
         if kind != dlpack::CUDA {
             return Ok(None);
+        }
+        let place = if ordinal == 0 { "cuda".to_string() } else { format!("cuda:{ordinal}") };
+        if place != session.device() {
+            return Err(PyTypeError::new_err(format!(
+                "a tensor on {place}, and the session is on {}",
+                session.device()
+            )));
         }
         let arguments = PyDict::new(py);
         arguments.set_item("stream", stream)?;

@@ -140,14 +140,16 @@ fn described(tensor: &Tensor, owner: Owner) -> PyResult<Lent> {
 struct Given {
     managed: Managed,
     shape: Vec<i64>,
-    _array: Array,
+    array: Array,
+    /// The stream of the consumer, whose work may be pending when it frees the tensor; `None` where it is not known.
+    stream: Option<u64>,
 }
 
-/// A capsule of a tensor that lies on CUDA's GPU number `ordinal`.
+/// A capsule of a tensor that lies on CUDA's GPU number `ordinal`, for a consumer that works in `stream`.
 ///
 /// # Errors
 /// `BufferError`: DLPack has no such elements.
-pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32) -> PyResult<Bound<'py, PyAny>> {
+pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
     let (code, bits) = match array.dtype() {
         DType::Int8 => (0, 8),
         DType::Int16 => (0, 16),
@@ -170,7 +172,7 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32) -> PyResult<Bo
     let (shape_start, strides) = (std::ptr::null_mut(), std::ptr::null_mut());
     let tensor = Tensor { data, device, rank, code, bits, lanes: 1, shape: shape_start, strides, offset: 0 };
     let managed = Managed { tensor, context: std::ptr::null_mut(), delete: Some(delete) };
-    let given = Box::into_raw(Box::new(Given { managed, shape, _array: array.clone() }));
+    let given = Box::into_raw(Box::new(Given { managed, shape, array: array.clone(), stream }));
     // SAFETY: the box is whole, and `delete` alone frees it; `Managed` is its first part that others see.
     unsafe {
         (*given).managed.tensor.shape = (*given).shape.as_mut_ptr();
@@ -184,7 +186,9 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32) -> PyResult<Bo
 /// Frees a tensor that this crate gave.
 unsafe extern "C" fn delete(managed: *mut Managed) {
     // SAFETY: the context is the box that `capsule` made, and this is called once.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Given>()) });
+    let given = unsafe { Box::from_raw((*managed).context.cast::<Given>()) };
+    // SAFETY: the stream is the consumer's, which gave it for this device. Where the GPU is lost, nothing is pending.
+    let _ = unsafe { given.array.free_after(given.stream) };
 }
 
 /// Frees a tensor that nobody took.

@@ -10,7 +10,7 @@ use candle_plan::kernel::Memory;
 use candle_plan::session::Session as Inner;
 use candle_plan::types::Type;
 use candle_plan::value::Value;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
@@ -160,7 +160,10 @@ impl Session {
 
 /// The error for an input of which no value can be made.
 fn unfit(py: Python<'_>, name: &str, kind: &Type, error: PyErr) -> PyErr {
-    if !error.is_instance_of::<PyTypeError>(py) {
+    let is_unfit = error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyBufferError>(py)
+        || error.is_instance_of::<PyOverflowError>(py);
+    if !is_unfit {
         return error;
     }
     let found = format!("what a plan does not have: {}", error.value(py));

@@ -80,6 +80,11 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Waits for all work before.
     fn finish(&self) -> Result<()>;
 
+    /// Waits for all work of the GPU, also that of other libraries.
+    fn finish_all(&self) -> Result<()> {
+        self.finish()
+    }
+
     /// The commands since the last call, of a backend that records them.
     fn take_commands(&self) -> Vec<Command> {
         Vec::new()
@@ -200,6 +205,22 @@ impl Gpu {
     /// What the device says of it.
     pub fn finish(&self) -> Result<()> {
         self.backend.finish()
+    }
+
+    /// Checks that this process was not forked from the one that opened the GPU.
+    ///
+    /// # Errors
+    /// It was.
+    pub fn check_process(&self) -> Result<()> {
+        self.backend.check_process()
+    }
+
+    /// Waits for all work of the GPU, also that of other libraries.
+    ///
+    /// # Errors
+    /// What the device says of it.
+    pub fn finish_all(&self) -> Result<()> {
+        self.backend.finish_all()
     }
 
     /// The stream that the work is given to, as CUDA counts handles; `None` where there are no streams.

@@ -99,16 +99,17 @@ impl Buffer {
         self.gpu.download(vec![self.part(start, to)?])
     }
 
-    /// A copy of `bytes` bytes from `start` on.
+    /// A copy of `bytes` bytes from `start` on, made in the order of the work of `gpu`, which is another handle of the same
+    /// GPU where another session made the buffer.
     ///
     /// # Errors
     /// There are fewer, or there is no room for them.
-    pub fn copied(&self, start: usize, bytes: usize) -> Result<Buffer> {
+    pub fn copied(&self, gpu: &Gpu, start: usize, bytes: usize) -> Result<Buffer> {
         self.check(start, bytes)?;
-        let copy = self.gpu.allocate(bytes)?;
+        let copy = gpu.allocate(bytes)?;
         if bytes > 0 {
             // SAFETY: both ranges lie in their buffers, which are two.
-            unsafe { self.gpu.backend.copy(self.memory.address + start as u64, copy.address(), bytes)? };
+            unsafe { gpu.backend.copy(self.memory.address + start as u64, copy.address(), bytes)? };
         }
         Ok(copy)
     }

@@ -75,7 +75,7 @@ impl Executable {
     fn settled(&self, gpu: &Gpu, values: Vec<Value>) -> Result<Vec<Value>> {
         let settled = |value: Value| match &value {
             Value::Tensor(array) if !array.is_on_device() => upload(gpu, &value),
-            Value::Tensor(array) if !array.is_alone() => Ok(array.copy_on_device()?.into()),
+            Value::Tensor(array) if !array.is_alone() => Ok(array.copy_on_device(gpu)?.into()),
             _ => Ok(value),
         };
         values.into_iter().map(settled).collect::<Result<_>>().map_err(|error| self.said(error))

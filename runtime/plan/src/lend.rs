@@ -41,8 +41,8 @@ impl Session {
     /// A run does not write it.
     ///
     /// # Errors
-    /// The session's device is the processor, the memory is that of another device, the tensor cannot be described by
-    /// numbers of 64 bits, or what the device says.
+    /// [`Error::Op`]: the session's device is the processor, the memory is that of another device, or the tensor cannot be
+    /// described by numbers of 64 bits. [`Error::Device`]: what the device says.
     ///
     /// # Safety
     /// As long as the owner lives, the elements are where `lent` says; nobody writes them until the runs that take the value
@@ -52,9 +52,11 @@ impl Session {
             bail!("a session of the processor takes tensors of the host alone")
         };
         let Lent { address, dims, strides, dtype, stream, owner } = lent;
+        let refused = |error: candle_plan_device::Error| self.device.refused(error.to_string());
+        gpu.check_process().map_err(refused)?;
         let width = dtype.carrier()?.size_in_bytes();
         if element_count(&dims)? == 0 {
-            return Ok(Array::on_device(gpu.allocate(0)?, &dims, dtype)?.into());
+            return Ok(Array::on_device(gpu.allocate(0).map_err(refused)?, &dims, dtype)?.into());
         }
         let (first, view, count) = extent(&dims, strides, width)?;
         let address = address.checked_sub(first).filter(|address| address.is_multiple_of(width as u64));
@@ -62,14 +64,14 @@ impl Session {
         let bytes = count.checked_mul(width).ok_or_else(|| Error::op("the tensor has too many bytes"))?;
         // SAFETY: the caller's promise; the extent is that of the elements.
         let array = unsafe {
-            stream.map_or(Ok(()), |stream| gpu.wait_for(stream))?;
+            stream.map_or(Ok(()), |stream| gpu.wait_for(stream)).map_err(refused)?;
             Array::on_device(gpu.lent(address, bytes, owner)?, &[count], dtype)?
         };
         if view == View::contiguous(&dims) {
             return Ok(array.reshape(&dims)?.into());
         }
-        let copy = copied(gpu, &array, &view)?;
-        gpu.finish()?; // before the owner is dropped
+        let copy = copied(gpu, &array, &view).map_err(|error| self.device.refused(error.to_string()))?;
+        gpu.finish().map_err(refused)?; // before the owner is dropped
         Ok(copy.into())
     }
 }

@@ -92,7 +92,8 @@ impl Executable {
 
 fn copy(value: &Value) -> Result<Value> {
     match value {
-        Value::Tensor(array) => Ok(words::copy(array)?.into()),
+        // A run does not write the inputs that lie on the device.
+        Value::Tensor(array) if !array.is_on_device() => Ok(words::copy(array)?.into()),
         other => Ok(other.clone()),
     }
 }

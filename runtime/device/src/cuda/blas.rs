@@ -73,7 +73,7 @@ impl Blas {
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        if self.stream.bind().is_ok() {
+        if let Ok(_bound) = self.stream.bind() {
             // SAFETY: nobody uses the handle any more. After an error that the GPU does not recover from, this fails too.
             let _ = unsafe { cublasDestroy_v2(self.handle) };
         }

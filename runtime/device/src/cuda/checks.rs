@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, CStr};
 use super::blas::BLAS;
 use super::driver::{
     cuDeviceGet, cuDeviceGetAttribute, cuDeviceGetCount, cuDeviceGetName, cuDriverGetVersion, cuInit, CAPABILITY,
-    DRIVER, NO_DEVICE,
+    DRIVER, NOT_INITIALIZED, NO_DEVICE,
 };
 use super::errors::Failure;
 use crate::backend::{Error, Result};
@@ -15,6 +15,8 @@ use crate::backend::{Error, Result};
 const VERSION: c_int = 13_000;
 const ADVICE: &str = "install NVIDIA's driver 580 or newer";
 const OLDEST: (u32, u32) = (8, 0);
+/// What is said in a process that cannot use the GPU since it was forked.
+pub(super) const FORKED: &str = "a forked process cannot use the GPU of its parent: start it with `spawn`";
 
 /// A GPU that can be opened.
 pub(super) struct Found {
@@ -59,6 +61,7 @@ pub(super) fn find(ordinal: usize) -> Result<Found> {
         (Ok(_) | Err(Failure::Driver(NO_DEVICE)), _) => {
             absent("the driver finds no GPU: see whether `nvidia-smi` lists one".to_string())
         }
+        (Err(Failure::Driver(NOT_INITIALIZED)), _) => absent(FORKED.to_string()),
         (Err(error), _) => absent(format!("the driver does not start ({error}): see what `nvidia-smi` says")),
     }
 }

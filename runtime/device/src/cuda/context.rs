@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::checks::{attribute, check_libraries, find, Found};
+use super::checks::{attribute, check_libraries, find, Found, FORKED};
 use super::driver::{
     cuCtxGetCurrent, cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain,
     cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, cuPointerGetAttribute, ContextHandle,
@@ -32,6 +32,22 @@ pub(super) struct Context {
     process: u32,
 }
 
+/// A thread's GPU is one of ours as long as this lives.
+#[must_use]
+pub(super) struct Bound {
+    /// The context that the thread had before.
+    former: Option<ContextHandle>,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Some(former) = self.former {
+            // SAFETY: it was the thread's context, which other libraries keep.
+            let _ = unsafe { cuCtxSetCurrent(former) };
+        }
+    }
+}
+
 impl Context {
     /// GPU number `ordinal`, opened where no session has it open.
     ///
@@ -40,7 +56,7 @@ impl Context {
     pub fn open(ordinal: usize) -> Result<Arc<Context>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(context) = open.get(&ordinal).and_then(Weak::upgrade) {
-            return context.bind().map(|()| context);
+            return context.bind().map(|_| context);
         }
         let context = Arc::new(Context::new(ordinal)?);
         open.insert(ordinal, Arc::downgrade(&context));
@@ -56,10 +72,11 @@ impl Context {
         let name = if ordinal == 0 { "cuda".to_string() } else { format!("cuda:{ordinal}") };
         let (process, modules) = (std::process::id(), Modules::default());
         let mut context = Context { name, capability, modules, pool: None, device, handle, process };
-        context.bind()?;
+        let bound = context.bind()?;
         if attribute(device, MEMORY_POOLS_SUPPORTED)? > 0 {
             context.pool = Some(pool_of(device)?);
         }
+        drop(bound);
         Ok(context)
     }
 
@@ -71,24 +88,25 @@ impl Context {
         if self.process == std::process::id() {
             return Ok(());
         }
-        let reason = "a forked process cannot use the GPU of its parent: start it with `spawn`";
-        Err(Error::Unavailable(reason.to_string()))
+        Err(Error::Unavailable(FORKED.to_string()))
     }
 
-    /// Makes the GPU the one that the driver's calls of this thread are for.
+    /// Makes the GPU the one that the driver's calls of this thread are for. Where that was another GPU, it is again when the
+    /// guard is dropped: other libraries choose their GPU so.
     ///
     /// # Errors
     /// The process was forked, or what the driver says.
-    pub fn bind(&self) -> Result<()> {
+    pub fn bind(&self) -> Result<Bound> {
         self.check_process()?;
         let mut current = ContextHandle::NULL;
         // SAFETY: it writes one handle.
-        let known = unsafe { cuCtxGetCurrent(&raw mut current) };
-        if known.is_err() || current != self.handle {
-            // SAFETY: the context is retained.
-            unsafe { cuCtxSetCurrent(self.handle) }?;
+        let known = unsafe { cuCtxGetCurrent(&raw mut current) }.is_ok();
+        if known && current == self.handle {
+            return Ok(Bound { former: None });
         }
-        Ok(())
+        // SAFETY: the context is retained.
+        unsafe { cuCtxSetCurrent(self.handle) }?;
+        Ok(Bound { former: Some(current).filter(|former| known && *former != ContextHandle::NULL) })
     }
 
     /// Whether an address is one of this GPU's memory. The context is the thread's.
@@ -132,9 +150,7 @@ impl Context {
 impl Drop for Context {
     /// After an error that the GPU does not recover from, all of this fails, and the driver cleans up with the process.
     fn drop(&mut self) {
-        if self.bind().is_err() {
-            return;
-        }
+        let Ok(_bound) = self.bind() else { return };
         self.modules.unload();
         // SAFETY: streams hold the context, so none is left, and neither is memory.
         unsafe {
@@ -153,7 +169,9 @@ fn pool_of(device: c_int) -> std::result::Result<PoolHandle, Failure> {
     // SAFETY: the first call writes one handle; the attribute is a number of 64 bits.
     unsafe {
         cuMemPoolCreate(&raw mut pool, &raw const properties)?;
-        cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut most).cast())?;
+        cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut most).cast()).inspect_err(|_| {
+            let _ = cuMemPoolDestroy(pool);
+        })?;
     }
     Ok(pool)
 }

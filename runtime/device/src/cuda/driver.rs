@@ -41,6 +41,8 @@ pub(super) const DEVICE_ORDINAL: c_int = 9;
 pub(super) const INVALID_VALUE: u32 = 1;
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub(super) const OUT_OF_MEMORY: u32 = 2;
+/// `CUDA_ERROR_NOT_INITIALIZED`, which `cuInit` gives in a process that was forked from one that uses a GPU.
+pub(super) const NOT_INITIALIZED: u32 = 3;
 /// `CUDA_ERROR_NO_DEVICE`.
 pub(super) const NO_DEVICE: u32 = 100;
 

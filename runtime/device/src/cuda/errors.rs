@@ -21,6 +21,8 @@ pub(super) enum Failure {
 const NOT_INITIALIZED: u32 = 1;
 /// `CUBLAS_STATUS_ALLOC_FAILED`.
 const ALLOC_FAILED: u32 = 3;
+/// The driver's statuses after which it runs nothing more in this process.
+const FATAL: [u32; 10] = [214, 700, 702, 710, 714, 715, 716, 717, 718, 719];
 
 impl Failure {
     /// Whether the call may succeed when more memory of the device is free.
@@ -40,11 +42,13 @@ impl Display for Failure {
             Failure::Driver(OUT_OF_MEMORY) | Failure::Blas(ALLOC_FAILED) => f.write_str("the device has no memory left"),
             Failure::Driver(status) => {
                 let (name, text) = (said(status, cuGetErrorName), said(status, cuGetErrorString));
-                match (name, text) {
+                let told = match (name, text) {
                     (Some(name), Some(text)) => write!(f, "{name}, {text}"),
                     (Some(text), None) | (None, Some(text)) => write!(f, "CUDA_ERROR {status}, {text}"),
                     (None, None) => write!(f, "CUDA_ERROR {status}"),
-                }
+                };
+                let advice = if FATAL.contains(&status) { ": this process cannot use the GPU any more; start a new one" } else { "" };
+                told.and_then(|()| f.write_str(advice))
             }
             Failure::Blas(NOT_INITIALIZED) => f.write_str(
                 "cuBLAS does not start (CUBLAS_STATUS_NOT_INITIALIZED): the device may have no memory left, or the driver \

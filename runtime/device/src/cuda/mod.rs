@@ -21,7 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::blas::Blas;
 use self::context::Context;
-use self::driver::{cuLaunchKernel, cuMemcpyDtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, StreamHandle};
+use self::driver::{
+    cuCtxSynchronize, cuLaunchKernel, cuMemcpyDtoDAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, StreamHandle,
+};
 use self::modules::of_kernel;
 use self::multiply::multiply;
 use self::staging::Staging;
@@ -64,12 +66,19 @@ impl Cuda {
     }
 
     /// The staging buffer, which is made where this is the first copy.
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+    ///
+    /// # Errors
+    /// What the driver says, but that there is no pinned memory left.
+    fn stage(&self) -> Result<MutexGuard<'_, Stage>> {
         let mut stage = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         if let Stage::Unopened = *stage {
-            *stage = Staging::new(&self.stream).map_or(Stage::Pageable, Stage::Pinned);
+            *stage = match Staging::new(&self.stream) {
+                Ok(staging) => Stage::Pinned(staging),
+                Err(error) if error.is_memory() => Stage::Pageable,
+                Err(error) => return Err(error.into()),
+            };
         }
-        stage
+        Ok(stage)
     }
 }
 
@@ -87,8 +96,8 @@ impl Backend for Cuda {
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
-        self.stream.bind()?;
-        match &mut *self.stage() {
+        let _bound = self.stream.bind()?;
+        match &mut *self.stage()? {
             // SAFETY: the caller's promise.
             Stage::Pinned(staging) => unsafe { staging.upload(from, to) }?,
             _ => {
@@ -101,8 +110,8 @@ impl Backend for Cuda {
     }
 
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
-        self.stream.bind()?;
-        match &mut *self.stage() {
+        let _bound = self.stream.bind()?;
+        match &mut *self.stage()? {
             // SAFETY: the caller's promise.
             Stage::Pinned(staging) => unsafe { staging.download(parts) }?,
             _ => {
@@ -118,13 +127,13 @@ impl Backend for Cuda {
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         // SAFETY: the caller's promise.
         Ok(unsafe { cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }?)
     }
 
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()> {
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         let context = &self.stream.context;
         let function = context.modules.function(context, symbol)?;
         let [x, y, z] = grid.blocks;
@@ -143,7 +152,7 @@ impl Backend for Cuda {
             // SAFETY: the caller's promise.
             return unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) };
         }
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         let mut blas = self.blas.lock().unwrap_or_else(PoisonError::into_inner);
         let context = &self.stream.context;
         let blas = match &mut *blas {
@@ -155,8 +164,14 @@ impl Backend for Cuda {
     }
 
     fn finish(&self) -> Result<()> {
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         Ok(self.stream.synchronize()?)
+    }
+
+    fn finish_all(&self) -> Result<()> {
+        let _bound = self.stream.bind()?;
+        // SAFETY: the context is the thread's.
+        Ok(unsafe { cuCtxSynchronize() }?)
     }
 
     fn stream(&self) -> Option<u64> {
@@ -164,19 +179,19 @@ impl Backend for Cuda {
     }
 
     unsafe fn wait_for(&self, stream: u64) -> Result<()> {
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         // SAFETY: the caller's promise.
         Ok(unsafe { self.stream.wait_for(StreamHandle(stream as usize)) }?)
     }
 
     unsafe fn hold_back(&self, stream: u64) -> Result<()> {
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         // SAFETY: the caller's promise.
         Ok(unsafe { self.stream.hold_back(StreamHandle(stream as usize)) }?)
     }
 
     fn check_address(&self, address: u64) -> Result<()> {
-        self.stream.bind()?;
+        let _bound = self.stream.bind()?;
         self.stream.context.check_address(address)
     }
 }
@@ -184,7 +199,7 @@ impl Backend for Cuda {
 impl Drop for Cuda {
     /// What the stream has freed is free for others when its work is done.
     fn drop(&mut self) {
-        if self.stream.bind().is_ok() {
+        if let Ok(_bound) = self.stream.bind() {
             let _ = self.stream.synchronize();
         }
     }

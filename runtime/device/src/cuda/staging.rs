@@ -157,7 +157,8 @@ impl Staging {
 impl Drop for Staging {
     /// Where the work before cannot be waited for, the GPU may still use the memory: it is not freed.
     fn drop(&mut self) {
-        if self.stream.bind().is_err() || self.stream.synchronize().is_err() {
+        let Ok(_bound) = self.stream.bind() else { return };
+        if self.stream.synchronize().is_err() {
             return;
         }
         for slot in self.slots.iter().filter(|slot| slot.event != EventHandle::NULL) {

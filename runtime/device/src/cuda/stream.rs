@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
+use super::context::{Bound, Context};
 use super::driver::{
     cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuMemAllocFromPoolAsync, cuMemAlloc_v2, cuMemFreeAsync,
     cuMemFree_v2, cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent, EventHandle,
@@ -20,7 +20,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub fn new(context: Arc<Context>) -> Result<Arc<Stream>> {
-        context.bind()?;
+        let _bound = context.bind()?;
         let mut handle = StreamHandle::NULL;
         // SAFETY: it writes one handle.
         context.with_memory(|| unsafe { cuStreamCreate(&raw mut handle, NON_BLOCKING) })?;
@@ -35,7 +35,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Context::bind`].
-    pub fn bind(&self) -> Result<()> {
+    pub fn bind(&self) -> Result<Bound> {
         self.context.bind()
     }
 
@@ -77,7 +77,7 @@ impl Stream {
         if bytes == 0 {
             return Ok(Memory { address: 0, _owner: Box::new(()) });
         }
-        self.bind()?;
+        let _bound = self.bind()?;
         let mut address = 0;
         // SAFETY: each writes one address; the pool and the stream live.
         let allocated = self.context.with_memory(|| unsafe {
@@ -97,7 +97,7 @@ impl Stream {
 impl Drop for Stream {
     /// Work that is still queued is done all the same.
     fn drop(&mut self) {
-        if self.bind().is_ok() {
+        if let Ok(_bound) = self.bind() {
             // SAFETY: nobody uses the stream any more.
             let _ = unsafe { cuStreamDestroy_v2(self.handle) };
         }
@@ -128,9 +128,7 @@ impl Drop for Owner {
     /// Where the context cannot be bound (after a fork) nothing may be freed. Where freeing fails, the GPU is lost and the
     /// next call of the stream says so: the error is not kept for a call that has nothing to do with it.
     fn drop(&mut self) {
-        if self.stream.bind().is_err() {
-            return;
-        }
+        let Ok(_bound) = self.stream.bind() else { return };
         let _ = match self.stream.context.pool {
             // SAFETY: nobody uses the memory any more, but for work that is in the stream already.
             Some(_) => unsafe { cuMemFreeAsync(self.address, self.stream.handle) },

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use candle_plan_device::Buffer;
+use candle_plan_device::{Buffer, Gpu};
 use candle_plan_kernels::broadcast::Dims;
 
 use super::Array;
@@ -54,13 +54,31 @@ impl Array {
         crate::device::download(self)
     }
 
-    /// A copy on the same device, which shares no memory.
+    /// Keeps the memory, when it is freed later, until the work is done that another library has given to `stream` by now;
+    /// without a stream, it waits for all work of the GPU.
+    ///
+    /// # Errors
+    /// The tensor lies on the host, or what the device says.
+    ///
+    /// # Safety
+    /// It is a stream of the device.
+    pub unsafe fn free_after(&self, stream: Option<u64>) -> Result<()> {
+        let gpu = self.in_buffer()?.0.gpu();
+        // SAFETY: the caller's promise. Memory is freed in the order of the stream that waits here.
+        let waits = stream.map(|stream| unsafe { gpu.wait_for(stream) });
+        Ok(match waits {
+            Some(Ok(())) => (),
+            _ => gpu.finish_all()?,
+        })
+    }
+
+    /// A copy on the same device, which shares no memory, made in the order of the work of `gpu`.
     ///
     /// # Errors
     /// The tensor lies on the host, or the device has no room.
-    pub(crate) fn copy_on_device(&self) -> Result<Array> {
+    pub(crate) fn copy_on_device(&self, gpu: &Gpu) -> Result<Array> {
         let (buffer, range) = self.in_buffer()?;
-        Array::on_device(buffer.copied(range.start, range.len())?, self.dims(), self.dtype)
+        Array::on_device(buffer.copied(gpu, range.start, range.len())?, self.dims(), self.dtype)
     }
 
     /// The memory of a device that the elements lie in, and which of its bytes they are.
