@@ -107,6 +107,23 @@ def test_an_input_is_given_back_in_memory_of_its_own(gpu: str) -> None:
         assert len(places) == 3
 
 
+def test_an_input_that_another_session_made_is_given_back_whole(gpu: str) -> None:
+    values = matrix(3, 4)
+    text = """g (float[n, m] x, bool c) => (float[n, m] y) {
+        y = If(c) <then_branch = t () => (float[n, m] o) { o = Identity(x) },
+                   else_branch = e () => (float[n, m] o) { o = Neg(x) }>
+    }"""
+    given = {"x": lying(gpu, np.abs(values)), "c": np.array(True)}
+    found = session(HEADER + text, gpu).run(given, device_outputs=True)["y"]
+    negative = session(HEADER + "g (float[n, m] x) => (float[n, m] y) { y = Neg(x) }", gpu)
+    assert np.array_equal(negative.run({"x": found})["y"], -np.abs(values))
+
+
+def test_a_profile_takes_inputs_on_the_device(gpu: str) -> None:
+    x = lying(gpu, matrix(3, 4))
+    assert [step.op for step in session(ADD, gpu).profile({"x": x, "y": x}, 2) if step.host is None]
+
+
 def test_a_wrong_input_on_the_device_is_told(gpu: str) -> None:
     x = lying(gpu, matrix(2, 3))
     with pytest.raises(compiler.InputError, match=r"float32 \[2, 3\]"):
@@ -139,9 +156,9 @@ def test_tensors_of_other_libraries_are_inputs(standin: StandIn) -> None:
     old, new = Dlpack(x, is_old=True), Dlpack(x)
     assert np.array_equal(add.run({"x": old, "y": new})["sum"], expected)
     assert old.streams == new.streams != [0]
-    # No element went up, and the copies came down.
+    # No element went up, and the copies came down. A run waits for a stream that is named, and memory for its consumer's.
     calls = standin.calls()
-    assert "cuMemcpyHtoDAsync_v2" not in calls and calls["cuStreamWaitEvent"] == 1, calls
+    assert "cuMemcpyHtoDAsync_v2" not in calls and calls["cuStreamWaitEvent"] == 3, calls
     assert standin.driver.cuStreamDestroy_v2(stream) == 0
 
 
@@ -196,6 +213,45 @@ def test_what_is_offered_wrongly_is_refused(standin: StandIn, changed: dict[str,
     add = session(ADD, "cuda")
     with pytest.raises((compiler.InputError, OverflowError), match=said):
         add.run({"x": Holder(interface(x, **changed)), "y": matrix(3, 4)})
+
+
+def test_failures_of_the_device_are_told_as_such(standin: StandIn) -> None:
+    x = lying("cuda", matrix(3, 4))
+    add = session(ADD, "cuda")
+    standin.configure("strict=1,fail=cuEventRecord:1:999")
+    with pytest.raises(compiler.DeviceError, match='device "cuda": CUDA_ERROR_UNKNOWN'):
+        add.run({"x": Holder(interface(x, stream=2)), "y": matrix(3, 4)})
+    standin.configure("strict=1,fail=cuMemcpyDtoHAsync_v2:1:999")
+    with pytest.raises(compiler.DeviceError, match='device "cuda": CUDA_ERROR_UNKNOWN'):
+        x.numpy()
+
+
+def test_a_tensor_of_another_gpu_is_told(standin: StandIn) -> None:
+    class Other(Dlpack):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (2, 1)
+
+    with pytest.raises(compiler.InputError, match="a tensor on cuda:1, and the session is on cuda"):
+        session(ADD, "cuda").run({"x": Other(lying("cuda", matrix(3, 4))), "y": matrix(3, 4)})
+
+
+def test_memory_is_freed_after_the_work_of_its_consumer(standin: StandIn) -> None:
+    values = np.abs(matrix(3, 4))
+    x, target, stream = lying("cuda", values), lying("cuda", np.zeros((3, 4), np.float32)), ctypes.c_void_p()
+    assert standin.driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    capsule = x.__dlpack__(stream=stream.value)
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    address = ctypes.c_uint64.from_address(get_pointer(capsule, b"dltensor"))
+    to = target.__cuda_array_interface__["data"][0]
+    copy = standin.driver.cuMemcpyDtoDAsync_v2
+    assert copy(ctypes.c_uint64(to), address, ctypes.c_size_t(values.nbytes), stream) == 0
+    del capsule, x
+    gc.collect()
+    lying("cuda", np.ones((3, 4), np.float32))  # takes the memory where it is free
+    assert standin.driver.cuStreamSynchronize(stream) == 0
+    assert np.array_equal(target.numpy(), values)
+    assert standin.driver.cuStreamDestroy_v2(stream) == 0
 
 
 def test_capsules_that_nobody_takes_are_freed(standin: StandIn) -> None:

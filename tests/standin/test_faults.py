@@ -231,3 +231,45 @@ def test_a_forked_process_is_told(plan: Path) -> None:
     said = 'device "cuda": a forked process cannot use the GPU of its parent: start it with `spawn`'
     assert done.stdout.splitlines() == [said, said, "right"], done.stderr
     assert done.returncode == 0, done.stderr
+
+
+FORK_OF_OTHERS = """
+import ctypes, os, sys
+import compiler
+assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0  # as PyTorch may have done
+child = os.fork()
+if child == 0:
+    try:
+        compiler.load(sys.argv[1], device="cuda")
+    except compiler.DeviceError as error:
+        print(error, flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_process_whose_parent_has_started_the_driver_is_told(plan: Path) -> None:
+    done = device.child(FORK_OF_OTHERS, "", plan)
+    said = 'device "cuda": a forked process cannot use the GPU of its parent: start it with `spawn`\n'
+    assert (done.stdout, done.returncode) == (said, 0), done.stderr
+
+
+OTHER_GPU = """
+import ctypes, sys
+import numpy as np
+import compiler
+driver, current = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+given = {"x": np.ones((2, 4), np.float32), "i": np.array([0])}
+first = compiler.load(sys.argv[1], device="cuda")
+first.run(given)
+assert driver.cuCtxGetCurrent(ctypes.byref(current)) == 0
+before = current.value
+compiler.load(sys.argv[1], device="cuda:1").run(given)
+assert driver.cuCtxGetCurrent(ctypes.byref(current)) == 0
+assert before == current.value != None
+"""
+
+
+def test_the_threads_gpu_stays_what_it_was(plan: Path) -> None:
+    done = device.child(OTHER_GPU, "devices=2", plan)
+    assert done.returncode == 0, done.stderr
