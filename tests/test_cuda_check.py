@@ -1,4 +1,4 @@
-"""The three calls on a GPU, on the emulator: their pages, their exit codes, and how they end early."""
+"""The three calls on a GPU, on the emulator and on the stand-in: their pages, exit codes, and how they end early."""
 
 from __future__ import annotations
 
@@ -10,15 +10,27 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.gpu_bundle import SANITIZER, called, command, environment, tool, write_bundle
+from tests.gpu_bundle import ROOT, SANITIZER, called, command, environment, tool, write_bundle
+from tests.standin import device
 
 NEEDED = pytest.mark.skipif(
     importlib.util.find_spec("compiler._runtime_emulator") is None, reason="the emulator is not built: `make emulator`"
 )
+STANDIN = pytest.mark.skipif(device.reason() is not None, reason=str(device.reason()))
 CALLS = ("smoke", "compare", "tune")
+ABSENT = {
+    "Products": "PyTorch cannot be imported (ImportError)",
+    "Kernels by name": "PyTorch cannot be imported (ImportError)",
+    "Driver calls": "CUPTI is not here",
+    "Convolutions": "PyTorch cannot be imported (ImportError)",
+    "New constants": "no form of a convolution was timed",
+    "Nsight Compute": "ncu is not here",
+}
+"""The sections that need PyTorch or a tool of NVIDIA's, and what they say where it is not there."""
 PAGE = "# On a GPU\n\nas it was\n"
 
 
@@ -72,6 +84,66 @@ def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
     }
     for line in wanted[call]:
         assert re.search(line, page, re.MULTILINE), page
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of modules that hide PyTorch and NVIDIA's libraries, which know no stand-in."""
+    folder = tmp_path_factory.mktemp("hidden")
+    (folder / "torch.py").write_text('raise ImportError("it is hidden")\n')
+    (folder / "nvidia").mkdir()
+    (folder / "nvidia/__init__.py").touch()
+    return folder
+
+
+def called_on_standin(bundle: Path, out: Path, call: str, hidden: Path) -> subprocess.CompletedProcess[str]:
+    """A call on the device `cuda`, which is the stand-in, as it ended."""
+    found = device.environment("")
+    kept = {name: found[name] for name in ("LD_LIBRARY_PATH", "STANDIN")}
+    variables = environment(bundle.parent, **kept, PYTHONPATH=f"{hidden}:{bundle.parent}:{ROOT}")
+    asked = command(bundle, "--out", str(out), call, device="cuda")
+    return subprocess.run(asked, env=variables, capture_output=True, text=True, timeout=300)
+
+
+@STANDIN
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, call: str) -> None:
+    done = called_on_standin(bundle, tmp_path, call, hidden)
+    data: Any = check_whole(tmp_path, call)
+    wrong = []
+    for section in data["sections"]:
+        absent = ABSENT.get(section["title"])
+        for result in section["results"]:
+            if absent is None:
+                assert result["verdict"] in ("equal", "near"), result
+            else:
+                assert (result["verdict"], result["note"]) == ("not run", absent), result
+                wrong.append(result["name"])
+    # What a GPU's machine has to have is marked where it is not there.
+    assert data["wrong"] == len(wrong)
+    assert done.stderr == (f"{call}: {len(wrong)} lines are marked ✗\n" if wrong else ""), done.stderr
+    assert done.returncode == bool(wrong) == (call != "compare")
+    check_results(call, {section["title"]: section["results"] for section in data["sections"]})
+
+
+def check_results(call: str, found: dict[str, list[dict[str, Any]]]) -> None:
+    """The sections that ask the driver have figures, and the others a result for each plan."""
+    if call == "smoke":
+        machine = {result["name"]: result["figures"] for result in found["The machine"]}
+        assert machine["device"]["name"] == "NVIDIA H100 80GB HBM3"
+        assert None not in machine["device"].values()
+        assert [list(result["rates"]) for result in found["Copies"]] == [list(tool("gpu.copies").SIZES)] * 5
+        assert [result["name"] for result in found["The first result"]] == ["the first process", "the second process"]
+        assert [result["name"] for result in found["Backend paths"]] == ["elementwise", "product", "a loop"]
+    elif call == "compare":
+        assert len(found["The device"]) == len(tool("gpu.device").CHECKS)
+        for title, count in {"Operators": 3, "Trained models": 2, "Networks": 1}.items():
+            assert len(found[title]) == count
+        (network,) = found["Networks"]
+        assert "PyTorch cannot be imported" in json.dumps(network)
+    else:
+        assert [result["name"] for result in found["compute-sanitizer"]] == ["memcheck", "racecheck", "synccheck"]
+        assert all(found[title] for title in ABSENT if title != "Products")
 
 
 @NEEDED

@@ -78,6 +78,7 @@ bool set(Configuration& config, const std::string& key, const std::string& value
     else if (key == "upload" && (value == "late" || value == "staged")) config.staged_uploads = value == "staged";
     else if (key == "download" && (value == "late" || value == "waits")) config.late_downloads = value == "late";
     else if (key == "strict") config.strict = value == "1";
+    else if (key == "pools") config.pools = value == "1";
     else if (key == "mutate") return mutate(config, value);
     else return false;
     return true;
@@ -135,6 +136,13 @@ bool is_patient(const char* symbol) {
     return false;
 }
 
+// Whether a function is for memory pools, which old devices and some virtual ones do not have.
+bool is_of_pools(const char* symbol) {
+    for (const char* each : {"cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuDeviceGetDefaultMemPool"})
+        if (!strcmp(each, symbol)) return true;
+    return !strncmp(symbol, "cuMemPool", strlen("cuMemPool"));
+}
+
 void check_unwaited(const char* symbol) {
     if (!unwaited.stream || is_patient(symbol)) return;
     if (done(unwaited.stream) < unwaited.operation)
@@ -182,6 +190,10 @@ int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool 
         if (each.symbol == symbol && (each.and_later ? each.call <= call : each.call == call)) return each.code;
     if (needs != NOTHING && !state().initialized) return codes.not_initialized;
     if (needs == CONTEXT && current_device() < 0) return codes.no_context;
+    if (!state().config.pools && is_of_pools(symbol)) {
+        report("%s is called, and the device has no memory pools", symbol);
+        return NOT_SUPPORTED;
+    }
     if (state().lost && !survives_loss) return codes.lost ? codes.lost : state().lost;
     check_unwaited(symbol);
     return SUCCESS;

@@ -10,7 +10,7 @@ namespace {
 
 thread_local void* current = nullptr;
 
-// What cuDeviceGetAttribute gives, as an H100 does; the capability is the configuration's.
+// What cuDeviceGetAttribute gives, as an H100 does; the capability and pools are the configuration's.
 const std::map<unsigned, int> ATTRIBUTES = {
     {1, 1024},        // threads of a block
     {2, 1024},        // along x
@@ -41,7 +41,6 @@ const std::map<unsigned, int> ATTRIBUTES = {
     {88, 0},          // reads pageable memory
     {97, 232448},     // bytes of shared memory of a block that asks for them
     {100, 0},         // uses the host's page tables
-    {115, 1},         // memory pools
 };
 
 Device* device_of(int number) {
@@ -78,7 +77,7 @@ void release_context(Lock& lock, int device) {
     release_each(state().modules, device, "modules");
     release_each(state().events, device, "events");
     release_each(state().streams, device, "streams");
-    size_t pinned = release_pinned();
+    size_t pinned = release_pinned(device);
     if (pinned > 0 && !state().lost) report("the context is released while %zu pieces of memory are pinned", pinned);
     state().devices[device].outside = 0;
     Pool& pool = *state().devices[device].pool;
@@ -152,6 +151,7 @@ extern "C" int cuDeviceGetAttribute(int* value, unsigned attribute, int device) 
     auto found = ATTRIBUTES.find(attribute);
     if (attribute == 75) *value = state().config.major;
     else if (attribute == 76) *value = state().config.minor;
+    else if (attribute == 115) *value = state().config.pools;
     else if (found != ATTRIBUTES.end()) *value = found->second;
     else {
         report("cuDeviceGetAttribute asks for attribute %u, which the stand-in does not know", attribute);

@@ -79,7 +79,7 @@ int pin(void** start, size_t size) {
     void* memory = mmap(nullptr, up(size, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return OUT_OF_MEMORY;
     memset(memory, 0xa5, size);
-    pinned[uint64_t(memory)] = std::make_shared<Pinned>(Pinned{uint64_t(memory), size, true});
+    pinned[uint64_t(memory)] = std::make_shared<Pinned>(Pinned{uint64_t(memory), size, true, current_device()});
     *start = memory;
     return SUCCESS;
 }
@@ -111,10 +111,11 @@ void settle_pools(int device) {
 
 Pinned* pinned_of(const void* start, size_t size) { return holder(start, size).get(); }
 
-size_t release_pinned() {
-    size_t count = pinned.size();
-    pinned.clear();
-    return count;
+size_t release_pinned(int device) {
+    size_t before = pinned.size();
+    for (auto each = pinned.begin(); each != pinned.end();)
+        each = each->second->device == device ? pinned.erase(each) : std::next(each);
+    return before - pinned.size();
 }
 
 }  // namespace standin
@@ -296,7 +297,7 @@ extern "C" int cuMemHostRegister_v2(void* start, size_t size, unsigned flags) {
     ENTER("cuMemHostRegister_v2", CONTEXT);
     if (!start || size == 0 || flags > 15) return INVALID_VALUE;
     if (holder(start, 1)) return 712;  // it is registered already
-    pinned[uint64_t(start)] = std::make_shared<Pinned>(Pinned{uint64_t(start), size, false});
+    pinned[uint64_t(start)] = std::make_shared<Pinned>(Pinned{uint64_t(start), size, false, current_device()});
     return SUCCESS;
 }
 

@@ -22,7 +22,8 @@ std::vector<Demand*>& demands = *new std::vector<Demand*>;
 std::vector<std::shared_ptr<Stream>>& streams = *new std::vector<std::shared_ptr<Stream>>;
 std::condition_variable& work = *new std::condition_variable;
 std::condition_variable& progress = *new std::condition_variable;
-// `CU_STREAM_PER_THREAD`.
+// `CU_STREAM_LEGACY`, the default stream, and `CU_STREAM_PER_THREAD`.
+void* const LEGACY = reinterpret_cast<void*>(1);
 void* const PER_THREAD = reinterpret_cast<void*>(2);
 bool has_begun = false;
 uint64_t drawn = 0;
@@ -101,23 +102,27 @@ void lose(Lock&, int code) { state().lost = code; }
 uint64_t given(const std::shared_ptr<Stream>& stream) { return stream->given; }
 uint64_t done(const std::shared_ptr<Stream>& stream) { return stream->done; }
 
-// The calling thread's own stream of the current device, which is made when it is first used.
-static std::shared_ptr<Stream> stream_of_thread() {
+static bool is_default(const void* handle) { return handle == LEGACY || handle == PER_THREAD; }
+
+// The default stream of the current device, or the calling thread's own one, which is made when it is first used.
+static std::shared_ptr<Stream> default_stream(const void* handle) {
+    static std::map<int, std::shared_ptr<Stream>>& legacy = *new std::map<int, std::shared_ptr<Stream>>;
     thread_local std::map<int, std::shared_ptr<Stream>> own;
-    auto& stream = own[current_device()];
+    auto& stream = (handle == LEGACY ? legacy : own)[current_device()];
     if (!stream) {
         stream = std::make_shared<Stream>();
         stream->device = current_device();
-        stream->handle = PER_THREAD;
+        stream->handle = const_cast<void*>(handle);
+        stream->waits_for_default = handle == PER_THREAD;
         streams.push_back(stream);
     }
     return stream;
 }
 
 std::shared_ptr<Stream> find_stream(const void* handle) {
-    auto stream = handle == PER_THREAD ? stream_of_thread() : state().streams.find(handle);
+    auto stream = is_default(handle) ? default_stream(handle) : state().streams.find(handle);
     if (!stream) {
-        report("a call has the stream %p, which is the default stream or does not exist", handle);
+        report("a call has the stream %p, which is null or does not exist", handle);
         return nullptr;
     }
     if (stream->device == current_device()) return stream;
@@ -125,9 +130,39 @@ std::shared_ptr<Stream> find_stream(const void* handle) {
     return nullptr;
 }
 
+static void append(Stream& stream, Operation operation) {
+    stream.waiting.push_back(std::move(operation));
+    stream.given++;
+}
+
+// Lets what `later` is given from here on wait for what `earlier` was given before.
+static void order(const std::shared_ptr<Stream>& earlier, Stream& later) {
+    if (earlier->done == earlier->given) return;
+    auto event = std::make_shared<Event>(Event{earlier->device, false, 1});
+    event->stream = earlier;
+    Operation record, wait;
+    record.name = wait.name = "the order of the default stream";
+    record.bookkeeping = true;
+    record.run = [event](Lock&) { event->reached = 1; };
+    wait.event = event;
+    wait.record = 1;
+    wait.run = [](Lock&) {};
+    append(*earlier, std::move(record));
+    append(later, std::move(wait));
+}
+
+// The default stream of a device waits for all streams that were not made otherwise, and they wait for it.
+static void order_by_default(Stream& stream) {
+    for (const auto& each : streams) {
+        if (each->device != stream.device || each.get() == &stream) continue;
+        bool is_ordered = stream.handle == LEGACY ? each->waits_for_default : each->handle == LEGACY;
+        if (is_ordered) order(each, stream);
+    }
+}
+
 void enqueue(Lock& lock, const std::shared_ptr<Stream>& stream, Operation operation) {
-    stream->waiting.push_back(std::move(operation));
-    stream->given++;
+    if (stream->handle == LEGACY || stream->waits_for_default) order_by_default(*stream);
+    append(*stream, std::move(operation));
     if (stream->waiting.size() > LONG) reach(lock, stream, stream->given - LONG / 2);
 }
 
@@ -177,6 +212,7 @@ extern "C" int cuStreamCreate(void** handle, unsigned flags) {
     if (flags == 0) report("cuStreamCreate makes a stream that waits for the default stream");
     auto stream = std::make_shared<Stream>();
     stream->device = current_device();
+    stream->waits_for_default = flags == 0;
     stream->handle = *handle = state().streams.add(stream);
     streams.push_back(stream);
     return SUCCESS;
@@ -184,7 +220,7 @@ extern "C" int cuStreamCreate(void** handle, unsigned flags) {
 
 extern "C" int cuStreamDestroy_v2(void* handle) {
     ENTER("cuStreamDestroy_v2", CONTEXT);
-    auto stream = find_stream(handle);
+    auto stream = is_default(handle) ? nullptr : find_stream(handle);
     if (!stream) return INVALID_HANDLE;
     // What it was given is done all the same.
     reach(lock, stream, stream->given);
@@ -210,7 +246,8 @@ extern "C" int cuStreamQuery(void* handle) {
 
 extern "C" int cuStreamGetCtx(void* handle, void** context) {
     ENTER("cuStreamGetCtx", INITIALIZED);
-    auto stream = state().streams.find(handle);
+    if (is_default(handle) && current_device() < 0) return INVALID_CONTEXT;
+    auto stream = is_default(handle) ? default_stream(handle) : state().streams.find(handle);
     if (!stream) return INVALID_HANDLE;
     *context = state().devices[stream->device].context;
     return SUCCESS;

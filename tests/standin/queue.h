@@ -10,6 +10,8 @@ namespace standin {
 struct Stream {
     int device;
     void* handle = nullptr;
+    // Whether it and the device's default stream wait for each other.
+    bool waits_for_default = false;
     std::deque<Operation> waiting;
     uint64_t given = 0, done = 0;
 };

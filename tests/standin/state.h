@@ -60,6 +60,8 @@ struct Configuration {
     bool staged_uploads = false, late_downloads = false;
     // An upload of more than 64 KiB from pageable memory must be waited for before the next call.
     bool strict = false;
+    // Whether the devices have memory pools.
+    bool pools = true;
     bool mutate_wait = false, mutate_arguments = false, mutate_source = false, mutate_past = false;
 };
 
@@ -167,6 +169,8 @@ struct Pinned {
     uint64_t start;
     size_t size;
     bool owned;
+    // That of the context in which it was pinned.
+    int device;
     int pending = 0;
 };
 
@@ -273,7 +277,8 @@ void check_guards(Block& block, const char* who);
 Pinned* pinned_of(const void* start, size_t size);
 // Releases all blocks of a device; the number of those that were not freed.
 size_t release_blocks(int device, std::string& examples);
-size_t release_pinned();
+// Forgets the pinned memory of a device; how many pieces there were.
+size_t release_pinned(int device);
 
 // Reads or writes memory of the host, which may not be there.
 bool read_host(void* to, uint64_t from, size_t size);

@@ -12,61 +12,9 @@ import numpy as np
 import pytest
 
 from tests.standin.device import CONFIGURATION, StandIn
+from tests.standin.driver import Driver
 
-NON_BLOCKING = 1
-INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, OUT_OF_MEMORY, NOT_READY = 1, 201, 400, 2, 600
-
-
-class Driver:
-    """A context with two streams, and calls that must succeed."""
-
-    def __init__(self, standin: StandIn) -> None:
-        self.standin = standin
-        context = c_void_p()
-        self.call("cuInit", 0)
-        self.call("cuDevicePrimaryCtxRetain", byref(context), 0)
-        self.call("cuCtxSetCurrent", context)
-        self.stream, self.other = self.new_stream(), self.new_stream()
-
-    def call(self, name: str, *arguments: Any, code: int = 0) -> None:
-        assert getattr(self.standin.driver, name)(*arguments) == code, name
-
-    def new_stream(self) -> c_void_p:
-        stream = c_void_p()
-        self.call("cuStreamCreate", byref(stream), NON_BLOCKING)
-        return stream
-
-    def allocated(self, size: int, stream: c_void_p | None = None) -> c_uint64:
-        address = c_uint64()
-        self.call("cuMemAllocAsync", byref(address), c_size_t(size), stream or self.stream)
-        return address
-
-    def free(self, address: c_uint64, stream: c_void_p | None = None) -> None:
-        self.call("cuMemFreeAsync", address, stream or self.stream)
-
-    def upload(self, to: c_uint64, array: np.ndarray[Any, Any], stream: c_void_p | None = None) -> None:
-        source = c_void_p(array.ctypes.data)
-        self.call("cuMemcpyHtoDAsync_v2", to, source, c_size_t(array.nbytes), stream or self.stream)
-
-    def download(self, address: c_uint64, array: np.ndarray[Any, Any], stream: c_void_p | None = None) -> None:
-        target = c_void_p(array.ctypes.data)
-        self.call("cuMemcpyDtoHAsync_v2", target, address, c_size_t(array.nbytes), stream or self.stream)
-
-    def wait(self) -> None:
-        for stream in (self.stream, self.other):
-            self.standin.driver.cuStreamSynchronize(stream)
-
-    def close(self) -> None:
-        self.call("cuStreamDestroy_v2", self.stream)
-        self.call("cuStreamDestroy_v2", self.other)
-        self.call("cuDevicePrimaryCtxRelease_v2", 0)
-
-
-@pytest.fixture
-def driver(standin: StandIn) -> Iterator[Driver]:
-    found = Driver(standin)
-    yield found
-    found.close()
+INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, OUT_OF_MEMORY, NOT_READY, NOT_SUPPORTED = 1, 201, 400, 2, 600, 801
 
 
 def test_bytes_come_back_in_the_order_of_the_stream(driver: Driver) -> None:
@@ -149,12 +97,24 @@ def freed_twice(driver: Driver, block: c_uint64) -> None:
     driver.call("cuMemFreeAsync", other, driver.stream, code=INVALID_VALUE)
 
 
-def default_stream(driver: Driver, block: c_uint64) -> None:
+def null_stream(driver: Driver, block: c_uint64) -> None:
     driver.call("cuStreamSynchronize", None, code=INVALID_HANDLE)
 
 
 def unknown_attribute(driver: Driver, block: c_uint64) -> None:
     driver.call("cuDeviceGetAttribute", byref(c_int()), 9999, 0, code=INVALID_VALUE)
+
+
+def pool_of_a_device_without_pools(driver: Driver, block: c_uint64) -> None:
+    driver.standin.configure("pools=0")
+    supported = c_int(-1)
+    driver.call("cuDeviceGetAttribute", byref(supported), 115, 0)
+    assert supported.value == 0
+    driver.call("cuMemAllocAsync", byref(c_uint64()), c_size_t(4), driver.stream, code=NOT_SUPPORTED)
+    driver.call("cuMemPoolTrimTo", None, c_size_t(0), code=NOT_SUPPORTED)
+    outside = c_uint64()
+    driver.call("cuMemAlloc_v2", byref(outside), c_size_t(4))
+    driver.call("cuMemFree_v2", outside)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +128,10 @@ def unknown_attribute(driver: Driver, block: c_uint64) -> None:
         (freed_in_another_stream, "lies in a block of 4000 bytes that is freed"),
         (copied_past_the_end, "4004 bytes at byte 0 are beyond a block of 4000"),
         (freed_twice, "which is freed or inside of a block"),
-        (default_stream, "which is the default stream or does not exist"),
+        (null_stream, "which is null or does not exist"),
         (unknown_attribute, "asks for attribute 9999"),
+        (pool_of_a_device_without_pools, "cuMemAllocAsync is called, and the device has no memory pools"),
+        (pool_of_a_device_without_pools, "cuMemPoolTrimTo is called, and the device has no memory pools"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -194,6 +156,22 @@ def test_leaks_are_reported_when_the_context_is_released(standin: StandIn) -> No
         "the context is released while 1 blocks are allocated: 12 bytes",
         "the context is released while there are 1 events",
     ]
+
+
+def test_pinned_memory_is_that_of_its_device(standin: StandIn) -> None:
+    standin.configure(f"{CONFIGURATION},devices=2")
+    pieces = [c_void_p(), c_void_p()]
+    both = [Driver(standin, device) for device in range(2)]
+    for one, piece in zip(both, pieces, strict=True):
+        one.bind()
+        one.call("cuMemHostAlloc", byref(piece), c_size_t(400), 0)
+    both[0].bind()
+    both[0].close()
+    assert standin.report() == ["the context is released while 1 pieces of memory are pinned"]
+    both[1].bind()
+    both[1].call("cuMemFreeHost", pieces[0], code=INVALID_VALUE)
+    both[1].call("cuMemFreeHost", pieces[1])
+    both[1].close()
 
 
 def test_events_order_streams(driver: Driver) -> None:
