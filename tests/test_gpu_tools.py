@@ -189,10 +189,9 @@ def test_large_outputs_are_sampled() -> None:
 
 
 def test_plans_for_the_sanitizer_launch_every_kernel_whose_threads_share_memory() -> None:
-    gather, never = tool("gpu.gather"), tool("gpu.kernels").NEVER
-    shared = {name for name, is_shared in gather.kernels().items() if is_shared}
+    shared = {name for name, is_shared in tool("gpu.gather").kernels().items() if is_shared}
     launched: set[str] = set()
     for plan in (plan for group in tool("gpu.cooperative").groups() for plan in group["group"]):
         steps = expected_steps(compiler.Plan(plan["plan"]), plan["cases"][0])
         launched.update(name for step in steps for name in step.kernels)
-    assert {name for name in shared - launched if name.partition("/")[0] not in never} == set()
+    assert shared - launched == set()
