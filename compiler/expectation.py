@@ -3,6 +3,9 @@
 A lower bound of the time, not a measurement: each step takes as long as its arithmetic or its memory traffic at the
 GPU's peak, whichever is longer, and copies to and from the host run at the peak of the bus. Launches and waits are
 counted; their cost is not published.
+
+The bound assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small tensor
+may stay in the L2 cache between two steps, which can then take less time.
 """
 
 from __future__ import annotations
@@ -26,11 +29,13 @@ __all__ = ["GPUS", "GpuLimits", "GpuStep", "Product", "expected_steps"]
 class GpuLimits:
     """The peaks of a GPU: operations a second by precision, bytes a second of its memory and, one way, of its bus.
 
-    Peaks are of dense arithmetic: without sparsity, and without TF32 for `float32`.
+    Peaks are of dense arithmetic: without sparsity, and without TF32 for `float32`. cuBLAS may multiply `float64` on
+    tensor cores, at the rate of `float64_products`; kernels use `float64`.
     """
 
     name: str
     float64: float
+    float64_products: float
     float32: float
     float16: float
     memory: float
@@ -39,15 +44,32 @@ class GpuLimits:
 
     def seconds(self, step: GpuStep) -> float:
         """The least time of a step: arithmetic or memory, and copies to and from the host."""
-        peak = {"f64": self.float64, "f16": self.float16, "bf16": self.float16}.get(step.precision, self.float32)
-        device = 0.0 if step.host is not None else max(step.operations / peak, step.bytes / self.memory)
+        device = 0.0 if step.host is not None else max(step.operations / self.peak(step), step.bytes / self.memory)
         return device + (step.uploaded + step.downloaded) / self.bus
 
+    @property
+    def codes(self) -> float:
+        """Operations a second on 8-bit codes: `__dp4a` multiplies and adds four pairs of codes in one instruction.
 
+        No source gives its rate. It is assumed to be at most that of `float32`'s instructions, of one pair each.
+        """
+        return 4 * self.float32
+
+    def peak(self, step: GpuStep) -> float:
+        """The peak of the fastest arithmetic that a step has; of integers other than codes, that of `float32`."""
+        float64 = self.float64_products if step.products else self.float64
+        peaks = {"f64": float64, "f16": self.float16, "bf16": self.float16, "codes": self.codes}
+        return max((peaks.get(kind, self.float32) for kind in step.arithmetic), default=self.float32)
+
+
+_HOPPER = 33.5e12, 66.9e12, 66.9e12, 989.4e12
+"""`float64`, its products on tensor cores, `float32`, 16 bits; the datasheet rounds them: 34, 67, 67 and 989."""
+_ADA = 1.29e12, 1.29e12, 82.6e12, 165.2e12
+"""Products of `float64` are no faster than other arithmetic."""
 GPUS = (
-    GpuLimits("H100 SXM", 33.5e12, 66.9e12, 989.4e12, 3.35e12, 64e9, "NVIDIA, H100 Tensor Core GPU Architecture"),
-    GpuLimits("H200 SXM", 33.5e12, 66.9e12, 989.4e12, 4.8e12, 64e9, "NVIDIA, H200 Tensor Core GPU Datasheet"),
-    GpuLimits("RTX 4090", 1.29e12, 82.6e12, 165.2e12, 1.008e12, 32e9, "NVIDIA, Ada GPU Architecture, appendix A"),
+    GpuLimits("H100 SXM", *_HOPPER, 3.35e12, 64e9, "NVIDIA, H100 Tensor Core GPU Architecture"),
+    GpuLimits("H200 SXM", *_HOPPER, 4.8e12, 64e9, "NVIDIA, H200 Tensor Core GPU Datasheet"),
+    GpuLimits("RTX 4090", *_ADA, 1.008e12, 32e9, "NVIDIA, Ada GPU Architecture, appendix A"),
 )
 """The GPUs that times are given for. Products of 16 bits add up in `float32`, on tensor cores."""
 
@@ -101,13 +123,21 @@ class GpuStep:
     @property
     def precision(self) -> str:
         """The type that it computes in: that of its products, or of its kernels' names; empty for none."""
-        kinds = [product.kind for product in self.products] or [name.rpartition("_")[2] for name in self.kernels]
-        known = [kind.partition("_")[0] for kind in kinds if kind.partition("_")[0] in _PRECISIONS]
-        return min(known, key=_PRECISIONS.index, default="")
+        return min(self.arithmetic & set(_PRECISIONS), key=_PRECISIONS.index, default="")
+
+    @property
+    def arithmetic(self) -> set[str]:
+        """The floating types of its products, or of its kernels; `codes` for kernels that multiply 8-bit codes."""
+        if self.products:
+            return {product.kind.partition("_")[0] for product in self.products}
+        of_codes = {"codes" for name in self.kernels if name.startswith(_OF_CODES)}
+        return of_codes | {name.rpartition("_")[2] for name in self.kernels} & set(_PRECISIONS)
 
 
 _PRECISIONS = ("f64", "f32", "bf16", "f16")
 """From the one that takes longest."""
+_OF_CODES = "qlinear/"
+"""The module whose kernels use `__dp4a`."""
 
 
 def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:

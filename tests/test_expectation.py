@@ -57,7 +57,9 @@ def test_a_step_in_a_loop_counts_every_time() -> None:
     assert step.calls == 5 and step.launches == 5
 
 
-LIMITS = GpuLimits("none", float64=1e9, float32=1e10, float16=1e12, memory=1e9, bus=1e8, source="")
+LIMITS = GpuLimits(
+    "none", float64=1e9, float64_products=2e9, float32=1e10, float16=1e12, memory=1e9, bus=1e8, source=""
+)
 STEP = GpuStep(0, "MatMul", "", 0, False, "rows", None, 1, {"gemm/gemm_f32": 1}, [], 0, 0, 0, 10**7, 10**3)
 
 
@@ -67,6 +69,11 @@ STEP = GpuStep(0, "MatMul", "", 0, False, "rows", None, 1, {"gemm/gemm_f32": 1},
         ({}, 1e-3),
         ({"bytes": 10**7}, 1e-2),
         ({"kernels": {"gemm/gemm_f64": 1}}, 1e-2),
+        ({"kernels": {"reduce/reduce_sum_f64": 1, "copy/copy_8": 1}}, 1e-2),
+        ({"kernels": {"program/program_f64": 1}, "products": [Product("f64", 1, 1, 1, 1, 1)]}, 5e-3),
+        ({"kernels": {}, "products": [Product(kind, 1, 1, 1, 1, 1) for kind in ("f16_f32", "f32")]}, 1e-5),
+        ({"kernels": {"qlinear/qlinear_pack": 1, "qlinear/qlinear_tiles": 1}}, 2.5e-4),
+        ({"kernels": {"integer/integer_product": 1}}, 1e-3),
         ({"kernels": {}, "products": [Product("f16_f32", 1, 1, 1, 1, 1)]}, 1e-5),
         ({"uploaded": 10**6, "downloaded": 10**6}, 1e-3 + 2e-2),
         ({"host": "nature"}, 0.0),
@@ -79,6 +86,13 @@ def test_the_least_time_is_that_of_arithmetic_or_memory_and_of_copies(changes: d
 def test_each_gpu_names_the_source_of_its_limits() -> None:
     assert [gpu.name for gpu in GPUS] == ["H100 SXM", "H200 SXM", "RTX 4090"]
     assert all("NVIDIA" in gpu.source for gpu in GPUS)
+    assert [gpu.float64_products / gpu.float64 for gpu in GPUS] == pytest.approx([2, 2, 1], rel=0.01)
+
+
+def test_kernels_that_multiply_codes_are_those_that_the_runtime_has() -> None:
+    """`__dp4a` stands in the one module that is counted so."""
+    kernels = Path(__file__).parent.parent / "runtime/device/kernels"
+    assert [file.stem for file in sorted(kernels.glob("*.cu*")) if "__dp4a" in file.read_text()] == ["qlinear"]
 
 
 def run(*arguments: str) -> int | str | None:

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,15 @@ whole.begin(part, [str(number) for number in range(3000)])
 for number in range(3000):
     whole.put(part, {{"name": str(number), "verdict": "equal", "note": "x" * 200}})
     print(number, flush=True)
+"""
+
+STARTER = """
+import sys
+sys.path[:0] = [{tools!r}, {root!r}]
+from concurrent.futures import ThreadPoolExecutor
+from gpu.process import printed
+with ThreadPoolExecutor(2) as threads:
+    threads.submit(printed, {command!r}, 100).result()
 """
 
 CHILD = """
@@ -132,6 +142,19 @@ def test_large_results_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert data["wrong"] == 100
 
 
+def test_results_that_were_replaced_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tool("gpu.report")
+    monkeypatch.setattr(report, "LARGEST", 5000)
+    part = report.Part("Some", tool("gpu.page").bullets)
+    whole = report.Report(tmp_path, "tune", [], [part])
+    for number in range(100):
+        whole.put(part, {"name": "one", "verdict": "equal", "partial": number < 99, "figures": "x" * 1000})
+    assert part.results["one"] == {"name": "one", "verdict": "equal", "figures": "x" * 1000}
+    for name in "abcde":
+        whole.put(part, {"name": name, "verdict": "equal", "figures": "x" * 1000})
+    assert [name for name, result in part.results.items() if "shortened" in result] == ["d", "e"]
+
+
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a section of checks with the names of what they do."""
@@ -170,6 +193,38 @@ def test_what_ends_early_is_a_result_and_the_next_check_runs(tmp_path: Path, fak
     assert found["crash"]["figure"] == 7, "what a check found before it crashed is kept"
     assert found["hang"]["note"] == "it took more than 3 s"
     assert found["good"]["process"] != found["last"]["process"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a process with its parent")
+def test_a_command_ends_with_what_started_it(tmp_path: Path) -> None:
+    file = tmp_path / "number"
+    command = ["sh", "-c", f"echo $$ > {file}.part; mv {file}.part {file}; exec sleep 100"]
+    source = STARTER.format(tools=str(ROOT / "tools"), root=str(ROOT), command=command)
+    starter = subprocess.Popen([sys.executable, "-W", "error", "-c", source])
+    until(file.exists)
+    starter.send_signal(signal.SIGKILL)
+    starter.wait()
+    number = Path("/proc", file.read_text().strip())
+    until(lambda: not number.exists() or " Z " in (number / "stat").read_text())
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits for something, for seconds at most."""
+    end = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_what_a_command_prints() -> None:
+    printed = tool("gpu.process").printed
+    with ThreadPoolExecutor(2) as threads:
+        told = threads.map(lambda word: printed(["sh", "-c", f"echo {word}; echo error >&2; exit 3"], 20), "ab")
+        assert list(told) == ["a\nerror\n", "b\nerror\n"]
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        printed(["sh", "-c", "sleep 100"], 0.5)
+    assert time.monotonic() - start < 10
 
 
 def test_budgets_are_obeyed(tmp_path: Path, fake: Any) -> None:

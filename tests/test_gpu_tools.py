@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,14 @@ def test_the_split_of_a_trace() -> None:
             ("cuda_driver", "cuLaunchKernel", 30, 6, 0),
             ("gpu_memset", "Memset (Device)", 70, 1, 8),
             ("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 80, 9, 64),
+            ("cuda_sync", "Stream Sync", 90, 5, 0),
             ("user_annotation", span, 200, 100, 0),
             ("cuda_driver", "cuLaunchKernel", 210, 8, 0),
             ("kernel", "conv_large_f32", 230, 40, 0),
+            ("cuda_sync", "Stream Wait Event", 240, 0, 0),
+            ("cuda_sync", "Event Sync", 250, 5, 0),
+            ("cuda_sync", "Stream Sync", 280, 5, 0),
+            ("cuda_sync", "Context Sync", 310, 5, 0),
         )
     )
     split = tool("gpu.split").of_trace(found, 2)
@@ -117,10 +123,21 @@ def test_the_split_of_a_trace() -> None:
         device_ms=pytest.approx(81 / 2 / 1e3),
         download_ms=pytest.approx(0.0045),
         launches=1.0,
+        waits=1.5,
         bytes_up=2048.0,
         bytes_down=32.0,
     )
     assert tool("gpu.split").of_trace(found[:1], 2) is None
+    without = tool("gpu.split").of_trace([event for event in found if event.category != "cuda_sync"], 2)
+    assert without.waits is None, "a count that is not known is no 0"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_waits_are_asked_of_the_profiler() -> None:
+    import torch
+
+    assert tool("gpu.trace").with_waits(torch) is not None
+    assert tool("gpu.trace").with_waits(object()) is None
 
 
 def test_runs_take_turns_and_their_time_is_bounded() -> None:
@@ -189,10 +206,57 @@ def test_large_outputs_are_sampled() -> None:
 
 
 def test_plans_for_the_sanitizer_launch_every_kernel_whose_threads_share_memory() -> None:
-    gather, never = tool("gpu.gather"), tool("gpu.kernels").NEVER
-    shared = {name for name, is_shared in gather.kernels().items() if is_shared}
+    shared = {name for name, is_shared in tool("gpu.gather").kernels().items() if is_shared}
     launched: set[str] = set()
     for plan in (plan for group in tool("gpu.cooperative").groups() for plan in group["group"]):
         steps = expected_steps(compiler.Plan(plan["plan"]), plan["cases"][0])
         launched.update(name for step in steps for name in step.kernels)
-    assert {name for name in shared - launched if name.partition("/")[0] not in never} == set()
+    assert shared - launched == set()
+
+
+class Stand:
+    """A session that takes arrays of a device."""
+
+    def run(self, given: dict[str, Any], device_outputs: bool = False) -> str:
+        return "resident" if device_outputs else "host"
+
+
+class Old:
+    """A session that takes arrays of the host alone."""
+
+    def run(self, given: dict[str, Any]) -> str:
+        return "host"
+
+
+def test_our_runs_from_the_host_and_resident() -> None:
+    case = {"x": np.zeros(3, np.float32)}
+    of_device = types.SimpleNamespace(cuda=lambda: None)
+    cuda = types.SimpleNamespace(synchronize=lambda: None)
+    torch = types.SimpleNamespace(from_numpy=lambda value: of_device, cuda=cuda)
+    ours = tool("gpu.resident").ours
+    runs, without = ours(torch, Stand(), case)
+    assert {name: run() for name, run in runs.items()} == {"ours, host": "host", "ours, resident": "resident"}
+    assert without == {}
+    runs, without = ours(torch, Old(), case)
+    assert list(runs) == ["ours, host"] and "the host alone" in without["ours, resident"]
+
+
+def test_both_sides_are_timed_both_ways_beside_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiled = tool("gpu.compiled")
+    theirs = {f"compiled, f32, {place}": lambda: None for place in ("resident", "host")}
+    for function, value in {
+        "torch_on": lambda device: None,
+        "refuse_large": lambda model, setting: None,
+        "network": lambda model: None,
+        "peers": lambda *given, **more: (theirs, {}),
+        "ours": lambda *given: ({f"ours, {place}": lambda: None for place in ("host", "resident")}, {}),
+        "in_turns": lambda runs, seconds: {name: {"median": 1.0} for name in runs},
+    }.items():
+        monkeypatch.setattr(compiled, function, value)
+    monkeypatch.setattr(compiled.files, "read", lambda *given: {"inputs": []})
+    monkeypatch.setattr(compiled.drawn, "filled", lambda model: b"")
+    for name in ("Plan", "load"):
+        monkeypatch.setattr(compiler, name, lambda *given, **more: None)
+    setting = tool("gpu.process").Setting(tmp_path, "cuda", 0, tmp_path)
+    *_, last = compiled.results("resnet50-b32, f32", setting, 0)
+    assert list(last["times"]) == ["ours, host", "ours, resident", *theirs]

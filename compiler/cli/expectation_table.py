@@ -31,7 +31,10 @@ def show_expectation(steps: Sequence[GpuStep]) -> None:
     for gpu in GPUS:
         least = 1e6 * sum(gpu.seconds(step) for step in ran)
         console.print(f"{gpu.name}: at least {least:.3g} µs by its published limits ({gpu.source})", soft_wrap=True)
-    legend = "An expectation, not a measurement: launches and waits take time beyond these limits."
+    legend = (
+        "An expectation, not a measurement: launches and waits take time beyond these limits. Every tensor is taken "
+        "to cross the GPU's memory once in each step; small ones may stay in its L2 cache, and take less."
+    )
     console.print(legend, style="dim", soft_wrap=True)
 
 

@@ -72,6 +72,9 @@ OPERATORS = {
         {"reduction": "add", "axis": 1},
         (np.arange(400).reshape(4, 100) % 7, np.ones((4, 100), np.float32)),
     ),
+    # cuBLAS takes no empty sums: there the kernels of the module gemm multiply.
+    "product_of_nothing": Operator("MatMul", ((3, 0), (0, 4)), FLOATS),
+    "scores_of_nothing": Operator("Attention", ((1, 2, 5, 0), (1, 2, 5, 0), (1, 2, 5, 4)), FLOATS[:2], {"scale": 1.0}),
     "integer_product": Operator("MatMulInteger", ((40, 70), (70, 50)), NARROW),
     "range": Operator("DynamicQuantizeLinear", ((40, 300),), ("float32",), {}, (), 3),
     "quantized_product": Operator("QLinearMatMul", ((2, 40, 70),), NARROW),

@@ -15,10 +15,10 @@ from gpu.files import Model
 from gpu.page import Cells, table
 from gpu.peers import MODES, WAYS, peers
 from gpu.process import Setting
-from gpu.resident import resident_run, takes_device_arrays
-from gpu.results import LeftOut, NotRun, Result, one_line
+from gpu.resident import ours
+from gpu.results import LeftOut, NotRun, Result
 from gpu.split import COLUMNS, split
-from gpu.timing import Run, in_turns
+from gpu.timing import in_turns
 from gpu.torch_cuda import torch_on
 
 SECONDS = 3.0
@@ -68,17 +68,8 @@ def beside(model: Model, case: dict[str, Any], there: compiler.Session, setting:
         runs, untimed = peers(torch, network(model), case)
     except (NotRun, LeftOut) as error:
         return {"untimed": f"not run: {error}".replace("not run: not run:", "not run:")}
-    ours: dict[str, Run] = {"ours, host": partial(there.run, case)}
-    if takes_device_arrays(there):
-        try:
-            run = resident_run(torch, there, case)
-            run()
-            ours["ours, resident"] = run
-        except Exception as error:  # the other runs are still timed
-            untimed["ours, resident"] = one_line(error)
-    else:
-        untimed["ours, resident"] = "the session takes arrays of the host alone"
-    return {"times": in_turns(ours | runs, SECONDS), "untimed": untimed}
+    runs_of_ours, without = ours(torch, there, case)
+    return {"times": in_turns(runs_of_ours | runs, SECONDS), "untimed": untimed | without}
 
 
 def network(model: Model) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import queue
@@ -32,9 +31,6 @@ LAST = 300
 """Characters of a process's last words."""
 LOST = ("ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "CUDA_ERROR", "cuBLAS")
 """Words of errors after which nothing runs in their process."""
-_C = ctypes.CDLL(None) if sys.platform == "linux" else None
-_END_WITH_PARENT = 1
-"""`PR_SET_PDEATHSIG` of Linux."""
 
 
 @dataclass(frozen=True)
@@ -195,19 +191,19 @@ def is_lost(result: Result) -> bool:
 
 
 def printed(command: Sequence[str], seconds: float) -> str:
-    """What a command prints to both of its streams.
+    """What a command prints to both of its streams. It ends with this thread, however that ends.
 
     Raises:
         TimeoutError: it takes longer; then it and all that it started have been ended.
     """
     with tempfile.TemporaryFile() as told:
+        ending = [sys.executable, "-I", "-S", str(Path(__file__).with_name("ending.py"))]
         process = subprocess.Popen(
-            command,
+            [*ending, *command],
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=end_with_parent,
         )
         try:
             process.wait(max(seconds, 0))
@@ -217,12 +213,6 @@ def printed(command: Sequence[str], seconds: float) -> str:
             _kill(process)
         told.seek(0)
         return told.read().decode(errors="replace")
-
-
-def end_with_parent() -> None:
-    """Lets the system end this process when its parent ends, however that happens."""
-    if _C is not None:
-        _C.prctl(_END_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

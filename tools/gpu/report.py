@@ -13,7 +13,7 @@ from typing import Any
 from gpu.results import Result, is_wrong
 
 LARGEST = 12 << 20
-"""Bytes of all results of a call; a result beyond them keeps its verdict alone."""
+"""Bytes of all results of a call that are kept; a result beyond them keeps its verdict alone."""
 PART = ".cuda-check.part"
 """A file that is being written; there is one at most, whenever a call ends."""
 PAUSE = 0.25
@@ -64,6 +64,7 @@ class Report:
         self.parts = list(parts)
         self._folder, self._call, self._heading = folder, call, heading
         self._bytes, self._written = 0, 0.0
+        self._sizes: dict[tuple[str, str], int] = {}
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob(f"{PART}*"):
             stale.unlink(missing_ok=True)
@@ -90,10 +91,13 @@ class Report:
 
     def put(self, part: Part, result: Result) -> None:
         """Takes a result, in place of a partial one of the same name, and writes both files."""
-        self._bytes += len(json.dumps(result))
-        if self._bytes > LARGEST:
+        which = part.title, result["name"]
+        others = self._bytes - self._sizes.get(which, 0)
+        if others + len(json.dumps(result)) > LARGEST:
             kept = ("name", "verdict", "note")
             result = {key: result[key] for key in kept if key in result} | {"shortened": True}
+        self._sizes[which] = len(json.dumps(result))
+        self._bytes = others + self._sizes[which]
         part.results[result["name"]] = {key: value for key, value in result.items() if value is not False}
         if time.monotonic() - self._written >= PAUSE:
             self.save()

@@ -16,9 +16,11 @@ import numpy as np
 import compiler
 from gpu.results import LeftOut, NotRun
 from gpu.torch_cuda import torch_on
-from gpu.trace import COPY, FILL, KERNEL, RUN, Event, microseconds, of, traced
+from gpu.trace import COPY, FILL, KERNEL, RUN, WAIT, Event, microseconds, of, traced
 
 RUNS = 5
+STREAM_WAITS = "Stream Wait Event"
+"""What CUPTI calls a wait of a stream, during which the host goes on."""
 
 COLUMNS = {
     "submit": "split.submit_ms",
@@ -82,6 +84,7 @@ def of_trace(found: list[Event], runs: int) -> Split | None:
         device_ms=microseconds([*kernels, *of(found, FILL), *of(found, COPY, "DtoD")]) / runs / 1e3,
         download_ms=microseconds(down) / runs / 1e3,
         launches=len(kernels) / runs,
+        waits=waiting(found, runs),
         bytes_up=sum(event.bytes for event in up) / runs,
         bytes_down=sum(event.bytes for event in down) / runs,
     )
@@ -90,13 +93,21 @@ def of_trace(found: list[Event], runs: int) -> Split | None:
 def submitting(found: list[Event], runs: int) -> float | None:
     """Milliseconds from a run's start to the end of its last launch's call, on average; none where no call is seen."""
     calls = [event for event in found if event.category in ("cuda_driver", "cuda_runtime") and "Launch" in event.name]
-    spans = [event for event in found if event.name == RUN and event.category == "user_annotation"]
+    spans = of(found, "user_annotation", RUN)
     lasting = [
         max(ends) - span.start
         for span in spans
         if (ends := [call.end for call in calls if span.start <= call.start <= span.end])
     ]
     return sum(lasting) / runs / 1e3 if len(lasting) == runs else None
+
+
+def waiting(found: list[Event], runs: int) -> float | None:
+    """How often the host waits in a run, on average; none where no wait is seen, since every run waits at its end."""
+    spans = of(found, "user_annotation", RUN)
+    waits = [event for event in of(found, WAIT) if event.name != STREAM_WAITS]
+    seen = sum(any(span.start <= wait.start <= span.end for span in spans) for wait in waits)
+    return seen / runs if seen else None
 
 
 def by_steps(session: compiler.Session, case: Case, device: str) -> Split:

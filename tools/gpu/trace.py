@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-KERNEL, COPY, FILL = "kernel", "gpu_memcpy", "gpu_memset"
+KERNEL, COPY, FILL, WAIT = "kernel", "gpu_memcpy", "gpu_memset", "cuda_sync"
 RUN = "run of the plan"
 
 
@@ -35,7 +35,7 @@ def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
         run()
     torch.cuda.synchronize()
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
+    with torch.profiler.profile(activities=activities, experimental_config=with_waits(torch)) as profile:
         for _ in range(runs):
             with torch.profiler.record_function(RUN):
                 run()
@@ -44,6 +44,14 @@ def traced(torch: Any, run: Callable[[], Any], runs: int) -> list[Event]:
         file = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(file))
         return events(json.loads(file.read_text()))
+
+
+def with_waits(torch: Any) -> Any:
+    """What lets the profiler record waits; none where PyTorch has no such setting."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
+    except (AttributeError, TypeError):
+        return None
 
 
 def events(trace: dict[str, Any]) -> list[Event]:

@@ -18,8 +18,9 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT)]
 import click  # noqa: E402
 
 import compiler  # noqa: E402
+from gpu.ending import end_with_parent  # noqa: E402
 from gpu.files import FOLDER, beside, names, read, unpacked  # noqa: E402
-from gpu.process import Setting, end_with_parent  # noqa: E402
+from gpu.process import Setting  # noqa: E402
 from gpu.results import Result, guarded, one_line  # noqa: E402
 
 LARGEST = 1 << 16

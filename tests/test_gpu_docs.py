@@ -1,0 +1,57 @@
+"""The table of docs/cuda.md has every sentence that a missing or failing GPU ends in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CUDA = ROOT / "runtime/device/src/cuda"
+SOURCES = [CUDA / "checks.rs", CUDA / "errors.rs", CUDA / "context.rs", ROOT / "compiler/devices.py"]
+OTHERS = [CUDA / "modules.rs", ROOT / "runtime/device/src/backend.rs"]
+"""Files that say more than this."""
+ADVICE = (
+    "install NVIDIA's driver 580 or newer",
+    "build it with `make cuda`",
+    "`make emulator` builds it",
+    "cpu, cuda (",
+)
+"""What stands behind a sentence."""
+LONG = 18
+"""Characters of a sentence; a shorter text is a part of one, or a name."""
+
+
+def rows() -> list[str]:
+    """The sentences of the table."""
+    section = (ROOT / "docs/cuda.md").read_text().partition("## What is said where")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(.*?)` \| ", section, re.MULTILINE)
+
+
+def text(path: Path) -> str:
+    """A source without comments; a sentence that goes on in the next line is whole."""
+    source = path.read_text()
+    if path.suffix == ".py":
+        return re.sub(r'""".*?"""', "", source, flags=re.DOTALL).replace("\\'", "'")
+    return re.sub(r"\\\n\s*", "", re.sub(r"^\s*//.*$", "", source, flags=re.MULTILINE))
+
+
+def said(source: str) -> list[str]:
+    """The sentences in a source, up to their advice; what varies in them is `…`."""
+    literals = [re.sub(r"\{.*?\}", "…", each) for each in re.findall(r'"((?:[^"\\\n]|\\.)*)"', source)]
+    found = [re.sub(r'^device \\?"…\\?": ', "", each) for each in literals]
+    return [each for each in found if len(each) > LONG and " " in each and not each.startswith(ADVICE)]
+
+
+@pytest.mark.parametrize("row", rows())
+def test_each_sentence_of_the_table_is_said(row: str) -> None:
+    sources = "\n".join(re.sub(r"\{.*?\}", "…", text(path)) for path in SOURCES + OTHERS)
+    assert all(part in sources for part in re.split(r"…(?:, …)?", row) if len(part) > 4), row
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_each_sentence_that_is_said_is_in_the_table(path: Path) -> None:
+    known = [re.split(r"[…:(]", row.strip("… "))[0].strip() for row in rows()]
+    missing = [each for each in said(text(path)) if not any(row in each for row in known)]
+    assert missing == []
