@@ -63,13 +63,18 @@ std::shared_ptr<Pinned> holder(const void* start, size_t size) {
     return uint64_t(start) - each->start <= each->size && size <= each->size - (uint64_t(start) - each->start) ? each : nullptr;
 }
 
+// Gives the pages back to the system and keeps the addresses, so that who reads there from now on ends.
+void give_back(const Pinned& memory) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    if (memory.owned) mmap(reinterpret_cast<void*>(memory.start), up(memory.size, 4096), PROT_NONE, flags, -1, 0);
+}
+
 int release(void* start, bool owned) {
     auto found = pinned.find(uint64_t(start));
     if (found == pinned.end() || found->second->owned != owned) return INVALID_VALUE;
     if (found->second->pending > 0)
         report("%zu bytes of pinned memory are freed while %d copies of them wait", found->second->size, found->second->pending);
-    // Who reads them from now on, ends.
-    if (owned) mprotect(start, up(found->second->size, 4096), PROT_NONE);
+    give_back(*found->second);
     pinned.erase(found);
     return SUCCESS;
 }
@@ -113,8 +118,11 @@ Pinned* pinned_of(const void* start, size_t size) { return holder(start, size).g
 
 size_t release_pinned(int device) {
     size_t before = pinned.size();
-    for (auto each = pinned.begin(); each != pinned.end();)
-        each = each->second->device == device ? pinned.erase(each) : std::next(each);
+    for (auto each = pinned.begin(); each != pinned.end();) {
+        bool is_of_device = each->second->device == device;
+        if (is_of_device) give_back(*each->second);
+        each = is_of_device ? pinned.erase(each) : std::next(each);
+    }
     return before - pinned.size();
 }
 
