@@ -274,6 +274,23 @@ def test_a_run_waits_once(standin: StandIn) -> None:
     assert np.array_equal(found["c"], -np.maximum(values, 0).reshape(-1))
 
 
+def test_a_view_of_an_input_stays_on_the_device(standin: StandIn) -> None:
+    values = matrix(4, 6)
+    x = lying("cuda", values)
+    text = """g (float[n, m] x, int64[2] s) => (float[k, l] y, float[k, l] z) {
+        same = Identity(x)
+        y = Reshape(same, s)
+        z = Neg(y)
+    }"""
+    viewed = session(HEADER + text, "cuda")
+    standin.configure("")
+    found = viewed.run({"x": x, "s": np.array([3, -1])}, device_outputs=True)
+    calls = standin.calls()
+    assert not [name for name in calls if "DtoH" in name or "HtoD" in name], calls
+    assert np.array_equal(found["y"].numpy(), values.reshape(3, 8)) and np.array_equal(x.numpy(), values)
+    assert np.array_equal(found["z"].numpy(), -values.reshape(3, 8))
+
+
 @pytest.mark.parametrize("configuration", ["upload=late,download=late", "strict=1", "fail=cuMemHostAlloc:1:2,strict=1"])
 def test_large_tensors_go_through_the_staging_buffer(standin: StandIn, configuration: str) -> None:
     standin.configure(configuration)

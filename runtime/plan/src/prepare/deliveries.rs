@@ -16,13 +16,11 @@ impl PreparedBlock {
         }
     }
 
-    /// Whether a step reads the elements of an input of the plan where it is given, and does not only move them.
+    /// Whether a step reads the elements of an input of the plan where it is given, and does not only move or view them.
     pub fn reads(&self, slot: u32) -> bool {
-        let reads = |step: &PreparedStep| {
-            let inputs = step.inputs.iter().enumerate().filter(|(_, input)| input.slot() == Some(slot));
-            inputs.map(|(i, _)| step.kernel.needs(i)).any(|needs| needs != Needs::Dims)
-        };
-        self.steps.iter().any(|step| !step.is_transfer() && reads(step))
+        let mut views = HashSet::from([slot]);
+        let mut steps = self.steps.iter().filter(|step| !step.is_transfer());
+        steps.any(|step| step.reads_any(&mut views))
     }
 }
 
@@ -37,6 +35,18 @@ impl Operand {
 }
 
 impl PreparedStep {
+    /// Whether it reads the elements of one of these slots; where it makes a view of one, the view is one of them too.
+    fn reads_any(&self, views: &mut HashSet<u32>) -> bool {
+        let is_one = |input: &Operand| input.slot().is_some_and(|slot| views.contains(&slot));
+        let inputs = self.inputs.iter().enumerate().filter(|(_, input)| is_one(input));
+        let read: Vec<usize> = inputs.map(|(i, _)| i).filter(|&i| self.kernel.needs(i) != Needs::Dims).collect();
+        let is_view = self.host.is_some_and(|host| host.is_view) && read == [0];
+        if is_view {
+            views.extend(self.outputs.iter().flatten());
+        }
+        !read.is_empty() && !is_view
+    }
+
     /// Whether prepare added it to move a value to the device, or to the host.
     fn is_transfer(&self) -> bool {
         self.added && self.name == TRANSFER

@@ -106,6 +106,8 @@ pub(crate) struct Hosted {
     pub reason: Reason,
     /// The bytes that move for it.
     pub bytes: Option<usize>,
+    /// Whether its output is a view of its first input, wherever that lies.
+    pub is_view: bool,
 }
 
 /// Where a step finds an input.

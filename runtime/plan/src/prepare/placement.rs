@@ -119,6 +119,7 @@ impl Placement<'_> {
     fn node(&mut self, mut node: Node) -> Result<()> {
         let is_sizes = self.is_sizes(&node);
         let (side, reason, kernel) = self.decide(&node, is_sizes)?;
+        let is_view = reason.is_some() && self.is_view(&node)?;
         let place = (node.index, node.origin);
         let is_plain = matches!(Border::of(&self.graph, &node), Border::Step { is_plain: true, .. });
         let mut bytes = Some(0);
@@ -141,7 +142,7 @@ impl Placement<'_> {
             self.sides[id as usize] = if is_plain { self.output_side(&node, i, id, side) } else { side };
             self.sizes[id as usize] = is_sizes;
         }
-        node.host = reason.map(|reason| Hosted { reason, bytes });
+        node.host = reason.map(|reason| Hosted { reason, bytes, is_view });
         node.kernel = match kernel {
             Some(kernel) => Box::new(Placed { op: node.kernel, kernel, gpu: self.gpu.clone() }),
             None => node.kernel,
@@ -153,14 +154,10 @@ impl Placement<'_> {
     /// The side of a step; why, where that is the host; and what runs there in the place of its kernel.
     fn decide(&self, node: &Node, is_sizes: bool) -> Result<(Side, Option<Reason>, Option<Box<dyn OnGpu>>)> {
         let nature = (Side::Host, Some(Reason::Nature), None);
-        let values = node.inputs.iter().chain(&node.outputs).flatten();
-        let is_numeric = values.into_iter().all(|&id| is_numeric(self.graph.kind(id)));
-        if is_sizes || !is_numeric || !node.kernel.blocks().is_empty() {
+        if is_sizes || !self.is_numeric(node) || !node.kernel.blocks().is_empty() {
             return Ok(nature);
         }
-        let how =
-            self.graph.operands(node, self.constants.values, |operands| node.kernel.on_device(operands, self.gpu))?;
-        Ok(match how {
+        Ok(match self.how(node)? {
             OnDevice::Host => nature,
             OnDevice::Kernel(kernel) => (Side::Device, None, Some(kernel)),
             OnDevice::View => match node.inputs.first().copied().flatten().map(|id| self.sides[id as usize]) {
@@ -169,6 +166,21 @@ impl Placement<'_> {
             },
             OnDevice::NoKernel => (Side::Host, Some(Reason::NoKernel), None),
         })
+    }
+
+    /// Whether a step makes a view of a tensor wherever that lies.
+    fn is_view(&self, node: &Node) -> Result<bool> {
+        Ok(self.is_numeric(node) && node.kernel.blocks().is_empty() && matches!(self.how(node)?, OnDevice::View))
+    }
+
+    /// What the device has for a step.
+    fn how(&self, node: &Node) -> Result<OnDevice> {
+        self.graph.operands(node, self.constants.values, |operands| node.kernel.on_device(operands, self.gpu))
+    }
+
+    /// Whether all values of a step are tensors of numbers.
+    fn is_numeric(&self, node: &Node) -> bool {
+        node.inputs.iter().chain(&node.outputs).flatten().all(|&id| is_numeric(self.graph.kind(id)))
     }
 
     /// Whether a step computes sizes from sizes, or indices from what lies on the host: all that is no constant among its
@@ -238,7 +250,7 @@ impl Placement<'_> {
             self.graph.outputs[i] = self.on(side, id, place)?;
         }
         for node in &mut self.graph.nodes {
-            if let Some(Hosted { reason: Reason::NoKernel, bytes }) = &mut node.host {
+            if let Some(Hosted { reason: Reason::NoKernel, bytes, .. }) = &mut node.host {
                 let moved = node.outputs.iter().flatten().filter(|id| self.moved.contains_key(id));
                 *bytes = moved.fold(*bytes, |bytes, &id| sum(bytes, bytes_of_type(&self.graph.kinds[id as usize])));
             }
