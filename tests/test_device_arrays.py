@@ -275,7 +275,7 @@ def test_a_run_waits_once(standin: StandIn) -> None:
 
 
 def test_a_view_of_an_input_stays_on_the_device(standin: StandIn) -> None:
-    values = matrix(4, 6)
+    values = np.abs(matrix(4, 6))
     x = lying("cuda", values)
     text = """g (float[n, m] x, int64[2] s) => (float[k, l] y, float[k, l] z) {
         same = Identity(x)
@@ -285,8 +285,9 @@ def test_a_view_of_an_input_stays_on_the_device(standin: StandIn) -> None:
     viewed = session(HEADER + text, "cuda")
     standin.configure("")
     found = viewed.run({"x": x, "s": np.array([3, -1])}, device_outputs=True)
+    # The mark by which kernels tell faults goes both ways, and no tensor.
     calls = standin.calls()
-    assert not [name for name in calls if "DtoH" in name or "HtoD" in name], calls
+    assert calls["cuMemcpyHtoDAsync_v2"] == calls["cuMemcpyDtoHAsync_v2"] == 1, calls
     assert np.array_equal(found["y"].numpy(), values.reshape(3, 8)) and np.array_equal(x.numpy(), values)
     assert np.array_equal(found["z"].numpy(), -values.reshape(3, 8))
 
