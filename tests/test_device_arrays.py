@@ -156,7 +156,7 @@ def test_tensors_of_other_libraries_are_inputs(standin: StandIn) -> None:
     old, new = Dlpack(x, is_old=True), Dlpack(x)
     assert np.array_equal(add.run({"x": old, "y": new})["sum"], expected)
     assert old.streams == new.streams != [0]
-    # No element went up, and the copies came down. A run waits for a stream that is named, and memory for its consumer's.
+    # No element went up, and the copies came down. A run waits for a stream that is named, and memory for its reader.
     calls = standin.calls()
     assert "cuMemcpyHtoDAsync_v2" not in calls and calls["cuStreamWaitEvent"] == 3, calls
     assert standin.driver.cuStreamDestroy_v2(stream) == 0
