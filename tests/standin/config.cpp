@@ -79,6 +79,7 @@ bool set(Configuration& config, const std::string& key, const std::string& value
     else if (key == "download" && (value == "late" || value == "waits")) config.late_downloads = value == "late";
     else if (key == "strict") config.strict = value == "1";
     else if (key == "pools") config.pools = value == "1";
+    else if (key == "jit") config.jit = value == "1";
     else if (key == "mutate") return mutate(config, value);
     else return false;
     return true;

@@ -229,6 +229,7 @@ static const std::map<unsigned, std::pair<const char*, const char*>> STATUSES = 
     {209, {"CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"}},
     {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
     {222, {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."}},
+    {223, {"CUDA_ERROR_JIT_COMPILATION_DISABLED", "PTX JIT compilation was disabled"}},
     {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
     {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
     {600, {"CUDA_ERROR_NOT_READY", "device not ready"}},

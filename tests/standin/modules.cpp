@@ -36,6 +36,7 @@ std::string word_behind(const char* text, const char* key) {
 }
 
 int read_ptx(const char* text, Image& image) {
+    if (!state().config.jit) return JIT_COMPILATION_DISABLED;
     const int device = 10 * state().config.major + state().config.minor;
     int target = atoi(word_behind(text, ".target sm_").c_str());
     if (target == 0) return INVALID_PTX;

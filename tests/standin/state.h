@@ -28,6 +28,7 @@ enum Code : int {
     NO_BINARY_FOR_GPU = 209,
     INVALID_PTX = 218,
     UNSUPPORTED_PTX_VERSION = 222,
+    JIT_COMPILATION_DISABLED = 223,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     NOT_READY = 600,
@@ -62,6 +63,8 @@ struct Configuration {
     bool strict = false;
     // Whether the devices have memory pools.
     bool pools = true;
+    // Whether the driver compiles PTX; CUDA_DISABLE_PTX_JIT switches that off.
+    bool jit = true;
     bool mutate_wait = false, mutate_arguments = false, mutate_source = false, mutate_past = false;
 };
 

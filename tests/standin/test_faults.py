@@ -112,6 +112,19 @@ def test_kernels_for_every_generation(capability: str, swept: Swept) -> None:
     assert (found["found"], found["report"]) == ("right", [])
 
 
+@pytest.mark.parametrize(
+    ("capability", "has_code"),
+    [("8.0", True), ("8.6", True), ("8.7", False), ("8.9", True), ("9.0", True), ("10.3", True), ("11.0", False),
+     ("12.1", True), ("13.0", False)],
+)  # fmt: skip
+def test_a_generation_has_code_of_its_own(capability: str, has_code: bool, swept: Swept) -> None:
+    (found,) = swept(f"capability={capability},jit=0,seed={{}}", 1, 1)
+    if has_code:
+        assert (found["found"], found["report"]) == ("right", [])
+    else:
+        assert re.search(r"the kernels of \w+ cannot be loaded: CUDA_ERROR_JIT_COMPILATION_DISABLED", found["found"])
+
+
 def test_work_outside_of_the_pool_is_tried_again(swept: Swept) -> None:
     for symbol, code in (("cuModuleLoadData", 2), ("cuModuleGetFunction", 2), ("cublasGemmStridedBatchedEx", 3)):
         (found,) = swept(f"fail={symbol}:1:{code},seed={{}}", 1, 1)
