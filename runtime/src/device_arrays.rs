@@ -18,6 +18,8 @@ use crate::errors::to_python;
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
 const LEGACY: i64 = 1;
 const PER_THREAD: u64 = 2;
+/// The version of `__cuda_array_interface__` that added streams.
+const FIRST_WITH_STREAMS: u32 = 3;
 
 /// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It is an input of
 /// other runs on that device, and with CUDA one of every library that takes `__cuda_array_interface__` or DLPack.
@@ -233,11 +235,14 @@ fn by_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyR
         Ok(strides) => Some(in_elements(&strides.extract::<Vec<isize>>()?, &kind)?),
         Err(_) => None,
     };
+    let version: u32 = interface.get_item("version")?.map_or(Ok(0), |version| version.extract())?;
     let stream = match interface.get_item("stream")?.filter(|stream| !stream.is_none()) {
         Some(stream) => match stream.extract::<u64>()? {
             0 => return Err(PyTypeError::new_err("its __cuda_array_interface__ has the stream 0, which is ambiguous")),
             stream => Some(stream),
         },
+        // Before version 3, the interface has no stream: what computes the tensor may be in the legacy one.
+        None if version < FIRST_WITH_STREAMS => Some(LEGACY as u64),
         None => None,
     };
     let owner = Box::new(object.clone().unbind());

@@ -105,8 +105,17 @@ class Holder:
         self.__cuda_array_interface__ = interface
 
 
-@default_streams
-def test_a_run_waits_for_a_default_stream(stream: c_void_p, driver: Driver) -> None:
+@pytest.mark.parametrize(
+    ("stream", "facts"),
+    [
+        (LEGACY, {"version": 3, "stream": 1}),
+        (PER_THREAD, {"version": 3, "stream": 2}),
+        (LEGACY, {"version": 2}),
+        (LEGACY, {}),
+    ],
+    ids=["legacy", "per thread", "version 2", "no version"],
+)
+def test_a_run_waits_for_a_default_stream(stream: c_void_p, facts: dict[str, int], driver: Driver) -> None:
     add = compiler.load(compiler.compile(onnx.parser.parse_model(ADD)), device="cuda", threads=1)
     zeros, values = np.zeros(100, np.float32), np.arange(100, dtype=np.float32)
     assert add.run({"x": zeros, "y": zeros})["sum"].tolist() == zeros.tolist()
@@ -114,8 +123,8 @@ def test_a_run_waits_for_a_default_stream(stream: c_void_p, driver: Driver) -> N
         driver.standin.configure(f"{CONFIGURATION},seed={seed}")
         block = driver.allocated(400, stream)
         driver.upload(block, values, stream)
-        facts = {"shape": (100,), "typestr": "<f4", "data": (block.value, False), "version": 3, "stream": stream.value}
-        assert (add.run({"x": Holder(facts), "y": zeros})["sum"] == values).all()
+        tensor = {"shape": (100,), "typestr": "<f4", "data": (block.value, False), **facts}
+        assert (add.run({"x": Holder(tensor), "y": zeros})["sum"] == values).all()
         assert driver.standin.calls()["cuStreamWaitEvent"] == 1
         driver.free(block, stream)
         driver.call("cuStreamSynchronize", stream)
