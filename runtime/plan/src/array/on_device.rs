@@ -66,10 +66,10 @@ impl Array {
         let gpu = self.in_buffer()?.0.gpu();
         // SAFETY: the caller's promise. Memory is freed in the order of the stream that waits here.
         let waits = stream.map(|stream| unsafe { gpu.wait_for(stream) });
-        Ok(match waits {
-            Some(Ok(())) => (),
-            _ => gpu.finish_all()?,
-        })
+        match waits {
+            Some(Ok(())) => Ok(()),
+            _ => Ok(gpu.finish_all()?),
+        }
     }
 
     /// A copy on the same device, which shares no memory, made in the order of the work of `gpu`.
