@@ -74,21 +74,17 @@ pub trait Kernel: Any + Debug + Send + Sync {
     }
 
     /// Where steps of the op run when the device is a GPU, whatever their attributes and types: what `candlec ops` lists.
+    /// An op says it with the macro [`on_device!`](crate::device::on_device).
     fn placement() -> Placement
     where
-        Self: Sized,
-    {
-        Placement::NoKernel
-    }
+        Self: Sized;
 
     /// How this step runs on a GPU: as [`Kernel::placement`] says, or [`OnDevice::NoKernel`] where its types or attributes
     /// are ones that the kernel is not written for.
     ///
     /// # Errors
     /// The GPU has no room for what the kernel needs there.
-    fn on_device(&self, _operands: &Constants, _gpu: &Gpu) -> Result<OnDevice> {
-        Ok(OnDevice::NoKernel)
-    }
+    fn on_device(&self, operands: &Constants, gpu: &Gpu) -> Result<OnDevice>;
 
     /// What is wrong where the op's kernel on a device finds a fault in a value.
     fn fault(&self) -> &'static str {

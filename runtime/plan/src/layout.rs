@@ -10,6 +10,7 @@ use candle_plan_kernels::threads::Threads;
 use serde::Serialize;
 
 use crate::bail;
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -119,6 +120,8 @@ impl Kernel for Reorder {
         let Some(sizes) = x.sizes() else { return Ok(vec![Type::any(x.dtype)]) };
         Ok(vec![Type::Tensor(TensorType::sized(x.dtype, &self.dims(&sizes)?))])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         self.apply(call.tensor(0)?, call.threads).map(|array| vec![array.into()])

@@ -113,8 +113,8 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>>;
 }
 
-/// What an op says in `impl Kernel` of a GPU: `on_device!(Host)`, `on_device!(View)`, or the module of its kernel and, after
-/// `if`, for which operands there is one. After `by` stands the kernel where that is not the op itself, or `None`.
+/// What every op says in `impl Kernel` of a GPU: `on_device!(NoKernel)`, `on_device!(Host)`, `on_device!(View)`, or the module
+/// of its kernel and, after `if`, for which operands there is one. After `by` stands the kernel where that is not the op itself, or `None`.
 macro_rules! on_device {
     ($place:ident) => {
         on_device!(@ $place, |self, _operands, _gpu| Ok($crate::device::OnDevice::$place));

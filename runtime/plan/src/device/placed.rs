@@ -3,6 +3,7 @@
 use candle_plan_device::Gpu;
 
 use super::{Needs, OnGpu};
+use crate::device::on_device;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
@@ -45,6 +46,8 @@ impl Kernel for Placed {
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         self.op.work(inputs, outputs)
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         self.kernel.run(&self.gpu, call)

@@ -3,6 +3,7 @@
 use candle_plan_device::{Download, Gpu};
 
 use crate::by_width;
+use crate::device::on_device;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::Type;
@@ -108,6 +109,8 @@ impl Kernel for Transfer {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         Ok(vec![inputs.get(0)?.clone()])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;

@@ -10,6 +10,7 @@ use candle_plan_kernels::program::Program;
 use super::conv::Conv;
 use super::separable;
 use super::window::{check_bias, infer_window, out_dims};
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::{Error, Result};
@@ -91,6 +92,8 @@ impl Kernel for ConvBlocks {
         let y = in_rows(&outputs.first()?.tensor().ok()?.sizes()?, *w.first()?).ok()?;
         Work::multiplying(inputs, outputs, Some(product(&y).saturating_mul(product(w.get(1..)?))))
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);

@@ -11,6 +11,7 @@ use super::einsum::multiply;
 use super::grid_sample::{GridSample, Outside, Sampling};
 use super::padding::{check_steps, window_extent};
 use crate::dtype::{DType, Element};
+use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
@@ -62,6 +63,8 @@ impl Kernel for DeformConv {
         let shape = vec![dim(x, 0), dim(w, 0), dim(offset, 2), dim(offset, 3)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dtype = call.tensor(0)?.dtype();

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::cast::converted;
 use crate::bail;
 use crate::dtype::DType;
+use crate::device::on_device;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{TensorType, Type};
@@ -38,6 +39,8 @@ impl Kernel for Det {
         let shape = x.shape.as_ref().map(|shape| shape[..shape.len() - 2].to_vec());
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

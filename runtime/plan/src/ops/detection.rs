@@ -45,6 +45,8 @@ impl Kernel for NonMaxSuppression {
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape: Some(shape) })])
     }
 
+    on_device!(NoKernel);
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (boxes, scores) = (call.tensor(0)?, call.tensor(1)?);
         let (&[batches, count, 4], &[score_batches, classes, score_count]) = (boxes.dims(), scores.dims()) else {

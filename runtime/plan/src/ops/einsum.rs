@@ -10,6 +10,7 @@ use super::matmul::Product;
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
+use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::copy_view;
@@ -62,6 +63,8 @@ impl Kernel for Einsum {
     fn shares(&self, _: usize) -> bool {
         !self.equation.contains(',')
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let inputs: Vec<&Array> = (0..call.len()).map(|i| call.tensor(i)).collect::<Result<_>>()?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cast::converted;
 use crate::dtype::DType;
+use crate::device::on_device;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::movable::Movable;
@@ -42,6 +43,8 @@ impl Kernel for LabelEncoder {
         let shape = x.shape.clone();
         Ok(vec![Type::Tensor(TensorType { dtype: values.dtype, shape })])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, keys) = (call.value(0)?, call.value(1)?);

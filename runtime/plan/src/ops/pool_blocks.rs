@@ -4,6 +4,7 @@ use candle_plan_kernels::blocked::{self, Pool};
 use candle_plan_kernels::isa::Isa;
 
 use super::pool::PoolWindow;
+use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Types};
@@ -52,6 +53,8 @@ impl Kernel for PoolBlocks {
         let rows = TensorType::sized(DType::Float32, &in_rows(&x, self.channels)?);
         Ok(vec![Type::Tensor(type_in_blocks(&self.window.infer(&rows)?))])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

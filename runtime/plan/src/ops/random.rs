@@ -14,6 +14,7 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
+use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
@@ -49,6 +50,8 @@ impl Kernel for RandomNormal {
         Ok(Some(Box::new(Streams::default())))
     }
 
+    on_device!(NoKernel);
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (mean, scale) = (f64::from(self.mean), f64::from(self.scale));
         drawn(self.dtype, self.seed, call, |generator| mean + scale * generator.sample::<f64, _>(StandardNormal))
@@ -83,6 +86,8 @@ impl Kernel for RandomUniform {
     fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
         Ok(Some(Box::new(Streams::default())))
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (low, high) = (f64::from(self.low), f64::from(self.high));
@@ -125,6 +130,8 @@ impl Kernel for Multinomial {
     fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
         Ok(Some(Box::new(Streams::default())))
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;

@@ -113,6 +113,8 @@ impl Kernel for Compress {
         picked(inputs.tensor(0)?, self.axis)
     }
 
+    on_device!(NoKernel);
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, axis) = flat_or(&data.arrays[0], self.axis)?;
@@ -146,6 +148,8 @@ impl Kernel for NonZero {
         let rows = x.rank().map(|rank| Dim::Size(rank.max(1)));
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape: Some(vec![rows, None]) })])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -194,6 +198,8 @@ impl Kernel for Unique {
         types.resize(inputs.outputs, Type::ranked(DType::Int64, 1));
         Ok(types)
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let value = call.value(0)?;

@@ -6,6 +6,7 @@ use candle_plan_kernels::isa::Isa;
 
 use super::conv_blocks::{with_epilogue, ConvBlocks};
 use super::window::{check_bias, out_dims};
+use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
@@ -82,6 +83,8 @@ impl Kernel for Separable {
         let second: Vec<Option<&Type>> = between.iter().map(Some).chain(second.iter().copied()).collect();
         Some(self.first.work(&first, &between)? + self.second.work(&Types { inputs: &second, outputs: 1 }, outputs)?)
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, second) = (call.tensor(0)?, self.inputs);

@@ -10,6 +10,7 @@ use super::cast::converted;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
+use crate::device::on_device;
 use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
@@ -58,6 +59,8 @@ impl Kernel for Dft {
         }
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
@@ -169,6 +172,8 @@ impl Kernel for Stft {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
+    on_device!(NoKernel);
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, threads) = (call.tensor(0)?, call.threads);
         let wide = |array: &Array| converted(array, DType::Float64, threads);
@@ -250,6 +255,8 @@ impl Kernel for MelWeightMatrix {
         check_float(&ranked)?;
         Ok(vec![Type::Tensor(ranked)])
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (bins, length, rate) = (one(call.tensor(0)?)?, one(call.tensor(1)?)?, one(call.tensor(2)?)?);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::dtype::DType;
+use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
@@ -75,6 +76,8 @@ impl Kernel for TfIdfVectorizer {
             _ => Ok(None),
         }
     }
+
+    on_device!(NoKernel);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let made;
