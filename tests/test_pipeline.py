@@ -1,5 +1,6 @@
 """The order of the passes, options, and the plan that comes out."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import onnx.parser
 import pytest
 
 import compiler
+import compiler.passes
 from compiler import CompileError, Options, pipeline
 from compiler.errors import PAGES
+from compiler.passes.report import Pass
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 20]>
@@ -31,6 +34,17 @@ def test_what_a_pass_requires_holds_where_it_stands():
     for step in pipeline.passes(Options()):
         assert step.requires <= facts, f"{step.name} requires {set(step.requires) - facts}"
         facts = (facts | step.ensures) - step.ends
+
+
+def test_every_pass_has_its_place():
+    """A pass module is one with a `Pass`, or with a function of its own name that makes one."""
+    placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}))}
+    for file in sorted(Path(compiler.passes.__path__[0]).glob("[!_]*.py")):
+        module = importlib.import_module(f"compiler.passes.{file.stem}")
+        made = [each.name for each in vars(module).values() if isinstance(each, Pass)]
+        makes = file.stem in getattr(module, "__all__", ()) and callable(getattr(module, file.stem))
+        for name in {*made, *([file.stem] if makes else ())}:
+            assert name in placed, f"the pass {name} has no place in compiler/pipeline.py: add it to one of the lists there"
 
 
 def test_two_compiles_give_the_same_bytes():
