@@ -44,7 +44,9 @@ def test_every_pass_has_its_place():
         made = [each.name for each in vars(module).values() if isinstance(each, Pass)]
         makes = file.stem in getattr(module, "__all__", ()) and callable(getattr(module, file.stem))
         for name in {*made, *([file.stem] if makes else ())}:
-            assert name in placed, f"the pass {name} has no place in compiler/pipeline.py: add it to one of the lists there"
+            assert name in placed, (
+                f"the pass {name} has no place in compiler/pipeline.py: add it to one of the lists there"
+            )
 
 
 def test_two_compiles_give_the_same_bytes():
