@@ -17,13 +17,15 @@ from typing import Any
 from compiler import _runtime
 from compiler.errors import DeviceError
 
-__all__ = ["CUDA", "NAMES", "is_known", "open_extension"]
+__all__ = ["CUDA", "GIVEN_NAMES", "NAMES", "is_known", "open_extension"]
 
 CUDA = "compiler._runtime_cuda"
 _EMULATOR = "compiler._runtime_emulator"
 
+GIVEN_NAMES = "cpu, cuda and cuda:1 (the second GPU)"
+"""The devices."""
 NAMES = "cpu, cuda (cuda:1 is the second GPU), and auto: cuda where it works, else cpu"
-"""What can be asked for."""
+"""What a session can be asked for."""
 
 _LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13")
 """What the extension for CUDA opens beside the driver, each after what it needs itself."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler import _runtime
+from compiler.session import failures, own_error
 from compiler.symbols import shown
 
 if TYPE_CHECKING:
@@ -149,7 +150,10 @@ def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
         InputError: an input does not fit what the plan declares.
         RunError: a step of the host cannot take zeros.
     """
-    steps = json.loads(_runtime.Session.dry_run(plan.data).commands(dict(inputs)))
+    try:
+        steps = json.loads(_runtime.Session.dry_run(plan.data).commands(dict(inputs)))
+    except failures(_runtime) as error:
+        raise own_error(_runtime, error) from None
     return [_step(step) for step in steps]
 
 

@@ -127,7 +127,7 @@ def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
         raise DeviceError(
             f'device "{device}": it has no kernel for {missing[0].op} from {missing[0].origin}'
             + (f", nor for {others} other step{'s' * (others > 1)}" if others else "")
-            + f"; {'they' if others else 'it'} would run on the host"
+            + f"; without strict_device the host runs {'them' if others else 'it'}"
         )
 
 
@@ -214,8 +214,8 @@ class Session:
         given = self._given(inputs)
         try:
             outputs: dict[str, Any] = self._runtime.run(given, device_outputs)
-        except _failures(self._module) as error:
-            raise _own(self._module, error) from None
+        except failures(self._module) as error:
+            raise own_error(self._module, error) from None
         return outputs
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
@@ -227,8 +227,8 @@ class Session:
         given = self._given(inputs)
         try:
             steps = json.loads(self._runtime.profile(given, runs))
-        except _failures(self._module) as error:
-            raise _own(self._module, error) from None
+        except failures(self._module) as error:
+            raise own_error(self._module, error) from None
         return [StepTime(**item) for item in steps]
 
     def prepared(self) -> Prepared:
@@ -258,16 +258,16 @@ def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, An
     module, name = open_extension(device)
     try:
         return module, module.Session(source, name, *options)
-    except _failures(module) as error:
-        raise _own(module, error) from None
+    except failures(module) as error:
+        raise own_error(module, error) from None
 
 
-def _failures(module: Any) -> tuple[type[Exception], ...]:
+def failures(module: Any) -> tuple[type[Exception], ...]:
     """What an extension raises."""
     return module.PlanError, module.DeviceError, module.InputError, module.RunError, module.OpError
 
 
-def _own(module: Any, error: Exception) -> Error:
+def own_error(module: Any, error: Exception) -> Error:
     """An error of an extension, as this package names it."""
     match error:
         case module.PlanError():

@@ -195,7 +195,7 @@ def test_an_owner_lives_until_the_work_is_done(standin: StandIn) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"typestr": "<c8"}, "<c8 is not a supported element type"),
+        ({"typestr": "<c8"}, '"<c8" is not a supported element type'),
         ({"typestr": ">f4"}, "not a supported element type"),
         ({"mask": object()}, "has a mask"),
         ({"stream": 0}, "ambiguous"),
@@ -204,15 +204,59 @@ def test_an_owner_lives_until_the_work_is_done(standin: StandIn) -> None:
         ({"data": (64, False)}, "that of no GPU"),
         ({"shape": (1 << 20, 4)}, "that of no GPU"),
         ({"shape": None}, "has no shape"),
-        ({"shape": (-1, 2)}, "convert negative"),
+        ({"shape": (-1, 2)}, r"has the shape \(-1, 2\)"),
+        ({"shape": "many"}, "has the shape 'many'"),
+        ({"data": (5,)}, r"has the data \(5,\)"),
+        ({"typestr": ""}, '"" is not a supported element type'),
+        ({"typestr": "xf4"}, "xf4"),
+        ({"version": "three"}, "has the version 'three'"),
+        ({"stream": 2**70}, "has the stream"),
         ({"shape": (2**40, 2**40)}, "2\\^|2\\*\\*|elements|too many|large"),
     ],
 )
 def test_what_is_offered_wrongly_is_refused(standin: StandIn, changed: dict[str, Any], said: str) -> None:
     x = lying("cuda", matrix(3, 4))
     add = session(ADD, "cuda")
-    with pytest.raises((compiler.InputError, OverflowError), match=said):
+    with pytest.raises(compiler.InputError, match=said):
         add.run({"x": Holder(interface(x, **changed)), "y": matrix(3, 4)})
+
+
+def test_an_interface_that_is_no_dict_is_refused(standin: StandIn) -> None:
+    wrong: Any = None
+    with pytest.raises(compiler.InputError, match="is not a dict"):
+        session(ADD, "cuda").run({"x": Holder(wrong), "y": matrix(3, 4)})
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+def test_tensors_of_a_gpu_are_refused_elsewhere(device: str, standin: StandIn) -> None:
+    if device == "emulator":
+        pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
+    x = lying("cuda", matrix(3, 4))
+    add = session(ADD, device)
+    for given in (Dlpack(x), Holder(interface(x))):
+        with pytest.raises(
+            compiler.InputError, match=f"a tensor on a GPU, and the session is on {device}: give a NumPy"
+        ):
+            add.run({"x": given, "y": matrix(3, 4)})
+
+
+def test_tensors_of_the_host_come_by_dlpack(gpu: str) -> None:
+    class OfHost:
+        """An array that offers DLPack alone."""
+
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+        def __dlpack__(self, **options: Any) -> object:
+            return self.array.__dlpack__(**options)
+
+    values = matrix(3, 4)
+    for device in ("cpu", gpu):
+        found = session(ADD, device).run({"x": OfHost(values), "y": values})["sum"]
+        assert np.array_equal(found, values + values)
 
 
 def test_failures_of_the_device_are_told_as_such(standin: StandIn) -> None:

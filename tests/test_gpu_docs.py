@@ -17,6 +17,7 @@ ADVICE = (
     "build it with `make cuda`",
     "`make emulator` builds it",
     "cpu, cuda (",
+    "cpu, cuda and",
     ": this process cannot use the GPU any more",
 )
 """What stands behind a sentence."""

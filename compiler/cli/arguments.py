@@ -167,10 +167,15 @@ class Device(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
-        from compiler.devices import NAMES, is_known
+        from compiler.devices import NAMES
+
+        return self._known(value, NAMES, param, ctx)
+
+    def _known(self, value: Any, names: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from compiler.devices import is_known
 
         if not is_known(value):
-            self.fail(f"{value!r} is not known; devices are {NAMES}", param, ctx)
+            self.fail(f"{value!r} is not known; devices are {names}", param, ctx)
         return str(value)
 
 
@@ -179,9 +184,11 @@ class Named(Device):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
+        from compiler.devices import GIVEN_NAMES
+
         if value == "auto":
-            self.fail("'auto' depends on the machine: name a device, cpu or cuda", param, ctx)
-        return super().convert(value, param, ctx)
+            self.fail("'auto' is not a device, and this verb's answer is about one: name it, cpu or cuda", param, ctx)
+        return self._known(value, GIVEN_NAMES, param, ctx)
 
 
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -253,6 +260,10 @@ def given_inputs(
     return made
 
 
+_NOT_OF_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device has no ")
+"""What errors of a GPU have, and of settings, which no other sizes mend."""
+
+
 @contextmanager
 def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
     """Where a run fails on random inputs, say that other sizes may do."""
@@ -262,7 +273,7 @@ def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: M
     try:
         yield
     except RunError as error:
-        if given or not free:
+        if given or not free or any(words in str(error) for words in _NOT_OF_SIZES):
             raise
         advice = f"the inputs were random, and their sizes made up: --dim {min(free)}=N gives another"
         raise Failed(f"{error}\n  help: {advice}") from error

@@ -88,7 +88,8 @@ def command(
         if placed:
             show_placement(device, placed)
         if strict_device and missing:
-            errors.print(f"refused: {device} has to run every step, and lacks a kernel", style="red")
+            told = f"refused: {device} lacks a kernel; without --strict-device the host runs such steps"
+            errors.print(told, style="red", soft_wrap=True)
     context.exit(0 if is_right else 1)
 
 

@@ -60,9 +60,12 @@ def command(
     candlec run model.plan --input io.npz --output out.npz
     candlec run model.plan --input image=cat.npy --threads 4
     candlec run model.plan --dim batch=8 --profile
+    candlec run model.plan --device cuda --strict-device
     """
     import compiler
 
+    if strict_device and device == "cpu":
+        raise click.UsageError("--strict-device is about another device than the processor: add --device cuda")
     if output is not None and output.suffix not in arrays.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])

@@ -46,8 +46,10 @@ _COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", 
 
 ADVICE = """\
   help: verify the plan of `candlec compile --no-optimize` to see whether a pass makes the difference
-  help: give real inputs with --input: on random ones a model may be less stable than on those it was made for
   help: state with --tolerance what this model's numbers allow"""
+
+ADVICE_ON_INPUTS = """\
+  help: give real inputs with --input: on random ones a model may be less stable than on those it was made for"""
 
 
 @click.command()
@@ -110,6 +112,7 @@ def command(
     candlec verify model.onnx model.plan --input io.npz
     candlec verify model.onnx --dim batch=4 --tolerance 1e-4
     candlec verify model.onnx --layerwise
+    candlec verify model.onnx --device cuda
     """
     import compiler
     from compiler.layerwise import compare_layers
@@ -127,11 +130,18 @@ def command(
     if layerwise:
         with working("comparing the values on the way"):
             layers = compare_layers(model, compared, given, device, threads=threads, tolerance=tolerance)
-    show(report, layers, as_json, says_device=device != "cpu")
+    show(report, layers, as_json, says_device=device != "cpu", is_random=not inputs)
     context.exit(0 if report.ok else 1)
 
 
-def show(report: Report, layers: Sequence[Layer] | None, as_json: bool, *, says_device: bool = False) -> None:
+def show(
+    report: Report,
+    layers: Sequence[Layer] | None,
+    as_json: bool,
+    *,
+    says_device: bool = False,
+    is_random: bool = False,
+) -> None:
     """Print a comparison of outputs, and of the values before them if there is one."""
     if as_json:
         told = {
@@ -155,7 +165,7 @@ def show(report: Report, layers: Sequence[Layer] | None, as_json: bool, *, says_
     where = f"on {report.device}, " if says_device else ""
     console.print(where + report.summary, style=style, soft_wrap=True)
     if not report.ok:
-        console.print(ADVICE, soft_wrap=True)
+        console.print(f"{ADVICE}\n{ADVICE_ON_INPUTS}" if is_random else ADVICE, soft_wrap=True)
 
 
 def _show_layers(layers: Sequence[Layer]) -> None:

@@ -23,7 +23,7 @@ const FIRST_WITH_STREAMS: u32 = 3;
 
 /// A tensor in the memory of a session's device: an output of `Session.run(…, device_outputs=True)`. It is an input of
 /// other runs on that device, and with CUDA one of every library that takes `__cuda_array_interface__` or DLPack.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "compiler._runtime")]
 pub struct DeviceArray {
     array: Array,
     /// Whether others know the address, so that their work may be pending when the tensor is freed.
@@ -175,13 +175,37 @@ pub fn given_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Val
         Some(stream) if object.cast::<numpy::PyUntypedArray>().is_err() => lent(session, stream, object)?,
         _ => None,
     };
-    let Some(lent) = lent else { return from_python(object) };
+    let Some(lent) = lent else { return host_value(session, object) };
     // SAFETY: the object's word: who offers the interface has the elements there as long as it lives.
     let value = object.py().detach(|| unsafe { session.lend(lent) });
     value.map_err(|error| match error {
         Error::Op(reason) => PyTypeError::new_err(reason),
         error => to_python(error),
     })
+}
+
+/// An input that lies on the host.
+///
+/// # Errors
+/// `TypeError`: it lies on a GPU, or is an array of what no plan has.
+fn host_value(session: &Session, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.cast::<numpy::PyUntypedArray>().is_ok() || object.hasattr("__array__")? {
+        return from_python(object);
+    }
+    let kind = match object.getattr_opt("__dlpack_device__")? {
+        Some(device) => Some(device.call0()?.extract::<(i32, i32)>()?.0),
+        None => None,
+    };
+    match kind {
+        Some(dlpack::CPU | dlpack::CUDA_HOST) => {
+            from_python(&object.py().import("numpy")?.call_method1("from_dlpack", (object,))?)
+        }
+        None if !object.hasattr("__cuda_array_interface__")? => from_python(object),
+        _ => {
+            let place = session.device();
+            Err(PyTypeError::new_err(format!("a tensor on a GPU, and the session is on {place}: give a NumPy array")))
+        }
+    }
 }
 
 /// The tensor on a GPU that an object offers; `None` where it offers none.
@@ -212,41 +236,47 @@ fn lent(session: &Session, stream: u64, object: &Bound<'_, PyAny>) -> PyResult<O
         return dlpack::taken(&capsule).map(Some);
     }
     match object.getattr_opt("__cuda_array_interface__")? {
-        Some(interface) => by_interface(object, interface.cast::<PyDict>()?).map(Some),
+        Some(interface) => match interface.cast::<PyDict>() {
+            Ok(interface) => by_interface(object, interface).map(Some),
+            Err(_) => Err(PyTypeError::new_err("its __cuda_array_interface__ is not a dict")),
+        },
         None => Ok(None),
     }
 }
 
 /// The tensor that a `__cuda_array_interface__` describes.
 fn by_interface(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyResult<Lent> {
-    let item = |name: &str| {
-        let found = interface.get_item(name)?.filter(|item| !item.is_none());
-        found.ok_or_else(|| PyTypeError::new_err(format!("its __cuda_array_interface__ has no {name}")))
-    };
-    if interface.get_item("mask")?.is_some_and(|mask| !mask.is_none()) {
+    if item::<Bound<'_, PyAny>>(interface, "mask")?.is_some() {
         return Err(PyTypeError::new_err("its __cuda_array_interface__ has a mask"));
     }
-    let kind: String = item("typestr")?.extract()?;
+    let missing = |name: &str| PyTypeError::new_err(format!("its __cuda_array_interface__ has no {name}"));
+    let kind: String = item(interface, "typestr")?.ok_or_else(|| missing("typestr"))?;
     let dtype =
-        element_type(&kind).ok_or_else(|| PyTypeError::new_err(format!("{kind} is not a supported element type")))?;
-    let (address, _): (u64, bool) = item("data")?.extract()?;
-    let dims: Vec<usize> = item("shape")?.extract()?;
-    let strides = match item("strides") {
-        Ok(strides) => Some(in_elements(&strides.extract::<Vec<isize>>()?, &kind)?),
-        Err(_) => None,
-    };
-    let version: u32 = interface.get_item("version")?.map_or(Ok(0), |version| version.extract())?;
-    let stream = match interface.get_item("stream")?.filter(|stream| !stream.is_none()) {
-        Some(stream) => match stream.extract::<u64>()? {
-            0 => return Err(PyTypeError::new_err("its __cuda_array_interface__ has the stream 0, which is ambiguous")),
-            stream => Some(stream),
-        },
+        element_type(&kind).ok_or_else(|| PyTypeError::new_err(format!("{kind:?} is not a supported element type")))?;
+    let (address, _): (u64, bool) = item(interface, "data")?.ok_or_else(|| missing("data"))?;
+    let dims: Vec<usize> = item(interface, "shape")?.ok_or_else(|| missing("shape"))?;
+    let strides = item::<Vec<isize>>(interface, "strides")?;
+    let strides = strides.map(|strides| in_elements(&strides, &kind)).transpose()?;
+    let version: u32 = item(interface, "version")?.unwrap_or(0);
+    let stream = match item::<u64>(interface, "stream")? {
+        Some(0) => {
+            return Err(PyTypeError::new_err("its __cuda_array_interface__ has the stream 0, which is ambiguous"))
+        }
         // Before version 3, the interface has no stream: what computes the tensor may be in the legacy one.
         None if version < FIRST_WITH_STREAMS => Some(LEGACY as u64),
-        None => None,
+        stream => stream,
     };
     let owner = Box::new(object.clone().unbind());
     Ok(Lent { address, dims, strides, dtype, stream, owner })
+}
+
+/// What an interface has under a name; `None` where that is nothing.
+fn item<'py, T: FromPyObjectOwned<'py>>(interface: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+    let Some(found) = interface.get_item(name)?.filter(|found| !found.is_none()) else { return Ok(None) };
+    found.extract().map(Some).map_err(|_| {
+        let found = found.repr().map_or_else(|_| "of another type".to_string(), |text| text.to_string());
+        PyTypeError::new_err(format!("its __cuda_array_interface__ has the {name} {found}"))
+    })
 }
 
 /// Strides of bytes, as strides of elements.
@@ -279,5 +309,8 @@ fn type_string(dtype: DType) -> Option<&'static str> {
 }
 
 fn element_type(kind: &str) -> Option<DType> {
-    TYPES.iter().find(|(_, each)| each.get(1..) == kind.get(1..) && !kind.starts_with('>')).map(|(dtype, _)| *dtype)
+    TYPES
+        .iter()
+        .find(|(_, each)| kind.starts_with(['<', '|', '=']) && each.get(1..) == kind.get(1..))
+        .map(|(dtype, _)| *dtype)
 }

@@ -18,6 +18,10 @@ const MAJOR: u32 = 1;
 
 /// `kDLCUDA`.
 pub const CUDA: i32 = 2;
+/// `kDLCPU`: memory of the host.
+pub const CPU: i32 = 1;
+/// `kDLCUDAHost`: pinned memory of the host.
+pub const CUDA_HOST: i32 = 3;
 
 #[repr(C)]
 struct Tensor {

@@ -27,15 +27,17 @@ struct Unwaited {
 };
 thread_local Unwaited unwaited;
 
-size_t bytes_of(const std::string& text) {
-    char* end = nullptr;
-    size_t number = strtoull(text.c_str(), &end, 0);
-    switch (*end) {
-        case 'K': return number << 10;
-        case 'M': return number << 20;
-        case 'G': return number << 30;
-        default: return number;
-    }
+bool is_number(const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Reads `text` as a number of bytes, as in 64M; whether it is one.
+bool read_bytes(const std::string& text, size_t& bytes) {
+    size_t mark = text.empty() ? std::string::npos : std::string("KMG").find(text.back());
+    std::string digits = mark == std::string::npos ? text : text.substr(0, text.size() - 1);
+    if (!is_number(digits)) return false;
+    bytes = strtoull(digits.c_str(), nullptr, 10) << (mark == std::string::npos ? 0 : 10 * (mark + 1));
+    return true;
 }
 
 // Splits at the first `mark`; what is behind it goes to `rest`.
@@ -45,12 +47,15 @@ std::string head(const std::string& text, char mark, std::string& rest) {
     return text.substr(0, at);
 }
 
-Failure failure_of(const std::string& text) {
+// Adds SYMBOL:CALL:CODE, or SYMBOL:CALL+:CODE; whether it is that.
+bool add_failure(std::vector<Failure>& failures, const std::string& text) {
     std::string call, code;
     std::string symbol = head(text, ':', call);
     std::string number = head(call, ':', code);
     bool and_later = !number.empty() && number.back() == '+';
-    return {symbol, atol(number.c_str()), atoi(code.c_str()), and_later};
+    if (and_later) number.pop_back();
+    failures.push_back({symbol, atol(number.c_str()), atoi(code.c_str()), and_later});
+    return symbol.compare(0, 2, "cu") == 0 && is_number(number) && is_number(code);
 }
 
 bool mutate(Configuration& config, const std::string& what) {
@@ -64,17 +69,17 @@ bool mutate(Configuration& config, const std::string& what) {
 
 bool set(Configuration& config, const std::string& key, const std::string& value) {
     std::string rest;
-    if (key == "driver") config.driver = atoi(value.c_str());
-    else if (key == "devices") config.devices = atoi(value.c_str());
+    if (key == "driver" && is_number(value)) config.driver = atoi(value.c_str());
+    else if (key == "devices" && is_number(value)) config.devices = atoi(value.c_str());
     else if (key == "capability") {
         config.major = atoi(head(value, '.', rest).c_str());
         config.minor = atoi(rest.c_str());
     } else if (key == "name") config.name = value;
-    else if (key == "memory") config.memory = bytes_of(value);
-    else if (key == "seed") config.seed = strtoull(value.c_str(), nullptr, 0);
-    else if (key == "fail") config.failures.push_back(failure_of(value));
+    else if (key == "memory") return read_bytes(value, config.memory);
+    else if (key == "seed" && is_number(value)) config.seed = strtoull(value.c_str(), nullptr, 0);
+    else if (key == "fail") return add_failure(config.failures, value);
     else if (key == "crash") config.crash = atol(value.c_str());
-    else if (key == "lost") config.losses.push_back(failure_of(value));
+    else if (key == "lost") return add_failure(config.losses, value);
     else if (key == "upload" && (value == "late" || value == "staged")) config.staged_uploads = value == "staged";
     else if (key == "download" && (value == "late" || value == "waits")) config.late_downloads = value == "late";
     else if (key == "strict") config.strict = value == "1";
