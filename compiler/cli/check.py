@@ -88,8 +88,8 @@ def command(
         if placed:
             show_placement(device, placed)
         if strict_device and missing:
-            told = f"refused: {device} lacks a kernel; without --strict-device the host runs such steps"
-            errors.print(told, style="red", soft_wrap=True)
+            sentence = f"refused: {device} lacks a kernel; without --strict-device the host runs such steps"
+            errors.print(sentence, style="red", soft_wrap=True)
     context.exit(0 if is_right else 1)
 
 
