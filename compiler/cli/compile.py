@@ -135,6 +135,9 @@ def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
 
 def _weights(model: Path) -> set[Path]:
     """The other files that a model's weights are in."""
+    from compiler import sympy_later  # noqa: F401  (before onnx_ir)
+
+    # isort: split
     import onnx_ir as ir
 
     try:

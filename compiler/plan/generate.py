@@ -2,7 +2,7 @@
 
 `make generate`, or `python -m compiler.plan.generate` alone, runs it.
 
-A struct becomes a dataclass, a list of names a `Literal`, an enum with contents a class that holds one dataclass a
+A struct becomes a class of fields, a list of names a `Literal`, an enum with contents a class that holds one of these a
 variant (`Type.Tensor(…)`), beside the names of its variants without contents. Everything is sorted by name, so
 that a merge conflict is resolved by writing the file again.
 """
@@ -30,7 +30,6 @@ _HEADER = '''"""The types of a plan, as Python writes them. GENERATED from Rust 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from compiler.plan.encode import Op, Struct, Variant
@@ -68,7 +67,7 @@ def _formatted(source: str) -> str:
 
 def _definition(name: str, definition: Schema, is_op: bool) -> str:
     if _is_struct(definition):
-        return _dataclass(name, definition, "Op" if is_op else "Struct")
+        return _struct(name, definition, "Op" if is_op else "Struct")
     variants = definition.get("oneOf") or definition.get("anyOf")
     if variants is None or all("const" in v or "enum" in v or v.get("type") in _SCALARS for v in variants):
         return _alias(name, _annotation(definition), definition)
@@ -83,8 +82,8 @@ def _alias(name: str, annotation: str, definition: Schema) -> str:
     return f"{name}: TypeAlias = {annotation}\n{_doc(definition)}"
 
 
-def _dataclass(name: str, definition: Schema, base: str) -> str:
-    lines = ["@dataclass(frozen=True)", f"class {name}({base}):", textwrap.indent(_doc(definition), "    ")]
+def _struct(name: str, definition: Schema, base: str) -> str:
+    lines = [f"class {name}({base}):", textwrap.indent(_doc(definition), "    ")]
     required = definition.get("required", [])
     fields = definition.get("properties", {})
     for field in sorted(fields, key=lambda field: (_is_optional(fields[field], field in required), field)):
@@ -120,7 +119,7 @@ def _content(tag: str, content: Schema, variant: Schema) -> str:
         items = list(content.get("properties", {}).items())
     else:
         items = [("value", content)]
-    lines = ["@dataclass(frozen=True)", f"class {tag}(Variant):", textwrap.indent(_doc(variant), "    "), ""]
+    lines = [f"class {tag}(Variant):", textwrap.indent(_doc(variant), "    "), ""]
     lines += [f"    {field}: {_annotation(schema)}" for field, schema in items]
     return "\n".join(lines)
 
