@@ -1,9 +1,9 @@
 """Importing this module imports `onnx_ir` and `onnx_shape_inference` without sympy.
 
 Sympy takes as long to import as everything else together, and computes with symbolic dimensions alone; the two
-packages import it at the top. While they are imported, stand-ins have the places of sympy and of the modules that compute
-with it in `sys.modules`. A stand-in imports the real module when somebody first asks for an attribute, and gives what
-that has. Afterwards no stand-in is in `sys.modules`, so that every other import finds the real module.
+packages import it at the top. While they are imported, stand-ins have the places of sympy and of the modules that
+compute with it in `sys.modules`. A stand-in imports the real module when somebody first asks for an attribute, and
+gives what that has. Afterwards no stand-in is in `sys.modules`, so that every other import finds the real module.
 
 Nothing is done where one of the packages, or sympy, is imported already. Where a package of another version has no
 module of one of the names, that stand-in is not used.
