@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors test-emulated sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -86,6 +86,10 @@ bench-kernels: $(VENV)/.bench ## the same of the operators of benchmarks/suite.t
 	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime and OpenVINO"
 	$(BIN)/python benchmarks/kernels.py --folder build/kernels
 	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
+
+bench-startup: $(VENV)/.demo ## time how long the verbs take to start, in new processes (some minutes)
+	$(SAY) "Timing the start of the verbs"
+	$(BIN)/python benchmarks/startup.py
 
 zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import re
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +69,8 @@ class Size(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The bytes."""
+        from fractions import Fraction
+
         given = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", str(value))
         unit = _UNITS.get(given[2].lower().removesuffix("b")) if given else None
         size = None if given is None or unit is None else int(Fraction(given[1]) * unit)
@@ -129,6 +129,8 @@ def is_plan(path: Path) -> bool:
 
 def is_of(plan: Plan, model: Path) -> bool:
     """Whether a plan was compiled from the model file as it is now."""
+    import hashlib
+
     return bool(plan.document["source_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest())
 
 
