@@ -195,7 +195,7 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: $(VENV)/.demo ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
+generate: $(VENV)/.demo $(BIN)/ruff ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
 

@@ -43,6 +43,17 @@ __all__ = [
     "threads_option",
 ]
 
+if TYPE_CHECKING:
+
+    class Number(click.ParamType[int]):
+        """A type whose values are whole numbers."""
+
+    class Name(click.ParamType[str]):
+        """A type whose values are names."""
+
+else:  # before click 8.4 the class takes no parameter
+    Number = Name = click.ParamType
+
 MAX_THREADS = 1024
 """The runtime's own bound, which is not loaded for a list of options."""
 
@@ -62,7 +73,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-class Size(click.ParamType[int]):
+class Size(Number):
     """A number of bytes, with a unit or without: `2GB`, `512MiB`, `1.5 GB`, `1000000`."""
 
     name = "size"
@@ -162,7 +173,7 @@ def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
-class Device(click.ParamType[str]):
+class Device(Name):
     """Where plans run: `cpu`, `cuda`, `cuda:1`, `auto`."""
 
     name = "device"

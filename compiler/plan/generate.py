@@ -10,6 +10,7 @@ that a merge conflict is resolved by writing the file again.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import keyword
 import subprocess
@@ -20,7 +21,7 @@ from typing import Any
 
 from compiler import _runtime
 
-__all__ = ["main", "python_source"]
+__all__ = ["FormatterFailed", "files", "main", "python_source", "write"]
 
 Schema = dict[str, Any]
 
@@ -36,21 +37,46 @@ from compiler.plan.encode import Op, Struct, Variant
 '''
 
 
+class FormatterFailed(Exception):
+    """The formatter is missing, or refuses the source; the text says what to do."""
+
+
 def main() -> None:
-    """Writes both files where they differ from what the Rust source says."""
+    """Writes both files where they differ from what the Rust source says; neither where one cannot be made."""
+    try:
+        made = files()
+    except FormatterFailed as error:
+        sys.exit(str(error))
+    write(made)
+
+
+def files() -> dict[Path, str]:
+    """The files and what the Rust source says that they hold.
+
+    Raises:
+        FormatterFailed: the Python source cannot be formatted.
+    """
     package = Path(__file__).parent
     schema = _runtime.schema().strip() + "\n"
-    _write(package.parents[1] / "runtime/plan/plan.schema.json", schema)
-    _write(package / "ops.py", python_source(json.loads(schema)))
+    return {
+        package.parents[1] / "runtime/plan/plan.schema.json": schema,
+        package / "ops.py": python_source(json.loads(schema)),
+    }
 
 
-def _write(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+def write(made: dict[Path, str]) -> None:
+    """Write the files that hold something else."""
+    for path, text in made.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def python_source(schema: Schema) -> str:
-    """The Python module for a schema, in the form that ruff gives it."""
+    """The Python module for a schema, in the form that ruff gives it.
+
+    Raises:
+        FormatterFailed: ruff is not installed, or does not format it.
+    """
     definitions: dict[str, Schema] = {**schema["$defs"], schema["title"]: schema}
     ops = {next(iter(variant["properties"])) for variant in definitions["Op"]["oneOf"]}
     chosen = sorted(set(definitions) - {"Op"})
@@ -59,9 +85,13 @@ def python_source(schema: Schema) -> str:
 
 
 def _formatted(source: str) -> str:
+    if importlib.util.find_spec("ruff") is None:
+        raise FormatterFailed("ruff, which formats the file, is not installed: `make generate` installs it")
     ruff = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=False
     )
+    if ruff.returncode:
+        raise FormatterFailed(f"ruff does not format what was made of the schema: {ruff.stderr.strip()}")
     return ruff.stdout
 
 
