@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -151,6 +151,14 @@ test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
 	done
 
+test-lowest: $(VENV)/.demo ## a part of the tests with the lowest versions of what pyproject.toml depends on
+	$(SAY) "Tests with the lowest versions, in build/lowest"
+	$(BIN)/python tools/versions.py lowest
+
+test-newest: $(VENV)/.demo ## the same with the newest versions that there are today
+	$(SAY) "Tests with the newest versions, in build/newest"
+	$(BIN)/python tools/versions.py newest
+
 # The emulator of processors, which is installed where this may be done.
 QEMU_HELP := qemu-x86_64-static is not installed, and could not be: as root, apt-get install qemu-user-static
 test-processors: ## a part of the tests on other x86-64 processors, which qemu emulates
@@ -168,7 +176,7 @@ sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (som
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(NEXTEST) nextest run \
 		--no-fail-fast --package candle-plan-kernels --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test test-processors lint-cuda ## what CI runs: format, lints, types, every test
+check: format lint types test test-lowest test-processors lint-cuda ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linter"
