@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -53,6 +53,12 @@ $(VENV)/.dev: $(BIN)/maturin $(SOURCES) tests/constraints.txt
 	$(SAY) "Building the runtime and installing all that the tests need (PyTorch alone is some gigabytes)"
 	@mkdir -p build
 	@$(INSTALL) $(VERSIONS) --editable ".[dev]" $(WATCHED)
+	@touch $(VENV)/.demo $(VENV)/.test $@
+
+$(VENV)/.test: $(BIN)/maturin $(SOURCES) tests/constraints.txt
+	$(SAY) "Building the runtime and installing what the tests need that need no PyTorch"
+	@mkdir -p build
+	@$(INSTALL) $(VERSIONS) --editable ".[test]" $(WATCHED)
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.bench: $(VENV)/.demo
@@ -143,6 +149,13 @@ test-rust: $(VENV)/.demo $(NEXTEST)
 test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_cuda.abi3.so
 	$(SAY) "Python tests"
 	$(BIN)/python -m pytest -q -n 2
+
+# Tests of GPUs' kernels and tools, of layers of PyTorch, and of trained models, and those that take long.
+SLOW := layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py test_emulator.py \
+	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_report.py test_gpu_tools.py
+test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a module for GPUs (some minutes)
+	$(SAY) "Python tests without PyTorch and GPUs"
+	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(SLOW:%=--ignore=tests/%)
 
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the lower instruction sets of this processor
 	@levels=$$($(BIN)/python -c 'from compiler.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
