@@ -31,7 +31,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-processors test-emulated sanitize generate bless bench bench-models bench-kernels zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -53,6 +53,12 @@ $(VENV)/.dev: $(BIN)/maturin $(SOURCES) tests/constraints.txt
 	$(SAY) "Building the runtime and installing all that the tests need (PyTorch alone is some gigabytes)"
 	@mkdir -p build
 	@$(INSTALL) $(VERSIONS) --editable ".[dev]" $(WATCHED)
+	@touch $(VENV)/.demo $(VENV)/.test $@
+
+$(VENV)/.test: $(BIN)/maturin $(SOURCES) tests/constraints.txt
+	$(SAY) "Building the runtime and installing what the tests need that need no PyTorch"
+	@mkdir -p build
+	@$(INSTALL) $(VERSIONS) --editable ".[test]" $(WATCHED)
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.bench: $(VENV)/.demo
@@ -86,6 +92,10 @@ bench-kernels: $(VENV)/.bench ## the same of the operators of benchmarks/suite.t
 	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime and OpenVINO"
 	$(BIN)/python benchmarks/kernels.py --folder build/kernels
 	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
+
+bench-startup: $(VENV)/.demo ## time how long the verbs take to start, in new processes (some minutes)
+	$(SAY) "Timing the start of the verbs"
+	$(BIN)/python benchmarks/startup.py
 
 zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
@@ -140,12 +150,27 @@ test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_c
 	$(SAY) "Python tests"
 	$(BIN)/python -m pytest -q -n 2
 
+# Tests of GPUs' kernels and tools, of layers of PyTorch, and of trained models, and those that take long.
+SLOW := layers onnx_backend standin trained test_cuda.py test_cuda_check.py test_device_arrays.py test_emulator.py \
+	test_convolution_constants.py test_convolution_forms.py test_fuzz.py test_gpu_docs.py test_gpu_report.py test_gpu_tools.py
+test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a module for GPUs (some minutes)
+	$(SAY) "Python tests without PyTorch and GPUs"
+	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(SLOW:%=--ignore=tests/%)
+
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the lower instruction sets of this processor
 	@levels=$$($(BIN)/python -c 'from compiler.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s\033[0m\n' "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
 		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \
 	done
+
+test-lowest: $(VENV)/.demo ## a part of the tests with the lowest versions of what pyproject.toml depends on
+	$(SAY) "Tests with the lowest versions, in build/lowest"
+	$(BIN)/python tools/versions.py lowest
+
+test-newest: $(VENV)/.demo ## the same with the newest versions that there are today
+	$(SAY) "Tests with the newest versions, in build/newest"
+	$(BIN)/python tools/versions.py newest
 
 # The emulator of processors, which is installed where this may be done.
 QEMU_HELP := qemu-x86_64-static is not installed, and could not be: as root, apt-get install qemu-user-static
@@ -164,7 +189,7 @@ sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (som
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(NEXTEST) nextest run \
 		--no-fail-fast --package candle-plan-kernels --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
-check: format lint types test test-processors lint-cuda ## what CI runs: format, lints, types, every test
+check: format lint types test test-lowest test-processors lint-cuda ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linter"
@@ -191,7 +216,7 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: $(VENV)/.demo ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
+generate: $(VENV)/.demo $(BIN)/ruff ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
 

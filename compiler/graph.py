@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from compiler import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
 import json
 from collections.abc import Iterator
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from compiler import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
 import onnx_ir as ir
 
 from compiler import lower, origin

@@ -8,6 +8,9 @@ keys are for people; one that is nearly one of these is an error.
 
 from __future__ import annotations
 
+from compiler import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
 import json
 import math
 import zipfile

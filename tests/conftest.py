@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -9,6 +10,9 @@ import pytest
 
 from compiler.devices import CUDA
 from tests.standin import device
+
+if os.environ.get("WITHOUT_TORCH"):  # `make test-fast`: as if PyTorch were not installed
+    sys.modules["torch"] = None  # type: ignore[assignment]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
 
 PYTHON_LAYERS = [
-    {"_runtime", "dtypes", "expect", "files", "origin", "onnx_schema", "processor", "symbols"},
+    {"_runtime", "dtypes", "expect", "files", "origin", "onnx_schema", "processor", "symbols", "sympy_later"},
     {"errors", "graph"},
     {"declarations", "external", "tensors"},
     {"loader", "plan", "text", "verifier"},

@@ -35,7 +35,7 @@ def test_file_names_become_relative(name: str, expected: str) -> None:
 
 @pytest.fixture
 def linear() -> Any:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
     return torch.nn.Linear(3, 2)
 
 

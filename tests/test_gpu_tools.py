@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import time
 import types
@@ -132,9 +131,8 @@ def test_the_split_of_a_trace() -> None:
     assert without.waits is None, "a count that is not known is no 0"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_waits_are_asked_of_the_profiler() -> None:
-    import torch
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     assert tool("gpu.trace").with_waits(torch) is not None
     assert tool("gpu.trace").with_waits(object()) is None
@@ -151,10 +149,9 @@ def test_runs_take_turns_and_their_time_is_bounded() -> None:
     assert times["a"]["median"] >= 30
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_peers_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch's runs on the processor, with stand-ins for a GPU's streams and graphs."""
-    import torch
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class Graph:
         replays = 0

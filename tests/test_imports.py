@@ -24,9 +24,11 @@ with numpy.load("tests/golden/v1.npz") as arrays:
 """
 
 
-def python(code: str) -> str:
+def python(code: str, *arguments: str) -> str:
     """What a new interpreter prints."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -54,14 +56,53 @@ def test_other_names_are_not() -> None:
         compiler.decompile  # noqa: B018
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_list_of_verbs_imports_none(option: str) -> None:
-    code = f"""
+IMPORTED = """
 import sys
-from compiler.cli import main
+from compiler.__main__ import main
 try:
-    main(["{option}"])
-except SystemExit:
-    print(*sorted({{"numpy", "rich", "onnx", "compiler.cli.compile"}} & sys.modules.keys()), "end")
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(*sorted({{name.partition(".")[0] for name in sys.modules}} & {packages}), "and of ours", end=" ")
+print(*sorted({{name for name in sys.modules if name.startswith("compiler.")}} & {modules}))
 """
-    assert python(code).splitlines()[-1] == "end"
+
+PACKAGES = {
+    *("click", "dataclasses", "importlib", "ml_dtypes", "networkx", "numpy", "onnx", "onnx_ir", "onnx_shape_inference"),
+    *("onnxruntime", "onnxscript", "rich", "safetensors", "scipy", "sympy", "tomlkit", "torch"),
+}
+"""Packages that take long to import, and those that only some verbs need."""
+
+MODULES = {
+    *("compiler._runtime", "compiler.cli.profile_table", "compiler.cli.report_page", "compiler.loader"),
+    *("compiler.peaks", "compiler.pipeline", "compiler.plan", "compiler.reference", "compiler.session"),
+}
+
+ONNX = {"networkx", "onnx", "onnx_ir", "onnx_shape_inference"}
+LISTING = {"click", "dataclasses", "importlib"}
+RUNNING = LISTING | {"ml_dtypes", "numpy", "rich"}
+OF_A_RUN = {"compiler._runtime", "compiler.plan", "compiler.session"}
+OF_COMPILING = {"compiler._runtime", "compiler.loader", "compiler.pipeline", "compiler.plan"}
+DIGITS = "models/digits.onnx"
+
+ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
+    ("--help",): (LISTING, set()),
+    ("--version",): (LISTING, set()),
+    ("explain", "CC0301"): (LISTING | {"rich"}, set()),
+    ("run", "--help"): (RUNNING, set()),
+    ("run", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
+    ("inspect", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
+    ("compile", DIGITS, "--dim", "batch=1", "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
+    ("check", DIGITS): (RUNNING | ONNX | {"sympy"}, OF_COMPILING),
+}
+"""Arguments → the most of `PACKAGES` and of `MODULES` that the process imports."""
+
+
+@pytest.mark.parametrize("arguments", ALLOWED, ids=" ".join)
+def test_a_verb_imports_what_it_needs(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    packages, modules = ALLOWED[arguments]
+    given = [each.format(folder=tmp_path) for each in arguments]
+    code = IMPORTED.format(packages=PACKAGES, modules=MODULES)
+    imported, _, ours = python(code, *given).splitlines()[-1].partition(" and of ours")
+    assert {*imported.split()} <= packages
+    assert {*ours.split()} <= modules

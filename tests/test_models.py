@@ -54,7 +54,7 @@ def test_inputs_are_the_same_every_time(name: str) -> None:
 
 
 def test_seeded_weights_are_the_same_every_time_and_no_constants() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
     from models.weights import noise, seeded
 
     def make() -> object:
@@ -73,7 +73,7 @@ def test_seeded_weights_are_the_same_every_time_and_no_constants() -> None:
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of sources with one model, exported to `out`."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class Sum(torch.nn.Module):
         def forward(self, x: object, y: object) -> object:

@@ -14,19 +14,24 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Write all that can be: the page of layers is made of PyTorch's."""
-    generate.main()
-    (ROOT / "docs/errors.md").write_text(pages.errors(), encoding="utf-8")
-    (ROOT / "docs/operators.md").write_text(pages.operators(), encoding="utf-8")
-    print("written: runtime/plan/plan.schema.json, compiler/plan/ops.py, docs/errors.md, docs/operators.md")
-    if find_spec("torch") is None:
-        print("left as it is: docs/layers.md, because PyTorch is not installed (`make test` installs it)")
-        return
-    sys.path.insert(0, str(ROOT))
-    from tests.layers import page
+    """Write all that can be, once all of it is made: the page of layers is made of PyTorch's."""
+    try:
+        made = {
+            **generate.files(),
+            ROOT / "docs/errors.md": pages.errors(),
+            ROOT / "docs/operators.md": pages.operators(),
+        }
+    except generate.FormatterFailed as error:
+        sys.exit(f"nothing is written: {error}")
+    if has_torch := find_spec("torch") is not None:
+        sys.path.insert(0, str(ROOT))
+        from tests.layers import page
 
-    page.FILE.write_text(page.text(), encoding="utf-8")
-    print("written: docs/layers.md")
+        made[page.FILE] = page.text()
+    generate.write(made)
+    print(f"written: {', '.join(str(path.relative_to(ROOT)) for path in made)}")
+    if not has_torch:
+        print("left as it is: docs/layers.md, because PyTorch is not installed (`make test` installs it)")
 
 
 if __name__ == "__main__":

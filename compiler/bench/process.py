@@ -8,6 +8,8 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from compiler.errors import Error
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
@@ -18,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class ProcessDied(RuntimeError):
+class ProcessDied(Error):
     """A process ended before it had a result."""
 
 

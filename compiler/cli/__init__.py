@@ -1,7 +1,7 @@
 """The command line: one file a verb, loaded when it is used.
 
-Exit codes: 0 done, 1 the check failed or the model is refused, 2 wrong usage. Results go to the standard output,
-diagnostics and progress to the standard error.
+Exit codes: 0 done, 1 the check failed or the model is refused, 2 wrong usage, 70 a bug of the compiler, 130 ended by
+Ctrl-C. Results go to the standard output, diagnostics and progress to the standard error.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from compiler.errors import program as program_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["VERBS", "main"]
+__all__ = ["VERBOSE", "VERBS", "main"]
 
 INTERRUPTED, CLOSED_PIPE = 130, 141
 """What a shell says of a program that SIGINT or SIGPIPE ended."""
+
+VERBOSE = "--verbose"
+"""The option before the verb that shows tracebacks."""
 
 VERBS = {
     "compile": "Compile an ONNX model into a plan.",
@@ -97,7 +100,8 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, is_asked: boo
     callback=_show_version,
     help="Show the version and exit.",
 )
-def program() -> None:
+@click.option(VERBOSE, is_flag=True, help="Show the traceback of an error.")
+def program(verbose: bool) -> None:
     """Compile ONNX models into plans, and run them.
 
     \b
@@ -105,7 +109,8 @@ def program() -> None:
     candlec run model.plan --input io.npz      runs it
     candlec verify model.onnx model.plan       compares it with onnxruntime
 
-    Each verb has its own --help. `cc` is the same program: it hands everything that is not a verb to the system's C
+    Each verb has its own --help. Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 70 a bug of the compiler, 130
+    ended by Ctrl-C. `cc` is the same program: it hands everything that is not a verb to the system's C
     compiler, so that both can live in one environment.
     """
 
@@ -113,7 +118,7 @@ def program() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in arguments
+    as_json, verbose = "--json" in arguments, VERBOSE in arguments
     try:
         code = program.main(arguments, prog_name=Path(program_name()).name, standalone_mode=False)
     except click.exceptions.Abort:
@@ -122,10 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         code = _ended(error.format_message(), error.exit_code, as_json)
         error.show()
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a panic of the runtime is no Exception
         from compiler.cli.failure import report
 
-        code = report(error, as_json)
+        code = report(error, as_json, verbose)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import re
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +43,17 @@ __all__ = [
     "threads_option",
 ]
 
+if TYPE_CHECKING:
+
+    class Number(click.ParamType[int]):
+        """A type whose values are whole numbers."""
+
+    class Name(click.ParamType[str]):
+        """A type whose values are names."""
+
+else:  # before click 8.4 the class takes no parameter
+    Number = Name = click.ParamType
+
 MAX_THREADS = 1024
 """The runtime's own bound, which is not loaded for a list of options."""
 
@@ -64,13 +73,15 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-class Size(click.ParamType[int]):
+class Size(Number):
     """A number of bytes, with a unit or without: `2GB`, `512MiB`, `1.5 GB`, `1000000`."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The bytes."""
+        from fractions import Fraction
+
         given = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", str(value))
         unit = _UNITS.get(given[2].lower().removesuffix("b")) if given else None
         size = None if given is None or unit is None else int(Fraction(given[1]) * unit)
@@ -129,6 +140,8 @@ def is_plan(path: Path) -> bool:
 
 def is_of(plan: Plan, model: Path) -> bool:
     """Whether a plan was compiled from the model file as it is now."""
+    import hashlib
+
     return bool(plan.document["source_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest())
 
 
@@ -160,7 +173,7 @@ def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
-class Device(click.ParamType[str]):
+class Device(Name):
     """Where plans run: `cpu`, `cuda`, `cuda:1`, `auto`."""
 
     name = "device"

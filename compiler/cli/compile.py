@@ -89,7 +89,6 @@ def command(
     candlec compile model.onnx --passes fold_weight_norm,fold_constants --report report.html
     """
     import compiler
-    from compiler.cli.report_page import page
 
     if no_optimize and passes is not None:
         raise click.UsageError("--no-optimize runs none of the passes that --passes chooses from: give one of the two")
@@ -113,6 +112,8 @@ def command(
     seconds = time.perf_counter() - start
     plan.save(target)
     if report is not None:
+        from compiler.cli.report_page import page
+
         write_whole(report, page(model, plan, [each for each, _ in record.passes]).encode())
     if as_json:
         print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
@@ -135,6 +136,9 @@ def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
 
 def _weights(model: Path) -> set[Path]:
     """The other files that a model's weights are in."""
+    from compiler import sympy_later  # noqa: F401  (before onnx_ir)
+
+    # isort: split
     import onnx_ir as ir
 
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
@@ -85,5 +84,6 @@ def _explained(factory: str) -> Iterator[None]:
 
 
 def _partial_graphs_hidden() -> Any:
-    """PyTorch prints the graph of what it cannot export: pages that only CANDLEC_TRACEBACK shows."""
-    return nullcontext() if os.environ.get("CANDLEC_TRACEBACK") else redirect_stderr(io.StringIO())
+    """PyTorch prints the graph of what it cannot export: pages that only --verbose shows."""
+    verbose = click.get_current_context().find_root().params["verbose"]
+    return nullcontext() if verbose else redirect_stderr(io.StringIO())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from compiler.cli.output import errors, print_json
-from compiler.errors import program
+from compiler.errors import Error, program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +19,19 @@ __all__ = ["Failed", "diagnostic_data", "error_data", "report", "show_diagnostic
 
 MOST_PLACES = 20
 
+REFUSED, CRASHED = 1, 70
+"""The exit codes of what the project's own errors say, and of a bug: EX_SOFTWARE of sysexits.h."""
+
 
 class Failed(Exception):
     """A command's own reason to end with exit code 1."""
 
 
-def report(error: Exception, as_json: bool) -> int:
-    """Tell of an error, on the standard output as JSON if that was asked for, and give the exit code."""
+def report(error: BaseException, as_json: bool = False, verbose: bool = False) -> int:
+    """Tell of an error, on the standard output as JSON if that was asked for, and give the exit code.
+
+    With `verbose` the traceback follows.
+    """
     if as_json:
         print_json(error_data(error))
     from compiler import CompileError
@@ -37,15 +41,25 @@ def report(error: Exception, as_json: bool) -> int:
     else:
         for text in _texts(error):
             errors.print(_coloured(text), soft_wrap=True)
-    if os.environ.get("CANDLEC_TRACEBACK"):
+    if verbose:
+        import traceback
+
         errors.print("".join(traceback.format_exception(error)), soft_wrap=True)
-    return 1
+    return CRASHED if _is_crash(error) else REFUSED
 
 
-def _texts(error: Exception) -> list[str]:
+def _is_crash(error: BaseException) -> bool:
+    """Whether nobody meant to raise it for the user: the error is none of the project's, of a file or of memory."""
+    return not isinstance(error, Error | Failed | OSError | MemoryError)
+
+
+def _texts(error: BaseException) -> list[str]:
     """The error in words, one text a finding."""
-    from compiler import DeviceError, InputError, PlanError, RunError
-    from compiler.reference import ReferenceFailed, ReferenceMissing
+    if _is_crash(error):
+        advice = "please report it with the model and with what `candlec --verbose VERB …` prints"
+        return [f"error: {_crash(error)}\n  help: this is a bug of the compiler: {advice}"]
+    from compiler import PlanError
+    from compiler.reference import ReferenceFailed
 
     match error:
         case PlanError():
@@ -58,12 +72,12 @@ def _texts(error: Exception) -> list[str]:
         case ReferenceFailed():
             advice = f"`{program()} run PLAN --output FILE` keeps a plan's outputs, to compare them with known ones"
             return [f"error: {error}\n  help: what onnxruntime does not run cannot be verified; {advice}"]
-        case Failed() | InputError() | RunError() | DeviceError() | ReferenceMissing():
-            return [f"error: {error}"]
-    return [
-        f"error: {type(error).__name__}: {error}\n"
-        "  help: this is a fault of the compiler; CANDLEC_TRACEBACK=1 shows where, please report it"
-    ]
+    return [f"error: {error}"]
+
+
+def _crash(error: BaseException) -> str:
+    """The error's kind and text, for errors that only the kind explains."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
@@ -80,12 +94,14 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         errors.print(_coloured(summary), soft_wrap=True)
 
 
-def error_data(error: Exception) -> dict[str, Any]:
-    """An error as JSON."""
+def error_data(error: BaseException) -> dict[str, Any]:
+    """An error as JSON; that of a bug says so."""
     from compiler import CompileError
 
     if isinstance(error, CompileError):
         return {"ok": False, "diagnostics": [diagnostic_data(each) for each in error.diagnostics]}
+    if _is_crash(error):
+        return {"ok": False, "error": _crash(error), "bug": True}
     return {"ok": False, "error": str(error)}
 
 

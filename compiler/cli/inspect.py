@@ -69,10 +69,9 @@ def command(
         _show_prepared(file, sizes, packing, as_json)
         return
     import compiler
-    from compiler.loader import load
 
     with working(f"reading {file}"):
-        loaded = compiler.Plan.load(file) if arguments.is_plan(file) else load(file)
+        loaded = compiler.Plan.load(file) if arguments.is_plan(file) else _loaded(file)
     if steps and not as_json:
         click.echo(_text_of(loaded), nl=False)
         return
@@ -81,6 +80,12 @@ def command(
         print_json({"ok": True, **facts, **(_steps(loaded) if steps else {})})
     else:
         _show(file, facts)
+
+
+def _loaded(file: Path) -> Loaded:
+    from compiler.loader import load
+
+    return load(file)
 
 
 def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:

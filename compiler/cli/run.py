@@ -13,7 +13,6 @@ import numpy as np
 from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
 from compiler.cli.placement import show_missing
-from compiler.cli.profile_table import show_profile
 from compiler.files import write_whole
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ def command(
         console.print(f"auto took {session.device}, since {session.fallback_reason}", soft_wrap=True)
     show_missing(session.device, session.host_steps)
     if profiled:
+        from compiler.cli.profile_table import show_profile
+
         show_profile(*profiled, PROFILED_RUNS)
 
 

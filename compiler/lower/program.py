@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import cast
 
 import numpy as np
@@ -20,6 +19,7 @@ from compiler.graph import PLAN_DOMAIN, constant_of
 from compiler.lower import binary, unary
 from compiler.lower.node import Node
 from compiler.plan import Value, ops
+from compiler.plan.fields import values_of
 
 __all__ = ["SLOTS", "is_elementwise", "program_of", "takes_epilogue", "with_epilogue"]
 
@@ -251,13 +251,7 @@ def _bounds(node: ir.Node) -> tuple[float, float] | None:
 
 
 def _is_finite(function: ops.AnyUnaryFunction | ops.BinaryFunction) -> bool:
-    if not is_dataclass(function):
-        return True
-    return all(math.isfinite(number) for number in _fields(function) if isinstance(number, float))
-
-
-def _fields(value: object) -> list[object]:
-    return [getattr(value, field.name) for field in fields(value)]  # type: ignore[arg-type]
+    return all(math.isfinite(number) for number in values_of(function) if isinstance(number, float))
 
 
 def _without_reloads(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
@@ -282,6 +276,6 @@ def _without_unread(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstructi
             if step.value not in awaited:
                 continue
             awaited.discard(step.value)
-        awaited |= {item.value for item in _fields(step) if isinstance(item, ops.Operand.Saved)}
+        awaited |= {item.value for item in values_of(step) if isinstance(item, ops.Operand.Saved)}
         kept.append(step)
     return kept[::-1]

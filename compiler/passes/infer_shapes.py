@@ -76,13 +76,20 @@ def _text(shape: tuple[object, ...]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
+def _symbols(dim: int | ir.SymbolicDim) -> set[str] | frozenset[str]:
+    """The symbols in a dimension. One that is a name and no expression is not parsed, which would import sympy."""
+    if isinstance(dim, int):
+        return set()
+    return {dim.value} if dim.value and dim.value.isidentifier() else dim.free_symbols()
+
+
 class _Inference:
     def __init__(self, model: ir.Model, report: Report) -> None:
         self.opsets, self.report = model.opset_imports, report
         self.context = ShapeInferenceContext(model.opset_imports, policy="override")
         kept = [value for node in nodes_of(model) if node.domain == PLAN_DOMAIN for value in node.outputs]
         named = [value.shape for value in (*model.graph.inputs, *kept) if value.shape is not None]
-        self.context.reserve_symbol_names({symbol for shape in named for symbol in shape.free_symbols()})
+        self.context.reserve_symbol_names({symbol for shape in named for dim in shape for symbol in _symbols(dim)})
         self.corrections = Corrections(self.context)
         self.changing: set[str | None] = set()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import onnx_ir as ir
-
-from compiler import graph
 from compiler.errors import Diagnostic
 from compiler.origin import Origin
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 __all__ = ["Fired", "Missed", "Pass", "Report"]
 
@@ -93,4 +94,6 @@ class Pass:
 
 
 def _count(model: ir.Model) -> int:
+    from compiler import graph  # which imports onnx: options, which know reports, do without
+
     return sum(len(each) for each in graph.graphs_of(model.graph))

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import keyword
-from dataclasses import dataclass, fields
 from typing import Any
+
+from compiler.plan.fields import Fields, names_of, values_of
 
 __all__ = ["Op", "Struct", "Variant", "canonical", "plain"]
 
 
-@dataclass(frozen=True)
-class Struct:
+class Struct(Fields):
     """A Rust struct."""
 
 
-@dataclass(frozen=True)
 class Op(Struct):
     """An operation of a plan; its fields are the attributes."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(Fields):
     """One variant of a Rust enum, with contents."""
 
 
@@ -49,8 +47,8 @@ def canonical(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {_rust_name(field.name): plain(getattr(value, field.name)) for field in fields(value)}
+def _fields(value: Fields) -> dict[str, Any]:
+    return {_rust_name(name): plain(item) for name, item in zip(names_of(value), values_of(value), strict=True)}
 
 
 def _rust_name(name: str) -> str:
@@ -58,9 +56,7 @@ def _rust_name(name: str) -> str:
 
 
 def _contents(variant: Variant) -> Any:
-    names = [field.name for field in fields(variant)]
-    if names == ["value"]:
-        return plain(variant.value)  # type: ignore[attr-defined]
-    if names[:1] == ["first"]:
-        return [plain(getattr(variant, name)) for name in names]
-    return _fields(variant)
+    names, items = names_of(variant), [plain(item) for item in values_of(variant)]
+    if names == ("value",):
+        return items[0]
+    return items if names[:1] == ("first",) else _fields(variant)

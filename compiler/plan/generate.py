@@ -2,7 +2,7 @@
 
 `make generate`, or `python -m compiler.plan.generate` alone, runs it.
 
-A struct becomes a dataclass, a list of names a `Literal`, an enum with contents a class that holds one dataclass a
+A struct becomes a class of fields, a list of names a `Literal`, an enum with contents a class that holds one of these a
 variant (`Type.Tensor(…)`), beside the names of its variants without contents. Everything is sorted by name, so
 that a merge conflict is resolved by writing the file again.
 """
@@ -10,6 +10,7 @@ that a merge conflict is resolved by writing the file again.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import keyword
 import subprocess
@@ -20,7 +21,7 @@ from typing import Any
 
 from compiler import _runtime
 
-__all__ = ["main", "python_source"]
+__all__ = ["FormatterFailed", "files", "main", "python_source", "write"]
 
 Schema = dict[str, Any]
 
@@ -30,28 +31,52 @@ _HEADER = '''"""The types of a plan, as Python writes them. GENERATED from Rust 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from compiler.plan.encode import Op, Struct, Variant
 '''
 
 
+class FormatterFailed(Exception):
+    """The formatter is missing, or refuses the source; the text says what to do."""
+
+
 def main() -> None:
-    """Writes both files where they differ from what the Rust source says."""
+    """Writes both files where they differ from what the Rust source says; neither where one cannot be made."""
+    try:
+        made = files()
+    except FormatterFailed as error:
+        sys.exit(str(error))
+    write(made)
+
+
+def files() -> dict[Path, str]:
+    """The files and what the Rust source says that they hold.
+
+    Raises:
+        FormatterFailed: the Python source cannot be formatted.
+    """
     package = Path(__file__).parent
     schema = _runtime.schema().strip() + "\n"
-    _write(package.parents[1] / "runtime/plan/plan.schema.json", schema)
-    _write(package / "ops.py", python_source(json.loads(schema)))
+    return {
+        package.parents[1] / "runtime/plan/plan.schema.json": schema,
+        package / "ops.py": python_source(json.loads(schema)),
+    }
 
 
-def _write(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+def write(made: dict[Path, str]) -> None:
+    """Write the files that hold something else."""
+    for path, text in made.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def python_source(schema: Schema) -> str:
-    """The Python module for a schema, in the form that ruff gives it."""
+    """The Python module for a schema, in the form that ruff gives it.
+
+    Raises:
+        FormatterFailed: ruff is not installed, or does not format it.
+    """
     definitions: dict[str, Schema] = {**schema["$defs"], schema["title"]: schema}
     ops = {next(iter(variant["properties"])) for variant in definitions["Op"]["oneOf"]}
     chosen = sorted(set(definitions) - {"Op"})
@@ -60,15 +85,19 @@ def python_source(schema: Schema) -> str:
 
 
 def _formatted(source: str) -> str:
+    if importlib.util.find_spec("ruff") is None:
+        raise FormatterFailed("ruff, which formats the file, is not installed: `make generate` installs it")
     ruff = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=False
     )
+    if ruff.returncode:
+        raise FormatterFailed(f"ruff does not format what was made of the schema: {ruff.stderr.strip()}")
     return ruff.stdout
 
 
 def _definition(name: str, definition: Schema, is_op: bool) -> str:
     if _is_struct(definition):
-        return _dataclass(name, definition, "Op" if is_op else "Struct")
+        return _struct(name, definition, "Op" if is_op else "Struct")
     variants = definition.get("oneOf") or definition.get("anyOf")
     if variants is None or all("const" in v or "enum" in v or v.get("type") in _SCALARS for v in variants):
         return _alias(name, _annotation(definition), definition)
@@ -83,8 +112,8 @@ def _alias(name: str, annotation: str, definition: Schema) -> str:
     return f"{name}: TypeAlias = {annotation}\n{_doc(definition)}"
 
 
-def _dataclass(name: str, definition: Schema, base: str) -> str:
-    lines = ["@dataclass(frozen=True)", f"class {name}({base}):", textwrap.indent(_doc(definition), "    ")]
+def _struct(name: str, definition: Schema, base: str) -> str:
+    lines = [f"class {name}({base}):", textwrap.indent(_doc(definition), "    ")]
     required = definition.get("required", [])
     fields = definition.get("properties", {})
     for field in sorted(fields, key=lambda field: (_is_optional(fields[field], field in required), field)):
@@ -120,7 +149,7 @@ def _content(tag: str, content: Schema, variant: Schema) -> str:
         items = list(content.get("properties", {}).items())
     else:
         items = [("value", content)]
-    lines = ["@dataclass(frozen=True)", f"class {tag}(Variant):", textwrap.indent(_doc(variant), "    "), ""]
+    lines = [f"class {tag}(Variant):", textwrap.indent(_doc(variant), "    "), ""]
     lines += [f"    {field}: {_annotation(schema)}" for field, schema in items]
     return "\n".join(lines)
 

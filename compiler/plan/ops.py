@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from compiler.plan.encode import Op, Struct, Variant
@@ -16,40 +15,34 @@ Accumulation: TypeAlias = Literal["Sum", "Prod"]
 class Activation:
     """A function of one gate or of the state."""
 
-    @dataclass(frozen=True)
     class Affine(Variant):
         """`α·x + β`"""
 
         first: float
         second: float
 
-    @dataclass(frozen=True)
     class Elu(Variant):
         """`x` where positive, else `α·(eˣ − 1)`"""
 
         value: float
 
-    @dataclass(frozen=True)
     class HardSigmoid(Variant):
         """`max(0, min(1, α·x + β))`"""
 
         first: float
         second: float
 
-    @dataclass(frozen=True)
     class LeakyRelu(Variant):
         """`x` where not negative, else `α·x`"""
 
         value: float
 
-    @dataclass(frozen=True)
     class ScaledTanh(Variant):
         """`α·tanh(β·x)`"""
 
         first: float
         second: float
 
-    @dataclass(frozen=True)
     class ThresholdedRelu(Variant):
         """`x` where `x > α`, else 0"""
 
@@ -68,7 +61,6 @@ AnyActivation: TypeAlias = (
 """Any `Activation`."""
 
 
-@dataclass(frozen=True)
 class ArgReduce(Op):
     """`Y = index along axis of the extremum of X`. X `[D0, …]`; Y int64, of size 1 in the axis, or without it."""
 
@@ -89,7 +81,6 @@ ArgReduction: TypeAlias = Literal["ArgMax", "ArgMin"]
 """Which extremum [`ArgReduce`] looks for."""
 
 
-@dataclass(frozen=True)
 class Attention(Op):
     """`Y = softmax(softcap(Q · Kᵀ · scale) + mask) · V`. Q `[N, heads, L, D]` or `[N, L, heads · D]`; K, V alike
     with kv_heads heads, each shared by heads / kv_heads heads of Q; mask (optional) broadcasts to `[N, heads,
@@ -135,7 +126,6 @@ AttentionScores: TypeAlias = Literal["Product", "Capped", "Masked", "Softmax"]
 """Which scores the fourth output of [`Attention`] holds."""
 
 
-@dataclass(frozen=True)
 class AveragePool(Op):
     """The mean of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in place of
     the sizes.
@@ -148,7 +138,6 @@ class AveragePool(Op):
     """The window."""
 
 
-@dataclass(frozen=True)
 class BatchNorm(Op):
     """`Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B,
     mean, var `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
@@ -158,7 +147,6 @@ class BatchNorm(Op):
     """ε"""
 
 
-@dataclass(frozen=True)
 class Binary(Op):
     """`Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does."""
 
@@ -194,7 +182,6 @@ BinaryFunction: TypeAlias = Literal[
 """A function of two elements, `x` and `y`."""
 
 
-@dataclass(frozen=True)
 class BitCast(Op):
     """The bits of `X` as elements of the type `to`, which is as wide."""
 
@@ -202,7 +189,6 @@ class BitCast(Op):
     """The type of the result."""
 
 
-@dataclass(frozen=True)
 class Block(Struct):
     """A graph: the model's, or a nested one of a control-flow op. It sees its own values only."""
 
@@ -226,7 +212,6 @@ Case: TypeAlias = Literal["keep", "lower", "upper"]
 """What becomes of upper and lower case."""
 
 
-@dataclass(frozen=True)
 class Cast(Op):
     """`X` with each element converted to the type `to`."""
 
@@ -240,7 +225,6 @@ class Cast(Op):
     """The type of the result."""
 
 
-@dataclass(frozen=True)
 class CenterCropPad(Op):
     """`X` cut or padded with zeros about its centre, so that axis `axes[i]` has size `shape[i]`, with `shape:
     int64 [n]` in input 1. An odd place is cut or put at the end.
@@ -250,14 +234,12 @@ class CenterCropPad(Op):
     """The axes; negative ones count from the end; absent: all."""
 
 
-@dataclass(frozen=True)
 class Clip(Op):
     """`Y = min(max(X, low), high)`, with `low` and `high` from inputs 1 and 2, of one element each; an absent one
     does not bound. Where `low > high` everything is `high`; NaN stays NaN.
     """
 
 
-@dataclass(frozen=True)
 class Col2Im(Op):
     """`Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where
     it was taken.
@@ -277,7 +259,6 @@ Combination: TypeAlias = Literal["none", "add", "mul", "min", "max"]
 """What an update does to the element that stands at its place."""
 
 
-@dataclass(frozen=True)
 class Compress(Op):
     """The rows of `axis` of `X` whose entry in `condition: bool [n]` is true; rows beyond `n` are dropped. Without
     `axis`, the elements of `X` in order.
@@ -287,7 +268,6 @@ class Compress(Op):
     """The axis; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class Concat(Op):
     """The inputs, equal in all dimensions but `axis`, one after the other along `axis`."""
 
@@ -295,7 +275,6 @@ class Concat(Op):
     """The axis; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class ConcatFromSequence(Op):
     """A sequence's tensors joined along `axis`, or, where `new_axis`, stacked along an axis that is put in there."""
 
@@ -309,13 +288,11 @@ class ConcatFromSequence(Op):
 class Constant:
     """A constant: its type says dtype and shape."""
 
-    @dataclass(frozen=True)
     class Tensor(Variant):
         """A tensor of the file, by this constant's index in decimal."""
 
         value: TensorType
 
-    @dataclass(frozen=True)
     class Strings(Variant):
         """Strings, in row-major order."""
 
@@ -331,7 +308,6 @@ ConstantId: TypeAlias = int
 """The index of a constant in the plan."""
 
 
-@dataclass(frozen=True)
 class ConstantValue(Struct):
     """A value that is a constant."""
 
@@ -340,7 +316,6 @@ class ConstantValue(Struct):
     value: ValueId
 
 
-@dataclass(frozen=True)
 class Conv(Op):
     """`Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
     epilogue.
@@ -362,7 +337,6 @@ class Conv(Op):
     """What finishes the result."""
 
 
-@dataclass(frozen=True)
 class ConvInteger(Op):
     """`Y = conv(X − x_zero, W − w_zero) + B` in `int32`; the padding is `x_zero`."""
 
@@ -379,7 +353,6 @@ class ConvInteger(Op):
     """The step of the window on each spatial axis."""
 
 
-@dataclass(frozen=True)
 class ConvTranspose(Op):
     """`Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`,
     then the epilogue.
@@ -421,7 +394,6 @@ size.
 """
 
 
-@dataclass(frozen=True)
 class Cumulative(Op):
     """`Y[i] = X[0] ∘ … ∘ X[i]` along an axis. X `[D0, …]`, axis int32 or int64 `[]` or `[1]` (negative: from the
     end); Y as X.
@@ -466,7 +438,6 @@ DType: TypeAlias = Literal[
 """The element type of a tensor as ONNX means it, under its NumPy or `ml_dtypes` name."""
 
 
-@dataclass(frozen=True)
 class DeformConv(Op):
     """`Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d −
     before + Δx)`, with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2
@@ -489,7 +460,6 @@ class DeformConv(Op):
     """The step of the window along height and width."""
 
 
-@dataclass(frozen=True)
 class DepthToSpace(Op):
     """`Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels, `Y[n,
     c, h·b + i, w·b + j] = X[n, k, h, w]` with `k = (i·b + j)·C/b² + c`, or `k = (c·b + i)·b + j` where
@@ -503,7 +473,6 @@ class DepthToSpace(Op):
     """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
 
 
-@dataclass(frozen=True)
 class DequantizeLinear(Op):
     """`Y = (X − zero)·scale`, with `scale` and `zero` as in [`QuantizeLinear`]."""
 
@@ -517,14 +486,12 @@ class DequantizeLinear(Op):
     """The type of the result: a float."""
 
 
-@dataclass(frozen=True)
 class Det(Op):
     """The determinant of each matrix of the floating-point tensor `X [.., M, M]`: `Y [..]`. Computed in float64 by
     elimination with row pivots.
     """
 
 
-@dataclass(frozen=True)
 class Dft(Op):
     """The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex): `Y[k] = Σₙ
     X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
@@ -545,7 +512,6 @@ Dim: TypeAlias = int | str
 """A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`)."""
 
 
-@dataclass(frozen=True)
 class Direction(Struct):
     """A direction in which a layer reads its sequences."""
 
@@ -556,14 +522,12 @@ class Direction(Struct):
     """Whether each sequence is read from its end."""
 
 
-@dataclass(frozen=True)
 class DynamicQuantizeLinear(Op):
     """`X: float32` as `Y: uint8`, with `scale: float32 []` and `zero: uint8 []` such that zero and every element
     is in range.
     """
 
 
-@dataclass(frozen=True)
 class Einsum(Op):
     """The product of the inputs' elements, summed over the axes that the equation's result does not name."""
 
@@ -571,7 +535,6 @@ class Einsum(Op):
     """The equation."""
 
 
-@dataclass(frozen=True)
 class Elementwise(Op):
     """The result of a program on `float32` inputs, which broadcast to one shape as NumPy does."""
 
@@ -579,14 +542,12 @@ class Elementwise(Op):
     """What is computed for each element; it begins with `Load`."""
 
 
-@dataclass(frozen=True)
 class Expand(Op):
     """`X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end,
     and those of size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.
     """
 
 
-@dataclass(frozen=True)
 class EyeLike(Op):
     """Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`."""
 
@@ -597,14 +558,12 @@ class EyeLike(Op):
     """The diagonal: 0 is the main one, positive ones lie above it."""
 
 
-@dataclass(frozen=True)
 class Fill(Op):
     """A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of
     any dtype.
     """
 
 
-@dataclass(frozen=True)
 class Flatten(Op):
     """`Y [Π X[..axis], Π X[axis..]] = X`. Source: [ONNX
     Flatten](https://onnx.ai/onnx/operators/onnx__Flatten.html).
@@ -614,7 +573,6 @@ class Flatten(Op):
     """The first axis of the second dimension, from 0 to the rank; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class Gather(Op):
     """Rows of `axis` of `X`, in the order and shape of `indices`: `Y[…, i₀, …, iₖ, …] = X[…, indices[i₀, …, iₖ],
     …]`. A negative index counts from the end.
@@ -624,7 +582,6 @@ class Gather(Op):
     """The axis; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class GatherElements(Op):
     """For each element of `indices`, the element of `X` at the same place but for `axis`, where the index says:
     `Y[i₀, …] = X[i₀, …, indices[i₀, …], …]`. A negative index counts from the end.
@@ -634,7 +591,6 @@ class GatherElements(Op):
     """The axis; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class GatherNd(Op):
     """For each vector of `indices [.., k]`, the part of `X` that its numbers lead to along the `k` dimensions
     after the first `batch_dims`, which `X` and `indices` share: `Y[b, i] = X[b, indices[b, i, 0], …, indices[b,
@@ -645,7 +601,6 @@ class GatherNd(Op):
     """The number of leading dimensions that `X` and `indices` share."""
 
 
-@dataclass(frozen=True)
 class Gemm(Op):
     """`Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked."""
 
@@ -665,7 +620,6 @@ class Gemm(Op):
     """What finishes the result."""
 
 
-@dataclass(frozen=True)
 class GridSample(Op):
     """`Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a
     floating-point grid `G [N, Hout, Wout, 2]`; `Y [N, C, Hout, Wout]`. Coordinates run from -1 to 1 over the
@@ -682,7 +636,6 @@ class GridSample(Op):
     """What lies outside the image."""
 
 
-@dataclass(frozen=True)
 class GroupNorm(Op):
     """`Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring
     channels. X `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
@@ -695,7 +648,6 @@ class GroupNorm(Op):
     """The number of groups, which divides C."""
 
 
-@dataclass(frozen=True)
 class Gru(Op):
     """`z, r = f(X·Wᵀ + H·Rᵀ + b)`, `n = g(X·Wᵀ + (r ∘ H)·Rᵀ + b)`, `H = (1 − z) ∘ n + z ∘ H`, step by step, in D
     directions.
@@ -717,14 +669,12 @@ class Gru(Op):
     """What the sums of the gates are clipped to, on both sides."""
 
 
-@dataclass(frozen=True)
 class Identity(Op):
     """`Y = X`, for a value of any kind, sharing storage. Source: [ONNX
     Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).
     """
 
 
-@dataclass(frozen=True)
 class If(Op):
     """The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of
     `else_branch`. Both blocks take all other inputs.
@@ -735,7 +685,6 @@ class If(Op):
     then_branch: Block
 
 
-@dataclass(frozen=True)
 class InstanceNorm(Op):
     """`Y = (X − mean) / √(variance + ε) · scale + B`, mean and variance taken over the spatial dimensions. X `[N,
     C, …]` with at most two spatial dimensions; scale, B `[C]`; Y as X.
@@ -748,39 +697,33 @@ class InstanceNorm(Op):
 class Instruction:
     """One step of a [`Program`]; `acc` is the accumulator."""
 
-    @dataclass(frozen=True)
     class Load(Variant):
         """`acc = operand`"""
 
         value: AnyOperand
 
-    @dataclass(frozen=True)
     class Save(Variant):
         """`saved[i] = acc`"""
 
         value: int
 
-    @dataclass(frozen=True)
     class Unary(Variant):
         """`acc = function(acc)`"""
 
         value: AnyUnaryFunction
 
-    @dataclass(frozen=True)
     class Binary(Variant):
         """`acc = function(acc, operand)`"""
 
         first: BinaryFunction
         second: AnyOperand
 
-    @dataclass(frozen=True)
     class Reverse(Variant):
         """`acc = function(operand, acc)`"""
 
         first: BinaryFunction
         second: AnyOperand
 
-    @dataclass(frozen=True)
     class Select(Variant):
         """`acc = first operand if acc is true, else second operand`"""
 
@@ -799,7 +742,6 @@ AnyInstruction: TypeAlias = (
 """Any `Instruction`."""
 
 
-@dataclass(frozen=True)
 class Interpolate(Op):
     """X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and,
     each optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for
@@ -831,13 +773,11 @@ class Interpolate(Op):
 class Interpolation:
     """How a value is made of the places around a coordinate."""
 
-    @dataclass(frozen=True)
     class Nearest(Variant):
         """The nearest place's."""
 
         value: Rounding
 
-    @dataclass(frozen=True)
     class Cubic(Variant):
         """Interpolated between four places, by cubic convolution with this coefficient (−0.75 and −0.5 are usual)."""
 
@@ -848,14 +788,12 @@ AnyInterpolation: TypeAlias = Interpolation.Nearest | Interpolation.Cubic | Lite
 """Any `Interpolation`."""
 
 
-@dataclass(frozen=True)
 class LabelEncoder(Op):
     """Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the
     last such `k`, or the default where there is none. Numbers that are not a number are equal.
     """
 
 
-@dataclass(frozen=True)
 class LayerNorm(Op):
     """`Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis`
     on. X `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1
@@ -869,12 +807,10 @@ class LayerNorm(Op):
     """ε"""
 
 
-@dataclass(frozen=True)
 class LookUp(Op):
     """`Y = table[X]`, the table indexed with the bits of each code."""
 
 
-@dataclass(frozen=True)
 class Loop(Op):
     """Runs `body` while its condition holds, at most `M` times."""
 
@@ -885,7 +821,6 @@ class Loop(Op):
     """The number of carried values."""
 
 
-@dataclass(frozen=True)
 class LpPool(Op):
     """`(Σ |x|ᵖ)^(1/p)` of each window. X `[N, C, W]` or `[N, C, H, W]`; Y the same with the number of windows in
     place of the sizes.
@@ -898,7 +833,6 @@ class LpPool(Op):
     """The window."""
 
 
-@dataclass(frozen=True)
 class Lrn(Op):
     """`Y = X / (bias + alpha / size · Σ X²)^beta`, summed over the `size` channels around each: ⌊(size−1)/2⌋
     before and ⌈(size−1)/2⌉ after it. X `[N, C, …]`; Y as X.
@@ -917,7 +851,6 @@ class Lrn(Op):
     """The number of channels summed over, not 0."""
 
 
-@dataclass(frozen=True)
 class Lstm(Op):
     """`i, f = f(X·Wᵀ + H·Rᵀ + b + P ∘ C)`, `C = f ∘ C + i ∘ g(X·Wᵀ + H·Rᵀ + b)`, `o = f(X·Wᵀ + H·Rᵀ + b + P ∘ C)`,
     `H = o ∘ h(C)`, step by step, in D directions.
@@ -939,7 +872,6 @@ class Lstm(Op):
     """What the sums of the gates are clipped to, on both sides."""
 
 
-@dataclass(frozen=True)
 class MatMul(Op):
     """`Y = A · B`, then the epilogue: matrices are the last two dimensions, the dimensions before them broadcast;
     a vector is a row on the left and a column on the right, and its dimension is dropped from the result.
@@ -955,12 +887,10 @@ class MatMul(Op):
     """What finishes the result."""
 
 
-@dataclass(frozen=True)
 class MatMulInteger(Op):
     """`Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`."""
 
 
-@dataclass(frozen=True)
 class MaxPool(Op):
     """The largest element of each window; padding is never the largest. X `[N, C, W]` or `[N, C, H, W]`; Y the
     same with the number of windows in place of the sizes; the optional second output has Y's shape and says
@@ -974,7 +904,6 @@ class MaxPool(Op):
     """The window."""
 
 
-@dataclass(frozen=True)
 class MaxRoiPool(Op):
     """The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height,
     width]`; 0 for a bin without pixels.
@@ -990,7 +919,6 @@ class MaxRoiPool(Op):
     """The width of the result."""
 
 
-@dataclass(frozen=True)
 class MaxUnpool(Op):
     """A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H,
     W]`, and, optionally, the output's shape (int64).
@@ -1006,7 +934,6 @@ class MaxUnpool(Op):
     """The distances between windows."""
 
 
-@dataclass(frozen=True)
 class MelWeightMatrix(Op):
     """The matrix `[⌊dft_length/2⌋ + 1, bins]` that sums a spectrum into triangles whose corners are equally spaced
     on the mel scale, `mel(f) = 2595·log₁₀(1 + f/700)`. Inputs, one element each: `bins`, `dft_length`,
@@ -1017,7 +944,6 @@ class MelWeightMatrix(Op):
     """The element type of the result: a floating-point one."""
 
 
-@dataclass(frozen=True)
 class Multinomial(Op):
     """`samples` classes for each row of `X [B, C]`, unnormalised logarithms of the classes' probabilities: `Y [B,
     samples]`.
@@ -1033,7 +959,6 @@ class Multinomial(Op):
     """Where the generator starts."""
 
 
-@dataclass(frozen=True)
 class NonMaxSuppression(Op):
     """The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box."""
 
@@ -1041,14 +966,12 @@ class NonMaxSuppression(Op):
     """Whether a box is its centre, width and height, and not two corners `[y1, x1, y2, x2]`."""
 
 
-@dataclass(frozen=True)
 class NonZero(Op):
     """Where `X` is not zero: `Y int64 [rank, n]`, a column of indices for each such element, in row-major order. A
     scalar counts as a list of one element.
     """
 
 
-@dataclass(frozen=True)
 class OneHot(Op):
     """`Y[…, d, …] = on` where `indices[…] = d` (negative ones count from `depth`), `off` elsewhere; the new axis
     has size `depth`. Inputs: `indices`, `depth` (one element), `values [2]` = `off, on` of any dtype. Indices
@@ -1062,19 +985,16 @@ class OneHot(Op):
 class Operand:
     """What an instruction reads beside the accumulator."""
 
-    @dataclass(frozen=True)
     class Input(Variant):
         """The step's input of this index."""
 
         value: int
 
-    @dataclass(frozen=True)
     class Constant(Variant):
         """A finite number."""
 
         value: float
 
-    @dataclass(frozen=True)
     class Saved(Variant):
         """What [`Instruction::Save`] put into this slot."""
 
@@ -1085,7 +1005,6 @@ AnyOperand: TypeAlias = Operand.Input | Operand.Constant | Operand.Saved
 """Any `Operand`."""
 
 
-@dataclass(frozen=True)
 class Optional(Op):
     """The input as an optional that holds it; without an input, an optional that holds nothing."""
 
@@ -1093,17 +1012,14 @@ class Optional(Op):
     """The type of what the optional could hold; needed when there is no input."""
 
 
-@dataclass(frozen=True)
 class OptionalGetElement(Op):
     """What an optional holds, which must be something; a value that is no optional is passed on."""
 
 
-@dataclass(frozen=True)
 class OptionalHasElement(Op):
     """Whether the input is there and, if it is an optional, holds something: `bool []`."""
 
 
-@dataclass(frozen=True)
 class Origin(Struct):
     """Where a step came from: the nodes of the model that it does the work of, and the source lines that made
     them.
@@ -1129,7 +1045,6 @@ Outside: TypeAlias = Literal["Zeros", "Border", "Reflection"]
 """What lies outside an image."""
 
 
-@dataclass(frozen=True)
 class Pad(Op):
     """`X` with `pads[a]` places before axis `a` and `pads[n + a]` after it; negative numbers cut off. Inputs: `X`,
     `pads: int64 [2n]`, `value: []` of `X`'s dtype (for mode `constant`; absent: zero), `axes: [n]` (absent: all
@@ -1147,7 +1062,6 @@ PadMode: TypeAlias = Literal["constant", "edge", "reflect", "wrap"]
 class Padding:
     """What surrounds the input of a sliding window."""
 
-    @dataclass(frozen=True)
     class Explicit(Variant):
         """`[before, after]` for each spatial axis."""
 
@@ -1158,7 +1072,6 @@ AnyPadding: TypeAlias = Padding.Explicit | Literal["SameUpper", "SameLower"]
 """Any `Padding`."""
 
 
-@dataclass(frozen=True)
 class Plan(Struct):
     """A compiled model."""
 
@@ -1185,7 +1098,6 @@ class Plan(Struct):
     """
 
 
-@dataclass(frozen=True)
 class PoolWindow(Struct):
     """The window of a pooling, and where it stops; one number for each of the one or two spatial axes."""
 
@@ -1205,7 +1117,6 @@ class PoolWindow(Struct):
     """The distances between windows."""
 
 
-@dataclass(frozen=True)
 class Program(Struct):
     """A sequence of instructions on the accumulator; the result is the accumulator after the last one."""
 
@@ -1213,7 +1124,6 @@ class Program(Struct):
     """The instructions, in order."""
 
 
-@dataclass(frozen=True)
 class QLinearBinary(Op):
     """The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low,
     high)`, ties to even.
@@ -1229,7 +1139,6 @@ class QLinearBinary(Op):
     """The smallest code of the result."""
 
 
-@dataclass(frozen=True)
 class QLinearConv(Op):
     """`Y = clamp(round((conv(X − x_zero, W − w_zero) + B) · scale) + y_zero, low, high)`, ties to even; without
     `y_zero`, `Y = (conv(X − x_zero, W − w_zero) + B) · scale` in `float32`. Outside, `X` is `x_zero`.
@@ -1258,14 +1167,12 @@ QLinearFunction: TypeAlias = Literal["Add", "Mul"]
 """What two numbers become."""
 
 
-@dataclass(frozen=True)
 class QLinearGlobalAveragePool(Op):
     """The codes of the means over the spatial axes: `saturate(round(Σ (X − x_zero) ÷ (count · scale)) + y_zero)`,
     ties to even.
     """
 
 
-@dataclass(frozen=True)
 class QLinearMatMul(Op):
     """`Y = clamp(round(((A − a_zero) · (B − b_zero) + C) · scale) + y_zero, low, high)`, ties to even; without
     `y_zero`, `Y = ((A − a_zero) · (B − b_zero) + C) · scale` in `float32`.
@@ -1278,7 +1185,6 @@ class QLinearMatMul(Op):
     """The smallest code of the result."""
 
 
-@dataclass(frozen=True)
 class QuantizeLinear(Op):
     """`Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale +
     zero`.
@@ -1300,7 +1206,6 @@ class QuantizeLinear(Op):
     """The type of the result."""
 
 
-@dataclass(frozen=True)
 class Raise(Op):
     """Fails with a message when it is run: what is left of a branch that cannot run with the shapes that are
     known.
@@ -1313,7 +1218,6 @@ class Raise(Op):
     """The types of the outputs that there would be."""
 
 
-@dataclass(frozen=True)
 class RandomNormal(Op):
     """Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0, `shape:
     int64 [rank]`.
@@ -1332,7 +1236,6 @@ class RandomNormal(Op):
     """Where the generator starts."""
 
 
-@dataclass(frozen=True)
 class RandomUniform(Op):
     """Uniformly distributed numbers from `low` to `high`, in the shape of input 0, `shape: int64 [rank]`."""
 
@@ -1349,14 +1252,12 @@ class RandomUniform(Op):
     """Where the generator starts."""
 
 
-@dataclass(frozen=True)
 class Range(Op):
     """`Y[i] = start + i·delta` for `i` below `max(⌈(limit - start) / delta⌉, 0)`. Inputs: `start`, `limit`,
     `delta`, one element each; float16 and bfloat16 are computed in float32.
     """
 
 
-@dataclass(frozen=True)
 class Reduce(Op):
     """`Y = function of X along axes`. X `[D0, …]`, axes (optional) `[A]`; Y has size 1 in the reduced dimensions,
     or lacks them.
@@ -1379,7 +1280,6 @@ Reduction: TypeAlias = Literal["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", 
 """What [`Reduce`] computes of the elements `x` along the reduced axes."""
 
 
-@dataclass(frozen=True)
 class RegexFullMatch(Op):
     """Whether each string of `X`, as a whole, matches a regular expression: `bool` of `X`'s shape."""
 
@@ -1387,14 +1287,12 @@ class RegexFullMatch(Op):
     """The expression, in [RE2's syntax](https://github.com/google/re2/wiki/Syntax)."""
 
 
-@dataclass(frozen=True)
 class Requantize(Op):
     """`Y = saturate(round(X · a_scale · b_scale ÷ y_scale) + y_zero)`, ties to even, the factors combined first,
     in `float32`.
     """
 
 
-@dataclass(frozen=True)
 class Reshape(Op):
     """`Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions
     leave; a `0` is `X`'s own dimension at that place, or zero where `allow_zero`.
@@ -1404,7 +1302,6 @@ class Reshape(Op):
     """Whether a 0 in the shape means a dimension of size 0."""
 
 
-@dataclass(frozen=True)
 class ReverseSequence(Op):
     """`X` with the first `lengths[b]` steps of each batch member `b` in reverse order. Inputs: `X`, at least two
     axes, of which one of the first two is the batch and the other one time; `lengths: int64 [batch]`.
@@ -1414,7 +1311,6 @@ class ReverseSequence(Op):
     """Whether the first axis is time, and the second one the batch."""
 
 
-@dataclass(frozen=True)
 class RmsNorm(Op):
     """`Y = X / √(mean of X² + ε) · scale` over the axes from `axis` on. X `[D0, …]`; scale broadcasts to X; Y has
     scale's dtype.
@@ -1427,7 +1323,6 @@ class RmsNorm(Op):
     """ε"""
 
 
-@dataclass(frozen=True)
 class Rnn(Op):
     """`H = f(X·Wᵀ + H·Rᵀ + b)`, step by step, in D directions."""
 
@@ -1444,7 +1339,6 @@ class Rnn(Op):
     """What the sum is clipped to, on both sides."""
 
 
-@dataclass(frozen=True)
 class RoiAlign(Op):
     """Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`."""
 
@@ -1467,7 +1361,6 @@ class RoiAlign(Op):
     """The width of the result."""
 
 
-@dataclass(frozen=True)
 class RotaryEmbedding(Op):
     """Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`, `y₂
     = sin · x₁ + cos · x₂`.
@@ -1495,7 +1388,6 @@ Sampling: TypeAlias = Literal["Nearest", "Linear", "Cubic"]
 """How a value is made of the pixels around a point."""
 
 
-@dataclass(frozen=True)
 class Scan(Op):
     """Runs `body` once for each slice of the scanned inputs."""
 
@@ -1512,7 +1404,6 @@ class Scan(Op):
     """The number of states."""
 
 
-@dataclass(frozen=True)
 class Scanned(Struct):
     """The axis along which a tensor is cut or stacked, and in which order."""
 
@@ -1523,7 +1414,6 @@ class Scanned(Struct):
     """Whether the last slice comes first."""
 
 
-@dataclass(frozen=True)
 class ScatterElements(Op):
     """`X` with updates written where the indices say: for each place `i₀, …` of `indices`, `Y[i₀, …, indices[i₀,
     …], …] ⟵ updates[i₀, …]`, the index on `axis`. A negative index counts from the end; where places repeat,
@@ -1537,7 +1427,6 @@ class ScatterElements(Op):
     """What an update does to the element that stands there."""
 
 
-@dataclass(frozen=True)
 class ScatterNd(Op):
     """`X` with parts written that the vectors of `indices [.., k]` lead to: `Y[indices[i, 0], …, indices[i, k -
     1]] ⟵ updates[i]`. Inputs: `X`, `indices`, `updates`. A negative index counts from the end; where places
@@ -1548,17 +1437,14 @@ class ScatterNd(Op):
     """What an update does to the element that stands there."""
 
 
-@dataclass(frozen=True)
 class SequenceAt(Op):
     """Item `position` of a sequence; a negative one counts from the end. Inputs: the sequence, `position: []`."""
 
 
-@dataclass(frozen=True)
 class SequenceConstruct(Op):
     """A sequence of the inputs, in order."""
 
 
-@dataclass(frozen=True)
 class SequenceEmpty(Op):
     """A sequence without items."""
 
@@ -1566,26 +1452,22 @@ class SequenceEmpty(Op):
     """The element type of the items that it may get."""
 
 
-@dataclass(frozen=True)
 class SequenceErase(Op):
     """A sequence without item `position`. Inputs: the sequence, `position: []` (absent: the last item), from `-n`
     to `n - 1` for `n` items.
     """
 
 
-@dataclass(frozen=True)
 class SequenceInsert(Op):
     """A sequence with a tensor put in before item `position`. Inputs: the sequence, the tensor, `position: []`
     (absent: at the end), from `-n` to `n` for `n` items.
     """
 
 
-@dataclass(frozen=True)
 class SequenceLength(Op):
     """The number of a sequence's items, as `int64 []`."""
 
 
-@dataclass(frozen=True)
 class Shape(Op):
     """The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are."""
 
@@ -1596,7 +1478,6 @@ class Shape(Op):
     """One past the last dimension; a negative one counts from the end; absent: all the rest."""
 
 
-@dataclass(frozen=True)
 class Size(Op):
     """The number of `X`'s elements, as `int64 []`. Source: [ONNX
     Size](https://onnx.ai/onnx/operators/onnx__Size.html).
@@ -1607,14 +1488,12 @@ SizePolicy: TypeAlias = Literal["Stretch", "NotLarger", "NotSmaller"]
 """What becomes of the ratio of the sizes."""
 
 
-@dataclass(frozen=True)
 class Slice(Op):
     """`Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts:
     [n]`, `ends: [n]`, and, where they are there, `axes: [n]` (else the first `n`) and `steps: [n]` (else 1).
     """
 
 
-@dataclass(frozen=True)
 class Softmax(Op):
     """`Y = function of X along axis`. X `[D0, …]` of floating point; Y as X."""
 
@@ -1632,7 +1511,6 @@ SoftmaxFunction: TypeAlias = Literal["Softmax", "LogSoftmax", "Hardmax"]
 """What [`Softmax`] computes along the axis."""
 
 
-@dataclass(frozen=True)
 class SpaceToDepth(Op):
     """`Y [N, C·b², H/b, W/b]` from `X [N, C, H, W]`: each square of pixels becomes a block of channels, `Y[n, k,
     h, w] = X[n, c, h·b + i, w·b + j]` with `k = (i·b + j)·C + c`, or `k = (c·b + i)·b + j` where
@@ -1646,7 +1524,6 @@ class SpaceToDepth(Op):
     """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
 
 
-@dataclass(frozen=True)
 class Split(Op):
     """`X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64
     [outputs]`, or, when it is absent, of equal sizes, the last one maybe smaller.
@@ -1656,7 +1533,6 @@ class Split(Op):
     """The axis; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class SplitToSequence(Op):
     """`X` cut along `axis` into a sequence. Input 1, `split`, is a list of sizes, or one size of all parts but the
     last, which may be smaller; where it is absent, the parts have size 1.
@@ -1669,7 +1545,6 @@ class SplitToSequence(Op):
     """Whether parts keep the axis when there is no `split`."""
 
 
-@dataclass(frozen=True)
 class Squeeze(Op):
     """`Y = X` without some dimensions of size 1: those in `axes`, or those in input 1, `axes: int64 [n]`, or, when
     neither is there, all. Source: [ONNX Squeeze](https://onnx.ai/onnx/operators/onnx__Squeeze.html).
@@ -1679,7 +1554,6 @@ class Squeeze(Op):
     """The dimensions to drop; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class Step(Struct):
     """One operation."""
 
@@ -1696,7 +1570,6 @@ class Step(Struct):
     """The outputs; `null` for one that nobody uses."""
 
 
-@dataclass(frozen=True)
 class Stft(Op):
     """The spectra of frames of a signal `X [B, L, 1]` (real) or `[B, L, 2]` (complex): frame `f` is `X[f·step
     ..][..length]`, multiplied by the window; `Y [B, frames, length, 2]`, or the first `⌊length/2⌋ + 1` elements
@@ -1708,12 +1581,10 @@ class Stft(Op):
     """Whether half of a spectrum stands for all of it; the signal is real then."""
 
 
-@dataclass(frozen=True)
 class StringConcat(Op):
     """`Z = X ‖ Y`: each string of `X` followed by the string of `Y` at the same place, broadcast as NumPy does."""
 
 
-@dataclass(frozen=True)
 class StringNormalizer(Op):
     """The strings of `X [C]` or `[1, C]` that are not stop words, in another case; one empty string where none is
     left.
@@ -1729,7 +1600,6 @@ class StringNormalizer(Op):
     """What is dropped."""
 
 
-@dataclass(frozen=True)
 class StringSplit(Op):
     """The parts of each string of `X` between occurrences of a delimiter: `Y [dims(X), n]`, padded with empty
     strings to the largest number of parts, and `Z: int64` of `X`'s shape, the numbers of parts. An empty string
@@ -1743,7 +1613,6 @@ class StringSplit(Op):
     """After how many splits the rest stays whole; absent: never."""
 
 
-@dataclass(frozen=True)
 class TensorScatter(Op):
     """A cache with new rows written into it: `Y[b, …, w[b] + s, …] = update[b, …, s, …]`, the place on `axis`,
     modulo the cache's size where `circular`. Inputs: `cache [B, …, S, …]`, `update [B, …, s, …]`, `w: [B]`
@@ -1757,7 +1626,6 @@ class TensorScatter(Op):
     """Whether rows beyond the end are written from the start again."""
 
 
-@dataclass(frozen=True)
 class TensorType(Struct):
     """A tensor's dtype and shape."""
 
@@ -1768,7 +1636,6 @@ class TensorType(Struct):
     """The dimensions; `null` when not even the rank is known."""
 
 
-@dataclass(frozen=True)
 class TfIdfVectorizer(Op):
     """How often each n-gram of a pool occurs in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N,
     columns]`.
@@ -1787,14 +1654,12 @@ class TfIdfVectorizer(Op):
     """The fewest elements of an n-gram that counts."""
 
 
-@dataclass(frozen=True)
 class Tile(Op):
     """`X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod
     dims]`.
     """
 
 
-@dataclass(frozen=True)
 class TopK(Op):
     """`Values, Indices = the k greatest (or smallest) elements of X along axis, in order, and where they stand`. X
     `[…, D, …]`, k int64 `[1]`; Values of X's dtype and Indices int64 `[…, k, …]`.
@@ -1807,7 +1672,6 @@ class TopK(Op):
     """Whether the greatest elements are wanted, and not the smallest."""
 
 
-@dataclass(frozen=True)
 class Transpose(Op):
     """`Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension
     `permutation[a]`.
@@ -1817,7 +1681,6 @@ class Transpose(Op):
     """The order of axes; absent: reversed."""
 
 
-@dataclass(frozen=True)
 class Trilu(Op):
     """The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j
     - i ≥ k` (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
@@ -1830,19 +1693,16 @@ class Trilu(Op):
 class Type:
     """The type of a value."""
 
-    @dataclass(frozen=True)
     class Tensor(Variant):
         """A tensor, of numbers or strings."""
 
         value: TensorType
 
-    @dataclass(frozen=True)
     class Sequence(Variant):
         """A sequence whose items are all of one type."""
 
         value: AnyType
 
-    @dataclass(frozen=True)
     class Optional(Variant):
         """A value of the type, or nothing."""
 
@@ -1853,7 +1713,6 @@ AnyType: TypeAlias = Type.Tensor | Type.Sequence | Type.Optional
 """Any `Type`."""
 
 
-@dataclass(frozen=True)
 class Unary(Op):
     """`Y = function(X)`, element by element; `IsNaN` and `IsInf` give booleans."""
 
@@ -1864,65 +1723,55 @@ class Unary(Op):
 class UnaryFunction:
     """A function of one element. Parameters are `f32`, as ONNX attributes are."""
 
-    @dataclass(frozen=True)
     class Swish(Variant):
         """`x / (1 + exp(-alpha·x))`"""
 
         alpha: float
 
-    @dataclass(frozen=True)
     class LeakyRelu(Variant):
         """`x` if `x ≥ 0`, else `alpha·x`"""
 
         alpha: float
 
-    @dataclass(frozen=True)
     class Elu(Variant):
         """`x` if `x ≥ 0`, else `alpha·(eˣ - 1)`"""
 
         alpha: float
 
-    @dataclass(frozen=True)
     class Selu(Variant):
         """`gamma·x` if `x > 0`, else `gamma·alpha·(eˣ - 1)`"""
 
         alpha: float
         gamma: float
 
-    @dataclass(frozen=True)
     class Celu(Variant):
         """`max(0, x) + min(0, alpha·(exp(x/alpha) - 1))`"""
 
         alpha: float
 
-    @dataclass(frozen=True)
     class HardSigmoid(Variant):
         """`max(0, min(1, alpha·x + beta))`"""
 
         alpha: float
         beta: float
 
-    @dataclass(frozen=True)
     class ThresholdedRelu(Variant):
         """`x` if `x > alpha`, else 0"""
 
         alpha: float
 
-    @dataclass(frozen=True)
     class Shrink(Variant):
         """`x + bias` if `x < -lambd`, `x - bias` if `x > lambd`, else 0"""
 
         bias: float
         lambd: float
 
-    @dataclass(frozen=True)
     class Clip(Variant):
         """`min(max(x, min), max)`; NaN stays NaN."""
 
         max: float
         min: float
 
-    @dataclass(frozen=True)
     class IsInf(Variant):
         """True where `x` is an infinity of a sign that counts"""
 
@@ -1982,7 +1831,6 @@ AnyUnaryFunction: TypeAlias = (
 """Any `UnaryFunction`."""
 
 
-@dataclass(frozen=True)
 class Unique(Op):
     """The different rows of `axis` of `X` (without `axis`: the different elements), and three `int64` lists: where
     each stands first in `X`, which of them each row of `X` is, and how often each stands there. NaNs are equal,
@@ -1996,7 +1844,6 @@ class Unique(Op):
     """The axis; a negative one counts from the end."""
 
 
-@dataclass(frozen=True)
 class Unsqueeze(Op):
     """`Y = X` with dimensions of size 1 put in, at the places of `Y` in `axes`, or in input 1, `axes: int64 [n]`.
     Source: [ONNX Unsqueeze](https://onnx.ai/onnx/operators/onnx__Unsqueeze.html).
@@ -2010,7 +1857,6 @@ ValueId: TypeAlias = int
 """The index of a value in its block."""
 
 
-@dataclass(frozen=True)
 class ValueInfo(Struct):
     """A value's name in the model (empty where a pass made it) and its type."""
 
@@ -2019,7 +1865,6 @@ class ValueInfo(Struct):
     type: AnyType
 
 
-@dataclass(frozen=True)
 class Where(Op):
     """`Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as
     NumPy does.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from compiler import dtypes
+from compiler.plan.fields import replaced
 from compiler.plan.ops import AnyType, Dim, DType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ def tensor_type(kind: AnyType) -> TensorType | None:
 
 def shapeless(kind: AnyType) -> AnyType:
     """The type of a tensor without its shape; other types stay."""
-    return Type.Tensor(replace(kind.value, shape=None)) if isinstance(kind, Type.Tensor) else kind
+    return Type.Tensor(replaced(kind.value, shape=None)) if isinstance(kind, Type.Tensor) else kind
 
 
 def refined(kind: AnyType, other: AnyType | None) -> AnyType:
     """The type with what another description of the same value knows besides: the rank, numbers, symbols."""
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor):
         shape = _refined_shape(kind.value.shape, other.value.shape)
-        return Type.Tensor(replace(kind.value, shape=shape))
+        return Type.Tensor(replaced(kind.value, shape=shape))
     if isinstance(kind, Type.Sequence) and isinstance(other, Type.Sequence):
         return Type.Sequence(refined(kind.value, other.value))
     if isinstance(kind, Type.Optional) and isinstance(other, Type.Optional):
@@ -86,7 +86,7 @@ def joined(kind: AnyType, other: AnyType) -> AnyType:
         TypeError: no value is of either type.
     """
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor) and kind.value.dtype == other.value.dtype:
-        return Type.Tensor(replace(kind.value, shape=_joined_shape(kind.value.shape, other.value.shape)))
+        return Type.Tensor(replaced(kind.value, shape=_joined_shape(kind.value.shape, other.value.shape)))
     if isinstance(kind, Type.Sequence) and isinstance(other, Type.Sequence):
         return Type.Sequence(joined(kind.value, other.value))
     if isinstance(kind, Type.Optional) or isinstance(other, Type.Optional):

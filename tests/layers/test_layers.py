@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from torch import nn
 
 import compiler
-from tests.layers import page, run
-from tests.layers.layer import EXPORTERS, Exporter, Layer
-from tests.layers.tables import FAMILIES
 from tests.standin import device
+
+nn = pytest.importorskip("torch.nn", reason="needs PyTorch")
+
+from tests.layers import page, run  # noqa: E402
+from tests.layers.layer import EXPORTERS, Exporter, Layer  # noqa: E402
+from tests.layers.tables import FAMILIES  # noqa: E402
 
 LAYERS = [layer for layers in FAMILIES.values() for layer in layers]
 

@@ -131,7 +131,7 @@ def check_export(tmp_path) -> Callable[..., list[str]]:
 
     `exporter` is "dynamo" or "script"; `dims` names the axes that are symbols, by argument. Gives the plan's operators.
     """
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class Function(torch.nn.Module):
         def __init__(self, function):

@@ -125,7 +125,7 @@ def test_attention_with_positions_before_batches(check_pass, parse):
 
 
 def torch():
-    return pytest.importorskip("torch")
+    return pytest.importorskip("torch", reason="needs PyTorch")
 
 
 def attention(batch_first, **options):

@@ -50,7 +50,7 @@ def test_what_stays(check_pass, equation, a, b, reason):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("exporter", ["dynamo", "script"])
 def test_attention_from_torch(check_export, exporter):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     def attention(q, k, v):
         weights = (torch.einsum("bihd,bjhd->bhij", q, k) * 0.3).softmax(-1)

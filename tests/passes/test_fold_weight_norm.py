@@ -18,7 +18,7 @@ from compiler.passes.inline_functions import inline_functions
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.verifier import verify
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs PyTorch")
 nn = torch.nn
 
 LAYERS = {

@@ -316,7 +316,7 @@ def test_scores_that_are_needed_stay(check_pass):
 
 
 def dot_product(**options):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class DotProduct(torch.nn.Module):
         def forward(self, q, k, v, mask=None):
@@ -326,7 +326,7 @@ def dot_product(**options):
 
 
 def self_attention():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class SelfAttention(torch.nn.Module):
         def __init__(self):
@@ -340,7 +340,7 @@ def self_attention():
 
 
 def encoder():
-    return pytest.importorskip("torch").nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    return pytest.importorskip("torch", reason="needs PyTorch").nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
 
 
 X = np.random.default_rng(0).normal(size=(2, 4, 6, 8)).astype("float32")
@@ -353,7 +353,7 @@ def filled(q, k, v, hidden):
 
 
 def by_hand():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class ByHand(torch.nn.Module):
         def forward(self, q, k, v, hidden):
@@ -378,7 +378,7 @@ MODULES = {
 @pytest.mark.parametrize(("dynamo", "opset"), [(True, 18), (True, 20), (False, 17)])
 @pytest.mark.parametrize("name", MODULES)
 def test_exported_from_torch(tmp_path, name, dynamo, opset):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
     if not dynamo and name in ("few heads", "encoder"):
         pytest.skip("the TorchScript exporter cannot write it")
     make, arrays = MODULES[name]

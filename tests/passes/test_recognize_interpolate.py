@@ -125,7 +125,7 @@ def test_nearest_places_of_two_axes_are_one_node(check_pass, parse):
 
 def interpolate(**options):
     def function(x):
-        return pytest.importorskip("torch").nn.functional.interpolate(x, **options)
+        return pytest.importorskip("torch", reason="needs PyTorch").nn.functional.interpolate(x, **options)
 
     return function
 

@@ -96,7 +96,7 @@ def expanded(x):
 
 
 def stacked(x):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
     return torch.stack([x, x], -1).reshape(*x.shape[:3], -1)
 
 

@@ -55,7 +55,7 @@ def test_unknown_shapes_are_told_by_attributes(parse):
 
 
 def test_all_layers_with_module_and_line():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
 
     class Block(torch.nn.Module):
         def __init__(self):

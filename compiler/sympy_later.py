@@ -1,0 +1,58 @@
+"""Importing this module imports `onnx_ir` and `onnx_shape_inference` without sympy.
+
+Sympy takes as long to import as everything else together, and computes with symbolic dimensions alone; the two
+packages import it at the top. While they are imported, stand-ins have the places of sympy and of the modules that
+compute with it in `sys.modules`. A stand-in imports the real module when somebody first asks for an attribute, and
+gives what that has. Afterwards no stand-in is in `sys.modules`, so that every other import finds the real module.
+
+Nothing is done where one of the packages, or sympy, is imported already. Where a package of another version has no
+module of one of the names, that stand-in is not used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+__all__ = ["LATER", "StandIn"]
+
+LATER = (
+    "sympy",
+    "onnx_ir._symbolic_shapes",
+    "onnx_shape_inference._symbolic_shapes",
+    "onnx_shape_inference._constraints",
+)
+"""The modules that are imported at the first use."""
+
+
+class StandIn(ModuleType):
+    """Has the attributes of the module of its name, which is imported when the first is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        self.leave()
+        found = getattr(importlib.import_module(self.__name__), name)
+        self.__dict__[name] = found
+        return found
+
+    def leave(self) -> None:
+        """Give the place in `sys.modules` back."""
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+
+
+def _import_packages() -> None:
+    """Import both packages, and the rules of inference, which the second imports when they are first needed."""
+    stand_ins = [StandIn(name) for name in LATER]
+    sys.modules.update({each.__name__: each for each in stand_ins})
+    try:
+        importlib.import_module("onnx_ir")
+        importlib.import_module("onnx_shape_inference").registry.collect()
+    finally:
+        for each in stand_ins:
+            each.leave()
+
+
+if not {"onnx_ir", "onnx_shape_inference", *LATER} & sys.modules.keys():
+    _import_packages()

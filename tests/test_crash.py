@@ -1,0 +1,91 @@
+"""What the command line says of a bug, and that refusals and wrong files are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compiler import CompileError, DeviceError, Diagnostic, ExportError, InputError, PlanError, RunError, pipeline
+from compiler.bench.process import ProcessDied
+from compiler.cli import main
+from compiler.cli.failure import Failed, report
+from compiler.reference import ReferenceFailed, ReferenceMissing
+
+DIGITS = Path(__file__).parent.parent / "models/digits.onnx"
+
+
+class Panic(BaseException):
+    """As PyO3's PanicException is no Exception."""
+
+
+EXPECTED = [
+    CompileError([Diagnostic("CC0201", "there is no operator Foo")]),
+    DeviceError("there is no GPU"),
+    ExportError("a module"),
+    Failed("a check"),
+    FileNotFoundError(2, "No such file", "a.plan"),
+    InputError("x", "float32", "int64"),
+    MemoryError(),
+    PlanError(["a.plan: a step"]),
+    ProcessDied("a process"),
+    ReferenceFailed("a node"),
+    ReferenceMissing("onnxruntime"),
+    RunError(0, "Gemm", [], "", "a shape"),
+]
+
+
+@pytest.mark.parametrize("error", EXPECTED, ids=lambda error: type(error).__name__)
+def test_the_projects_own_errors_are_no_bugs(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(error) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error")
+    assert "bug" not in said
+
+
+def crashed(monkeypatch: pytest.MonkeyPatch, error: BaseException, *options: str) -> int:
+    """The exit code of a compilation that ends with the error."""
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pipeline, "write", fail)
+    arguments = [*options[:1], "compile", str(DIGITS), "--dim", "batch=1", "-o", "digits.plan", *options[1:]]
+    with pytest.raises(SystemExit) as ended:
+        main([each for each in arguments if each])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("error", [KeyError("n"), RecursionError("deep"), AssertionError(), Panic("index")], ids=repr)
+def test_a_bug_has_an_exit_code_of_its_own(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert crashed(monkeypatch, error) == 70
+    first, second = capsys.readouterr().err.strip().splitlines()
+    assert first == f"error: {type(error).__name__}: {error}".removesuffix(": ")
+    assert second.strip() == (
+        "help: this is a bug of the compiler: please report it with the model and with what `candlec --verbose VERB …` "
+        "prints"
+    )
+    assert not Path("digits.plan").exists()
+
+
+def test_verbose_shows_the_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert crashed(monkeypatch, KeyError("n"), "--verbose") == 70
+    said = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in said
+    assert "in fail" in said
+
+
+def test_programs_are_told_of_a_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert crashed(monkeypatch, KeyError("n"), "", "--json") == 70
+    assert json.loads(capsys.readouterr().out) == {"ok": False, "error": "KeyError: 'n'", "bug": True}

@@ -1,0 +1,47 @@
+"""What `make generate` does where it cannot write everything: it says why, and writes nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from compiler.plan import generate
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that are written instead of being written."""
+    paths: list[Path] = []
+    monkeypatch.setattr(Path, "write_text", lambda path, _text, **_options: paths.append(path))
+    monkeypatch.setattr(Path, "read_text", lambda _path, **_options: "")
+    return paths
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["tools/generate.py", "compiler.plan.generate"])
+def test_without_ruff_nothing_is_written(whole: bool, written: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ruff" else find(name))
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    main = runpy.run_path(str(ROOT / "tools/generate.py"))["main"] if whole else generate.main
+    with pytest.raises(SystemExit, match="ruff, which formats the file, is not installed: `make generate` installs it"):
+        main()
+    assert written == []
+
+
+def test_what_ruff_says_is_told(written: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate, "_HEADER", "def (:")
+    with pytest.raises(SystemExit, match=r"(?i)ruff does not format what was made of the schema: .*pars"):
+        generate.main()
+    assert written == []
+
+
+def test_both_files_are_written(written: list[Path]) -> None:
+    generate.main()
+    assert [path.name for path in written] == ["plan.schema.json", "ops.py"]
+    assert sys.modules["compiler.plan.ops"].__file__ == str(written[1])

@@ -1,0 +1,82 @@
+"""Runs a part of the tests with the lowest or the newest versions of what the compiler needs to run.
+
+`make test-lowest` and `make test-newest` call it. The environments are build/lowest and build/newest; they hold what
+pyproject.toml lists as dependencies, and what these tests need besides: onnxruntime and pytest, but no PyTorch. The
+extension is the one in the checkout. The lowest versions stand beside those of tests/constraints.txt, which other
+packages have; the newest are those of today.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import tomlkit
+
+ROOT = Path(__file__).parent.parent
+TESTED_WITH = ("onnxruntime", "pytest", "pytest-xdist", "tomli; python_version < '3.11'")
+TESTS = (
+    *("tests/golden", "tests/test_arguments.py", "tests/test_attributes_of_plans.py", "tests/test_bad_input.py"),
+    *("tests/test_check.py", "tests/test_cli.py", "tests/test_cli_check.py", "tests/test_crash.py"),
+    *("tests/test_declarations.py", "tests/test_diagnostics.py", "tests/test_external.py", "tests/test_imports.py"),
+    *("tests/test_loader.py", "tests/test_loading.py", "tests/test_pipeline.py", "tests/test_sympy_later.py"),
+    *("tests/test_verifier.py", "tests/passes/test_fold_constants.py", "tests/passes/test_infer_shapes.py"),
+    *("tests/lower/test_conv.py", "tests/lower/test_shape.py"),
+)
+"""The command line, compiling, plans and errors; what uses onnx, onnx_ir and NumPy most."""
+
+
+def main() -> None:
+    """Make the environment, and run the tests in it; ends with the exit code of pytest."""
+    which = sys.argv[1:]
+    if which not in (["lowest"], ["newest"]):
+        sys.exit("usage: python tools/versions.py lowest|newest")
+    folder = ROOT / "build" / which[0]
+    python = folder / "bin/python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    wanted = [*runtime_requirements(), *TESTED_WITH]
+    if which == ["lowest"]:
+        install += ["--constraint", str(lowest_versions(folder / "lowest.txt"))]
+    else:
+        install += ["--upgrade", "--upgrade-strategy", "eager"]
+    subprocess.run([*install, *wanted], check=True)
+    sys.exit(subprocess.run([str(python), "-m", "pytest", "-q", "-n", "2", *TESTS], cwd=ROOT, check=False).returncode)
+
+
+def runtime_requirements() -> list[str]:
+    """The dependencies of pyproject.toml, such as `numpy>=1.26`."""
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()["project"]
+    return [str(each) for each in project["dependencies"]]
+
+
+def lowest_versions(path: Path) -> Path:
+    """Write the constraints: the lower bound of each dependency, and the tests' own for the other packages.
+
+    Raises:
+        ValueError: a dependency has no lower bound.
+    """
+    lines = []
+    for requirement in runtime_requirements():
+        found = re.match(r"([\w.-]+)>=([\w.]+)", requirement)
+        if found is None:
+            raise ValueError(f"{requirement} has no lower bound: pyproject.toml is to say which version is tested")
+        lines.append(f"{found[1]}=={found[2]}")
+    names = {normalized(line) for line in lines}
+    others = (ROOT / "tests/constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines += [line for line in others if not line.startswith("#") and normalized(line) not in names]
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return path
+
+
+def normalized(requirement: str) -> str:
+    """The name of a requirement's package, as pip compares it."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-").replace(".", "-")
+
+
+if __name__ == "__main__":
+    main()
