@@ -1,0 +1,41 @@
+"""Which versions `make test-lowest` installs, and which tests it runs."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TOOL = runpy.run_path(str(ROOT / "tools/versions.py"))
+
+
+def test_the_lowest_versions_are_those_of_the_project(tmp_path: Path) -> None:
+    lines = TOOL["lowest_versions"](tmp_path / "lowest.txt").read_text().splitlines()
+    for requirement in TOOL["runtime_requirements"]():
+        name, _, bound = requirement.partition(",")[0].partition(">=")
+        assert f"{name}=={bound}" in lines
+    names = [TOOL["normalized"](line) for line in lines]
+    assert len({*names}) == len(names), "pip refuses two constraints of one package"
+    assert any(line.startswith("onnxruntime==") for line in lines)
+
+
+def test_a_dependency_needs_a_lower_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = TOOL["lowest_versions"]
+    monkeypatch.setitem(function.__globals__, "runtime_requirements", lambda: ["numpy"])
+    with pytest.raises(ValueError, match=r"numpy has no lower bound: pyproject\.toml is to say"):
+        function(tmp_path / "lowest.txt")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "name"),
+    [("ml_dtypes>=0.5", "ml-dtypes"), ("onnx-ir>=1.1,<2", "onnx-ir"), ("numpy==2.4; python_version > '3'", "numpy")],
+)
+def test_names_are_compared_as_pip_does(requirement: str, name: str) -> None:
+    assert TOOL["normalized"](requirement) == name
+
+
+@pytest.mark.parametrize("path", TOOL["TESTS"])
+def test_the_tests_are_there(path: str) -> None:
+    assert (ROOT / path).exists()
