@@ -160,7 +160,7 @@ def test_numbers_that_json_lacks_are_text(tmp_path: Path, capfd: pytest.CaptureF
     rates = [np.float64("nan"), -math.inf, 1.5]
     found = {"name": "a", "verdict": "different", "off": math.inf, "rates": {"all": rates}}
     whole.put(part, found)
-    whole.finish()
+    whole.save()
     (section,) = strict(whole.file)["sections"]
     kept = {"name": "a", "verdict": "different", "off": "inf", "rates": {"all": ["nan", "-inf", 1.5]}}
     assert section["results"] == [kept]
@@ -195,15 +195,14 @@ def test_a_difference_that_is_a_number_has_no_note() -> None:
     assert tool("gpu.results").verdict(found) == "✗ off by 2.5e+02 of the tolerance"
 
 
-def call_of(folder: Path, name: str, is_ended: bool) -> None:
-    """Writes the files of a call, which may have ended."""
+def call_of(folder: Path, name: str, is_whole: bool) -> None:
+    """Writes the files of a call, of which all sections may be done."""
     report = tool("gpu.report")
     part = report.Part("Some", tool("gpu.page").bullets)
     whole = report.Report(folder, "tune", [f"call {name}"], [part])
     whole.begin(part, ["a"])
-    if is_ended:
+    if is_whole:
         whole.end(part, 1.0)
-        whole.finish()
 
 
 def kept_in(folder: Path) -> dict[str, str]:
@@ -215,24 +214,24 @@ def kept_in(folder: Path) -> dict[str, str]:
     return pages
 
 
-def test_the_former_files_stay_until_a_call_ends(tmp_path: Path) -> None:
+def test_the_former_files_stay_until_a_call_is_whole(tmp_path: Path) -> None:
     now, before = "cuda-tune.md", "cuda-tune.previous.md"
-    call_of(tmp_path, "a", is_ended=False)
+    call_of(tmp_path, "a", is_whole=False)
     assert kept_in(tmp_path) == {now: "a"}
-    call_of(tmp_path, "b", is_ended=False)
+    call_of(tmp_path, "b", is_whole=False)
     assert kept_in(tmp_path) == {now: "b", before: "a"}
-    call_of(tmp_path, "c", is_ended=True)
+    call_of(tmp_path, "c", is_whole=True)
     assert kept_in(tmp_path) == {now: "c"}
-    call_of(tmp_path, "d", is_ended=False)
+    call_of(tmp_path, "d", is_whole=False)
     assert kept_in(tmp_path) == {now: "d", before: "c"}
-    call_of(tmp_path, "e", is_ended=False)
-    assert kept_in(tmp_path) == {now: "e", before: "c"}, "a call that ended is worth more"
-    call_of(tmp_path, "f", is_ended=True)
+    call_of(tmp_path, "e", is_whole=False)
+    assert kept_in(tmp_path) == {now: "e", before: "c"}, "a whole call is worth more"
+    call_of(tmp_path, "f", is_whole=True)
     assert kept_in(tmp_path) == {now: "f"}
 
 
 def test_former_files_stay_wherever_their_move_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    call_of(tmp_path, "a", is_ended=True)
+    call_of(tmp_path, "a", is_whole=True)
     replace = Path.replace
 
     def moved_once(path: Path, target: Path) -> Path:
@@ -241,9 +240,9 @@ def test_former_files_stay_wherever_their_move_ends(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(Path, "replace", moved_once)
     with pytest.raises(SystemExit):
-        call_of(tmp_path, "b", is_ended=True)
+        call_of(tmp_path, "b", is_whole=True)
     monkeypatch.undo()
-    call_of(tmp_path, "c", is_ended=False)
+    call_of(tmp_path, "c", is_whole=False)
     assert kept_in(tmp_path) == {"cuda-tune.md": "c", "cuda-tune.previous.md": "a"}
 
 

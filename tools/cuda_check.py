@@ -2,7 +2,7 @@
 
 `make cuda-bundle` gathers what this needs, in build/cuda-check. Here NumPy, ml_dtypes and click are enough, and PyTorch
 for what is timed beside it. Every call writes a page and a JSON file, after every step. The former ones stay beside
-them until the call ends. `--help` lists the exit codes.
+them until every section is done. `--help` lists the exit codes.
 """
 
 from __future__ import annotations

@@ -90,7 +90,6 @@ def perform(call: Call, setting: Setting, report: Report, seconds: float, say: S
         found = every_result(section, replace(setting, deadline=deadline), report, part)
         is_whole = shown(found, report, part, say, call.stops)
         report.end(part, time.monotonic() - start)
-    report.finish()
     return is_whole
 
 

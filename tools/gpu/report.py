@@ -63,35 +63,34 @@ class Part:
 
 
 def former(path: Path) -> Path:
-    """Where a file of the call before is, until a call has ended."""
+    """Where a file of the call before is, until every section of a call is done."""
     return path.with_suffix(f".previous{path.suffix}")
 
 
-def is_ended(file: Path) -> bool:
-    """Whether a JSON file is there, and of a call that ended."""
+def is_whole(file: Path) -> bool:
+    """Whether a JSON file is there, and of a call of which every section is done."""
     try:
-        return json.loads(file.read_text())["ended"] is True
+        return all(section["state"] == "done" for section in json.loads(file.read_text())["sections"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 class Report:
-    """What a call has found, in two files of a folder. Those of the call before stay beside them until it ends."""
+    """What a call has found, in two files of a folder. Those of the call before stay until these are whole."""
 
     def __init__(self, folder: Path, call: str, heading: list[str], parts: Iterable[Part]) -> None:
         self.parts = list(parts)
         self._folder, self._call, self._heading = folder, call, heading
         self._bytes, self._written = 0, 0.0
         self._sizes: dict[tuple[str, str], int] = {}
-        self._is_ended = False
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob(f"{PART}*"):
             stale.unlink(missing_ok=True)
         self._keep_former()
 
     def _keep_former(self) -> None:
-        """Puts the former files aside. A call that ended stays there until another one has ended."""
-        if is_ended(former(self.file)) and not is_ended(self.file):
+        """Puts the former files aside. Whole ones stay there until there are other whole ones."""
+        if is_whole(former(self.file)) and not is_whole(self.file):
             return
         for path in (self.page, self.file):  # the page first: the JSON file says whether there is something to move
             if path.exists():
@@ -131,16 +130,12 @@ class Report:
             self.save()
 
     def end(self, part: Part, seconds: float) -> None:
-        """Notes that a section is done."""
+        """Notes that a section is done. The last one makes the files whole, and the former ones are removed."""
         part.seconds = seconds
         self.save()
-
-    def finish(self) -> None:
-        """Notes that the call has ended, and removes the files of the former one."""
-        self._is_ended = True
-        self.save()
-        for path in (self.file, self.page):
-            former(path).unlink(missing_ok=True)
+        if all(each.state == "done" for each in self.parts):
+            for path in (self.file, self.page):
+                former(path).unlink(missing_ok=True)
 
     def save(self) -> None:
         """Writes both files, each as a whole."""
@@ -160,8 +155,7 @@ class Report:
             }
             for part in self.parts
         ]
-        heading = {"call": self._call, "heading": self._heading, "ended": self._is_ended, "wrong": self.wrong}
-        return {**heading, "sections": sections}
+        return {"call": self._call, "heading": self._heading, "wrong": self.wrong, "sections": sections}
 
     def text(self) -> str:
         """The page."""
