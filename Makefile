@@ -122,7 +122,7 @@ cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## what `make cuda-chec
 # One of the calls smoke, compare and tune; without it all three.
 CALL ?=
 cuda-check: ## check, time and profile plans on the GPU of this machine, with what cuda-bundle made; needs no Rust
-	$(SAY) "Asking the GPU: $(or $(CALL),smoke compare tune) (2 minutes, and 10 for each of the others)"
+	$(SAY) "Checking plans on the GPU"
 	$(PYTHON) tools/cuda_check.py $(CALL)
 
 compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)

@@ -55,7 +55,12 @@ def write_bundle(folder: Path) -> Path:
     }
     folder.mkdir()
     named = {name: files.write(folder, name, models) for name, models in sections.items()}
-    facts = {"commit": "v1", "command": "make cuda-bundle", "made": time.time() - 7200, "sections": named}
+    facts = {
+        "commit": tool("gpu.bundle").commit(),
+        "command": "make cuda-bundle",
+        "made": time.time() - 7200,
+        "sections": named,
+    }
     files.write_about(
         folder, {**facts, "tests": [test["name"] for test in tests], "kernels": {"softmax/softmax_f32": True}}
     )

@@ -68,7 +68,7 @@ def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
     data = check_whole(tmp_path, call)
     assert data["wrong"] == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == [f"cuda-{call}.json", f"cuda-{call}.md"]
-    assert "`make cuda-bundle` made it at v1" in page and "2 hours old" in page
+    assert f"`make cuda-bundle` made it at {tool('gpu.bundle').commit()}" in page and "2 hours old" in page
     wanted = {
         "smoke": [r"^- ✓ the first process: [\d.]+ s until the first result of softmax", r"^\| product \| ✓ \|"],
         "compare": [
@@ -121,7 +121,8 @@ def test_each_call_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, c
                 wrong.append(result["name"])
     # What a GPU's machine has to have is marked where it is not there.
     assert data["wrong"] == len(wrong)
-    assert done.stderr == (f"{call}: {len(wrong)} lines are marked ✗\n" if wrong else ""), done.stderr
+    assert done.stderr == (f"{call}: {len(wrong)} results are marked ✗\n" if wrong else ""), done.stderr
+    assert done.stdout.count("✗ ") == len(wrong)
     assert done.returncode == bool(wrong) == (call != "compare")
     check_results(call, {section["title"]: section["results"] for section in data["sections"]})
 
@@ -177,6 +178,37 @@ def test_without_time_nothing_runs(bundle: Path, tmp_path: Path) -> None:
     assert "| expand | – not run: time was up |" in page
     assert "0 of 3 tests of operators equal the processor's results" in page
     assert check_whole(tmp_path, "compare")["wrong"] == 0
+    assert "3 checks: left out; not run: time was up\n" in done.stdout
+    assert "expand" not in done.stdout, "one line stands for all checks without time"
+
+
+@NEEDED
+def test_an_interrupt_keeps_this_call_and_the_one_before(bundle: Path, tmp_path: Path) -> None:
+    assert called(bundle, tmp_path, "compare", "--seconds", "0").returncode == 0
+    pages = [(tmp_path / f"cuda-compare.{kind}").read_bytes() for kind in ("md", "json")]
+    for _ in range(2):
+        process = subprocess.Popen(
+            command(bundle, "--out", str(tmp_path), "compare"),
+            env=environment(bundle.parent),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's jobs ignore it
+        )
+        assert process.stdout is not None
+        while ": equal" not in process.stdout.readline():
+            assert process.poll() is None, "the call ended before its first result"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert errors == (
+            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep what was done; the call can be run "
+            "again. The results before are in cuda-compare.previous.md and cuda-compare.previous.json.\n"
+        )
+        assert check_whole(tmp_path, "compare")["wrong"]
+        assert [(tmp_path / f"cuda-compare.previous.{kind}").read_bytes() for kind in ("md", "json")] == pages
+    assert called(bundle, tmp_path, "compare", "--seconds", "0").returncode == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["cuda-compare.json", "cuda-compare.md"]
 
 
 @pytest.mark.parametrize("device", ["cuda:999", "abacus"])
@@ -187,12 +219,6 @@ def test_without_the_device_the_pages_stay(bundle: Path, tmp_path: Path, device:
     assert [file.name for file in tmp_path.iterdir()] == ["cuda-smoke.md"]
     assert done.stderr.startswith((f"device {device!r}: ", f'device "{device}": '))
     assert done.stderr.count("\n") == 1
-
-
-def test_without_a_bundle_a_sentence_says_so(tmp_path: Path) -> None:
-    done = called(tmp_path / "bundle", tmp_path / "out")
-    assert (done.returncode, done.stderr) == (2, f"{tmp_path}/bundle is not there: `make cuda-bundle` writes it\n")
-    assert not (tmp_path / "out").exists()
 
 
 def test_results_go_to_the_folder_that_the_environment_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

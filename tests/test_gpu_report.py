@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.gpu_bundle import ROOT, tool
@@ -142,6 +144,108 @@ def test_large_results_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert data["wrong"] == 100
 
 
+def strict(file: Path) -> Any:
+    """What is in a JSON file, in which no number may be NaN or infinite."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    return json.loads(file.read_text(), parse_constant=refuse)
+
+
+def test_numbers_that_json_lacks_are_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    report, page, work = tool("gpu.report"), tool("gpu.page"), tool("gpu.work")
+    part = report.Part("Some", page.table({"off": "off", "rates": "rates"}))
+    whole = report.Report(tmp_path, "tune", [], [part])
+    rates = [np.float64("nan"), -math.inf, 1.5]
+    found = {"name": "a", "verdict": "different", "off": math.inf, "rates": {"all": rates}}
+    whole.put(part, found)
+    whole.save()
+    (section,) = strict(whole.file)["sections"]
+    kept = {"name": "a", "verdict": "different", "off": "inf", "rates": {"all": ["nan", "-inf", 1.5]}}
+    assert section["results"] == [kept]
+    assert "| a | ✗ | inf | all nan, -inf, 1.5 |" in whole.page.read_text()
+    work.tell(found)
+    assert capfd.readouterr().out == json.dumps(kept) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (np.float32([1, np.nan]), "NaN or infinity in other places"),
+        (np.float32([1, -np.inf]), "NaN or infinity in other places"),
+        (np.float32([1, 2, 3]), "found shape [3]"),
+        (np.float64([1, 2]), "found dtype float64"),
+    ],
+)
+def test_a_difference_that_is_no_number_has_a_reason(value: np.ndarray[Any, Any], why: str) -> None:
+    session = types.SimpleNamespace(run=lambda case: {"y": value})
+    model = {"expected": [{"y": np.float32([1, 2])}] * 2, "tolerance": 1e-5}
+    found = tool("gpu.agreement").compared(model, session, [{}, {}])
+    assert found == {"verdict": "different", "off": None, "cases": 2, "note": f"y: {why}"}
+    assert tool("gpu.results").verdict(found) == f"✗ y: {why}"
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_difference_that_is_a_number_has_no_note() -> None:
+    session = types.SimpleNamespace(run=lambda case: {"y": np.float32([1, 2.5])})
+    model = {"expected": [{"y": np.float32([1, 2])}], "tolerance": 1e-3}
+    found = tool("gpu.agreement").compared(model, session, [{}])
+    assert found == {"verdict": "different", "off": 250.0, "cases": 1}
+    assert tool("gpu.results").verdict(found) == "✗ off by 2.5e+02 of the tolerance"
+
+
+def call_of(folder: Path, name: str, is_whole: bool) -> None:
+    """Writes the files of a call, of which all sections may be done."""
+    report = tool("gpu.report")
+    part = report.Part("Some", tool("gpu.page").bullets)
+    whole = report.Report(folder, "tune", [f"call {name}"], [part])
+    whole.begin(part, ["a"])
+    if is_whole:
+        whole.end(part, 1.0)
+
+
+def kept_in(folder: Path) -> dict[str, str]:
+    """The names of the calls by the files that are in a folder; a page and its JSON file are of one call."""
+    pages = {page.name: page.read_text().splitlines()[2].removeprefix("call ") for page in folder.glob("*.md")}
+    for page, name in pages.items():
+        assert strict(folder / page.replace(".md", ".json"))["heading"] == [f"call {name}"]
+    assert len(list(folder.iterdir())) == 2 * len(pages)
+    return pages
+
+
+def test_the_former_files_stay_until_a_call_is_whole(tmp_path: Path) -> None:
+    now, before = "cuda-tune.md", "cuda-tune.previous.md"
+    call_of(tmp_path, "a", is_whole=False)
+    assert kept_in(tmp_path) == {now: "a"}
+    call_of(tmp_path, "b", is_whole=False)
+    assert kept_in(tmp_path) == {now: "b", before: "a"}
+    call_of(tmp_path, "c", is_whole=True)
+    assert kept_in(tmp_path) == {now: "c"}
+    call_of(tmp_path, "d", is_whole=False)
+    assert kept_in(tmp_path) == {now: "d", before: "c"}
+    call_of(tmp_path, "e", is_whole=False)
+    assert kept_in(tmp_path) == {now: "e", before: "c"}, "a whole call is worth more"
+    call_of(tmp_path, "f", is_whole=True)
+    assert kept_in(tmp_path) == {now: "f"}
+
+
+def test_former_files_stay_wherever_their_move_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_of(tmp_path, "a", is_whole=True)
+    replace = Path.replace
+
+    def moved_once(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", lambda path, target: sys.exit())
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", moved_once)
+    with pytest.raises(SystemExit):
+        call_of(tmp_path, "b", is_whole=True)
+    monkeypatch.undo()
+    call_of(tmp_path, "c", is_whole=False)
+    assert kept_in(tmp_path) == {"cuda-tune.md": "c", "cuda-tune.previous.md": "a"}
+
+
 def test_results_that_were_replaced_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tool("gpu.report")
     monkeypatch.setattr(report, "LARGEST", 5000)
@@ -255,13 +359,33 @@ def test_an_optional_section_without_time_is_not_wrong(tmp_path: Path, fake: Any
     assert whole.parts[0].results["slow"] == {"name": "slow", "verdict": "left out", "note": "not run: time was up"}
 
 
+def test_checks_without_time_are_one_line(tmp_path: Path, fake: Any) -> None:
+    calls, report = tool("gpu.call"), tool("gpu.report")
+    fake("good", *(f"late{number}" for number in range(2000)))
+    sections = (calls.Section("One", "fake", 1.0), calls.Section("Two", "fake", 1.0, is_optional=True))
+    call = calls.Call("tune", sections)
+    whole, lines = report.Report(tmp_path, "tune", [], calls.parts(call)), []
+    assert calls.perform(call, setting(tmp_path, 60), whole, 0, lines.append)
+    assert lines == [
+        "\n## One\n",
+        "✗ 2001 checks: not run; time was up",
+        "\n## Two\n",
+        "2001 checks: left out; not run: time was up",
+    ]
+    assert calls.marked(whole) == "2001 results are marked ✗"
+
+
 def test_the_first_call_stops_at_a_failure(tmp_path: Path, fake: Any) -> None:
     calls, report = tool("gpu.call"), tool("gpu.report")
     fake("good", "crash", "last")
     sections = tuple(calls.Section(title, "fake", 30.0) for title in ("One", "Two"))
     call = calls.Call("smoke", sections, stops=True)
-    whole = report.Report(tmp_path, "smoke", [], calls.parts(call))
-    assert not calls.perform(call, setting(tmp_path, 60), whole, 60, lambda line: None)
+    whole, lines = report.Report(tmp_path, "smoke", [], calls.parts(call)), []
+    assert not calls.perform(call, setting(tmp_path, 60), whole, 60, lines.append)
+    assert lines[:2] == ["\n## One\n", "good: equal"]
+    assert lines[2].startswith("✗ crash: failed; its process ended with 3: xxx")
+    assert lines[3:] == ["\n✗ Two: not run: the call ended before"]
+    assert calls.marked(whole) == "2 results are marked ✗"
     assert list(whole.parts[0].results) == ["good", "crash"]
     assert [part.state for part in whole.parts] == ["done", "not run"]
     assert whole.wrong == 2

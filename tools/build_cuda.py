@@ -22,20 +22,34 @@ EXTENSION = ROOT / "compiler/_runtime_cuda.abi3.so"
 def main() -> None:
     """Builds the extension, and says how long it took and how large it is."""
     start = time.perf_counter()
-    toolkit = Path(os.environ.get("CUDA_HOME") or wheels())
-    environment = {**os.environ, "NVCC": str(toolkit / "bin/nvcc")}
+    environment = {**os.environ, "NVCC": str(nvcc())}
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
     is_lint = sys.argv[1:] == ["clippy"]
     verb = "clippy" if is_lint else "build"
     command = ["cargo", verb, "--release", "--manifest-path", MANIFEST, "--target-dir", target]
     if is_lint:
         command += ["--package", "candle-plan-device", "--", "-D", "warnings"]
-    subprocess.run(command, env=environment, check=True)
+    try:
+        code = subprocess.run(command, env=environment).returncode
+    except FileNotFoundError:
+        sys.exit("cargo is not there: install Rust from https://rustup.rs")
+    if code:
+        sys.exit(f"`cargo {verb}` failed with {code}: mend what it says above, and call this again")
     if is_lint:
         return
     shutil.copy2(target / "release/lib_runtime_cuda.so", EXTENSION)
     size = EXTENSION.stat().st_size / 1e6
     print(f"{EXTENSION.relative_to(ROOT)}: {size:.1f} MB in {time.perf_counter() - start:.0f} s")
+
+
+def nvcc() -> Path:
+    """NVIDIA's compiler, of the toolkit in CUDA_HOME or of the wheels."""
+    home = os.environ.get("CUDA_HOME")
+    program = Path(home or wheels()) / "bin/nvcc"
+    if not os.access(program, os.X_OK):
+        advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to take the wheels of the extra cuda-build"
+        sys.exit(f"{program} is no program that can run: {advice}")
+    return program
 
 
 def wheels() -> Path:

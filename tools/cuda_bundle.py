@@ -7,7 +7,6 @@ tests of operators, of networks with drawn weights, and of small graphs.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -19,9 +18,9 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT)]
 
 import click  # noqa: E402
 from gpu import gather  # noqa: E402
+from gpu.bundle import EXTENSIONS, commit  # noqa: E402
 from gpu.files import FOLDER, Model, pack, write, write_about  # noqa: E402
 
-EXTENSIONS = ("_runtime", "_runtime_cuda")
 LARGEST = 56 << 20
 """The most bytes of a bundle: with the repository's own files all is below 64 MiB."""
 
@@ -80,12 +79,6 @@ def listed(models: Iterable[Model], names: list[str]) -> Iterable[Model]:
     for model in models:
         names += [test["name"] for test in model["tests"]]
         yield model
-
-
-def commit() -> str:
-    """The commit that is checked out, and whether files differ from it."""
-    described = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
-    return described.stdout.strip() or "no commit"
 
 
 if __name__ == "__main__":

@@ -1,60 +1,148 @@
 """Checks plans on a GPU against the processor, times them beside PyTorch, and profiles them: three calls.
 
 `make cuda-bundle` gathers what this needs, in build/cuda-check. Here NumPy, ml_dtypes and click are enough, and PyTorch
-for what is timed beside it. Every call writes a page and a JSON file, after every step. The exit code is 1 where a line
-is marked ✗, and 2 where the device cannot be used; then the former page stays.
+for what is timed beside it. Every call writes a page and a JSON file, after every step. The former ones stay beside
+them until every section is done. `--help` lists the exit codes.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT)]
 
+from gpu.packages import refuse_without_packages  # noqa: E402
+
+refuse_without_packages()
+
 import click  # noqa: E402
+from gpu.bundle import difference, problem  # noqa: E402
 from gpu.call import CALLS, Call, marked, parts, perform  # noqa: E402
 from gpu.files import FOLDER, origin  # noqa: E402
 from gpu.process import Setting, refusal  # noqa: E402
-from gpu.report import Report  # noqa: E402
+from gpu.report import Report, former  # noqa: E402
 
 PAGES = ROOT / "benchmarks/results"
+REFUSED, INTERRUPTED = 2, 130
+"""Exit codes; 1 is that of results that are marked ✗."""
+
+
+def a_number(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """A number of seconds: click's ranges take what is no number."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter("name a number of seconds")
+    return value
 
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(CALLS)), metavar="[smoke|compare|tune]...")
-@click.option("--device", default="cuda", show_default=True)
+@click.option("--device", default="cuda", show_default=True, help="cuda, cuda:1, …, or emulator for a rehearsal.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The folder of the results. [default: $OUT, or the pages']"
 )
-@click.option("--bundle", type=click.Path(path_type=Path), default=FOLDER, show_default=True, help="What to check.")
-@click.option("--seconds", type=click.FloatRange(0), help="What a call may take. [default: the sum of its sections]")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, resolve_path=True),
+    default=FOLDER,
+    show_default=True,
+    help="What to check.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    callback=a_number,
+    help="What a call may take. [default: the sum of its sections]",
+)
 def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, seconds: float | None) -> None:
-    """Check and time the plans of a bundle on a device: three calls, by default all of them in turn."""
-    if not (bundle / "about.json").exists():
-        refuse(f"{bundle} is not there: `make cuda-bundle` writes it")
-    click.echo(origin(bundle))
-    setting = Setting(bundle, device, float("inf"), out or results_folder(device))
+    """Check and time the plans of a bundle on a device, by default in all three calls, one after the other.
+
+    \b
+    smoke    opens the device, runs small plans, and measures the machine. It ends at its first failure.
+    compare  compares operators, models and networks with the processor, and times them beside PyTorch.
+    tune     times kernels and convolutions, and runs Nsight Compute and compute-sanitizer.
+
+    \b
+    Examples:
+      python3 tools/cuda_check.py smoke
+      python3 tools/cuda_check.py --device cuda:1 --out results compare tune
+
+    \b
+    Exit codes:
+      0    nothing is marked ✗
+      1    a result is marked ✗
+      2    no check began: a sentence says why, and the former results stay
+      130  Ctrl-C ended a call, which keeps what it has done
+    """  # noqa: D301 (click reads the character)
     begun = time.monotonic()
+    setting = Setting(bundle, device, float("inf"), out or results_folder(device))
+    try:
+        refuse_early(setting)
+        told = called([CALLS[name] for name in names or CALLS], setting, seconds, begun)
+    except KeyboardInterrupt:
+        end("Interrupted before a check began: run the call again.", INTERRUPTED)
+    sys.exit("; ".join(told) if told else 0)
+
+
+def refuse_early(setting: Setting) -> None:
+    """Ends the program where no check can begin, and says what the bundle is."""
+    if setting.device == "auto":
+        end("device 'auto': a check is of one device; name it, such as cuda or cuda:1", REFUSED)
+    if sentence := problem(setting.bundle, setting.device) or unwritable(setting.out):
+        end(sentence, REFUSED)
+    click.echo(origin(setting.bundle))
     if sentence := refusal(setting):
-        refuse(sentence)
+        end(sentence, REFUSED)
+    if sentence := difference(setting.bundle):
+        click.echo(sentence, err=True)
+
+
+def unwritable(folder: Path) -> str:
+    """Why no file can be written into a folder, which is made where it is not there; empty where one can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except FileExistsError:
+        return f"{folder} is a file: name a folder for the results with --out"
+    except OSError as error:
+        return f"{folder} cannot be written ({error.strerror}): name another folder for the results with --out"
+
+
+def called(calls: list[Call], setting: Setting, seconds: float | None, begun: float) -> list[str]:
+    """Makes calls, up to the first one that stops, and returns how many results of each are marked ✗."""
     told = []
-    for call in [CALLS[name] for name in names or CALLS]:
+    for call in calls:
         limit = call.seconds if seconds is None else seconds
+        click.echo(f"\n{call.name}: its checks take {limit:.0f} s at most")
         report = Report(setting.out, call.name, heading(call, setting), parts(call))
-        is_whole = perform(call, setting, report, max(limit - (time.monotonic() - begun), 0), click.echo)
+        try:
+            is_whole = perform(call, setting, report, max(limit - (time.monotonic() - begun), 0), click.echo)
+        except KeyboardInterrupt:
+            report.save()
+            end(interrupted(report), INTERRUPTED)
         click.echo(f"\n{report.page} and {report.file.name} hold the results.")
         if report.wrong:
             told.append(f"{call.name}: {marked(report)}")
         if not is_whole:
             break
         begun = time.monotonic()
-    sys.exit("; ".join(told) if told else 0)
+    return told
+
+
+def interrupted(report: Report) -> str:
+    """What Ctrl-C leaves of a call."""
+    kept = f"{report.page} and {report.file.name} keep what was done; the call can be run again."
+    there = [path.name for path in (former(report.page), former(report.file)) if path.exists()]
+    return f"\nInterrupted: {kept}" + (f" The results before are in {' and '.join(there)}." if there else "")
 
 
 def results_folder(device: str) -> Path:
@@ -64,17 +152,17 @@ def results_folder(device: str) -> Path:
     return PAGES if device.startswith("cuda") else ROOT / "build/cuda-check-results"
 
 
-def refuse(sentence: str) -> None:
-    """Ends the check before it began."""
+def end(sentence: str, code: int) -> NoReturn:
+    """Ends the program with a sentence."""
     click.echo(sentence, err=True)
-    sys.exit(2)
+    sys.exit(code)
 
 
 def heading(call: Call, setting: Setting) -> list[str]:
     """What ran, where and when."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     ran = f"`make cuda-check CALL={call.name}` on {gpu(setting.device)}, {when}."
-    return [ran, origin(setting.bundle)]
+    return [ran, origin(setting.bundle), *filter(None, [difference(setting.bundle)])]
 
 
 def gpu(device: str) -> str:

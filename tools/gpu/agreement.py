@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import compiler
-from compiler.compare import compare
+from compiler.compare import Comparison, compare
 from gpu.files import Model, names, read
 from gpu.process import Setting
 from gpu.results import LeftOut, Result
@@ -31,15 +32,27 @@ def sampled(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compared(model: Model, session: compiler.Session, cases: list[dict[str, Any]]) -> Result:
-    """How far the results of all cases are from those of the processor."""
+    """How far the results of all cases are from those of the processor.
+
+    `off` is a part of the tolerance. It is None where that is no number, and the note says why: an output has another
+    shape or dtype, NaN in other places, or differs where no difference is allowed.
+    """
     verdict, off = "equal", 0.0
+    reasons: dict[str, None] = {}
     for number, case in enumerate(cases):
         found = sampled(session.run(case))
         report = compare(model["expected"][number], found, model["tolerance"])
         off = max(off, report.worst)
+        reasons |= {f"{each.name}: {each.problem or each.note}": None for each in report.outputs if is_infinite(each)}
         if not report.equal:
             verdict = "near" if is_near(model, number, found) and verdict != "different" else "different"
-    return {"verdict": verdict, "off": off, "cases": len(cases)}
+    found = {"verdict": verdict, "off": None if reasons else off, "cases": len(cases)}
+    return found | ({"note": ", ".join(reasons)} if reasons else {})
+
+
+def is_infinite(output: Comparison) -> bool:
+    """Whether an output's difference is no part of the tolerance."""
+    return not math.isfinite(output.share)
 
 
 def is_near(model: Model, number: int, found: dict[str, Any]) -> bool:

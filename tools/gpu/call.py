@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from gpu.process import PATIENCE, TIME_WAS_UP, Setting, Work
 from gpu.report import Part, Report
-from gpu.results import Result, one_line
+from gpu.results import Result, one_line, told
 
 Say = Callable[[str], None]
 
@@ -79,22 +79,47 @@ CALLS = {call.name: call for call in (SMOKE, COMPARE, TUNE)}
 def perform(call: Call, setting: Setting, report: Report, seconds: float, say: Say) -> bool:
     """Runs a call's sections; each has its share of the time, and what those before it left. False where it stopped."""
     deadline = time.monotonic()
+    is_whole = True
     for section, part in zip(call.sections, report.parts, strict=True):
+        if not is_whole:
+            say(f"\n✗ {section.title}: {part.missing}")
+            continue
         deadline += section.seconds * seconds / call.seconds
         say(f"\n## {section.title}\n")
         start = time.monotonic()
-        has_failed = False
-        for result in every_result(section, replace(setting, deadline=deadline), report, part):
-            report.put(part, result)
-            if not result.get("partial"):
-                say(f"{result['name']}: {result['verdict']} {result.get('note', '')}".rstrip())
-            has_failed |= result["verdict"] in ("failed", "different") and not result.get("partial", False)
-            if has_failed and call.stops:
-                break
+        found = every_result(section, replace(setting, deadline=deadline), report, part)
+        is_whole = shown(found, report, part, say, call.stops)
         report.end(part, time.monotonic() - start)
-        if has_failed and call.stops:
+    return is_whole
+
+
+def shown(results: Iterator[Result], report: Report, part: Part, say: Say, stops: bool) -> bool:
+    """Keeps and prints the results of a section. False where one has failed and the call stops there."""
+    late: list[Result] = []
+    for result in results:
+        report.put(part, result)
+        if result.get("partial"):
+            continue
+        if is_late(result):
+            late.append(result)
+            continue
+        say(told(result))
+        if stops and result["verdict"] in ("failed", "different"):
             return False
+    if late:
+        say(told({**late[0], "name": named(late)}))
     return True
+
+
+def named(results: list[Result]) -> str:
+    """The name of a result, or the number of several."""
+    return results[0]["name"] if len(results) == 1 else f"{len(results)} checks"
+
+
+def is_late(result: Result) -> bool:
+    """Whether a check did not run because the time was up."""
+    late = {"not run": TIME_WAS_UP, "left out": f"not run: {TIME_WAS_UP}"}
+    return result["verdict"] in late and result.get("note") == late[result["verdict"]]
 
 
 def every_result(section: Section, setting: Setting, report: Report, part: Part) -> Iterator[Result]:
@@ -115,7 +140,7 @@ def every_result(section: Section, setting: Setting, report: Report, part: Part)
 
 def without_time(result: Result) -> Result:
     """A result that is left out where the time was up, and not marked ✗."""
-    if (result["verdict"], result.get("note")) != ("not run", TIME_WAS_UP):
+    if not is_late(result):
         return result
     return {**result, "verdict": "left out", "note": f"not run: {TIME_WAS_UP}"}
 
@@ -126,5 +151,5 @@ def parts(call: Call) -> list[Part]:
 
 
 def marked(report: Report) -> str:
-    """How many lines are marked ✗; empty where none is."""
-    return f"{report.wrong} {'line is' if report.wrong == 1 else 'lines are'} marked ✗" if report.wrong else ""
+    """How many checks and sections are marked ✗; empty where none is."""
+    return f"{report.wrong} {'result is' if report.wrong == 1 else 'results are'} marked ✗" if report.wrong else ""

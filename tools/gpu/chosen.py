@@ -42,7 +42,8 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     for each in model.get("group", [model]):
         session, case = opened(each, setting)
         found = compared(each, session, [case])
-        yield {**found, "note": f"{each['name']} is {found['verdict']}"}
+        words = (f"{each['name']} is {found['verdict']}", found.get("note"))
+        yield {**found, "note": "; ".join(filter(None, words))}
         if found["verdict"] not in ("equal", "near"):
             return
         for _ in range(0 if "group" in model else RUNS):

@@ -21,8 +21,24 @@ FOLDER = Path(__file__).resolve().parents[2] / "build/cuda-check"
 Model = dict[str, Any]
 """A plan with inputs: `name`, `plan` and `cases`, and what its section needs beside them."""
 
+REMEDY = "run `make cuda-bundle` on the machine that builds, and carry the bundle here"
+"""What helps where a file of a bundle is damaged or missing."""
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    "commit": str,
+    "command": str,
+    "made": (int, float),
+    "sections": dict,
+    "tests": list,
+    "kernels": dict,
+}
+"""The facts about a bundle, and their types."""
+
 FILTERS: list[dict[str, Any]] = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 2, "lp": 2, "pb": 2}]
 """A compression that knows of numbers of four bytes."""
+
+
+class Damaged(Exception):
+    """A file of a bundle is damaged or not there."""
 
 
 def write(folder: Path, section: str, models: Iterable[Model]) -> list[str]:
@@ -32,21 +48,38 @@ def write(folder: Path, section: str, models: Iterable[Model]) -> list[str]:
     for model in models:
         names.append(model["name"])
         packed = lzma.compress(pickle.dumps(model), format=lzma.FORMAT_XZ, filters=FILTERS)
-        _file(folder, section, model["name"]).write_bytes(packed)
+        file_of(folder, section, model["name"]).write_bytes(packed)
     return names
 
 
 def read(folder: Path, section: str, name: str) -> Model:
-    """One model of a section."""
-    model: Model = pickle.loads(lzma.decompress(_file(folder, section, name).read_bytes()))
+    """One model of a section.
+
+    Raises:
+        Damaged: its file is damaged.
+    """
+    model: Model = pickle.loads(plain(file_of(folder, section, name)))
     return model
 
 
-def _file(folder: Path, section: str, name: str) -> Path:
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
-    if plain != name:  # another name may give the same
-        plain += "-" + hashlib.sha256(name.encode()).hexdigest()[:6]
-    return folder / section / f"{plain}.pickle.xz"
+def plain(file: Path) -> bytes:
+    """The contents of an .xz file.
+
+    Raises:
+        Damaged: they cannot be unpacked.
+    """
+    try:
+        return lzma.decompress(file.read_bytes())
+    except lzma.LZMAError:
+        raise Damaged(f"{file} is damaged: {REMEDY}") from None
+
+
+def file_of(folder: Path, section: str, name: str) -> Path:
+    """The file of a model."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
+    if stem != name:  # another name may give the same
+        stem += "-" + hashlib.sha256(name.encode()).hexdigest()[:6]
+    return folder / section / f"{stem}.pickle.xz"
 
 
 def write_about(folder: Path, about: dict[str, Any]) -> None:
@@ -55,8 +88,19 @@ def write_about(folder: Path, about: dict[str, Any]) -> None:
 
 
 def about(folder: Path) -> dict[str, Any]:
-    """The facts about a bundle: `commit`, `command`, `made` (seconds since 1970), `sections` and `kernels`."""
-    found: dict[str, Any] = json.loads((folder / "about.json").read_text())
+    """The facts about a bundle: `commit`, `command`, `made` (seconds since 1970), `sections`, `tests` and `kernels`.
+
+    Raises:
+        Damaged: the file is no JSON, or a fact is missing or of another type.
+    """
+    file = folder / "about.json"
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())
+    except ValueError:
+        raise Damaged(f"{file} is damaged: it is no JSON; {REMEDY}") from None
+    for field, kind in FIELDS.items():
+        if not isinstance(found, dict) or not isinstance(found.get(field), kind):
+            raise Damaged(f"{file} is damaged: `{field}` is missing; {REMEDY}")
     return found
 
 
@@ -90,14 +134,18 @@ def beside(folder: Path) -> Path:
 
 
 def unpacked(folder: Path) -> Path:
-    """The folder of a bundle's extensions, which are unpacked once; those of former bundles are removed."""
+    """The folder of a bundle's extensions, which are unpacked once; those of former bundles are removed.
+
+    Raises:
+        Damaged: an extension is damaged.
+    """
     packed = {file: file.read_bytes() for file in sorted(folder.glob("*.so.xz"))}
     target = beside(folder) / f"extensions-{hashlib.sha256(b''.join(packed.values())).hexdigest()[:12]}"
     for former in beside(folder).glob("extensions-*"):
         if former != target:
             shutil.rmtree(former, ignore_errors=True)
     target.mkdir(exist_ok=True)
-    for file, data in packed.items():
+    for file in packed:
         if not (extension := target / file.stem).exists():
-            write_whole(extension, lzma.decompress(data))
+            write_whole(extension, plain(file))
     return target

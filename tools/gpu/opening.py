@@ -47,4 +47,4 @@ def results(name: str, setting: Setting, started: float) -> Iterator[Result]:
     found = compared(model, session, model["cases"])
     told = ", ".join(f"{step} {value:.3f} s" for step, value in seconds.items())
     note = f"{times[3] - started:.2f} s until the first result of {model['name']}: {told}"
-    yield found | {"seconds": seconds, "note": note}
+    yield found | {"seconds": seconds, "note": "; ".join(filter(None, (found.get("note"), note)))}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpu.results import Result, is_wrong
+from gpu.results import Result, finite, is_wrong
 
 LARGEST = 12 << 20
 """Bytes of all results of a call that are kept; a result beyond them keeps its verdict alone."""
@@ -45,20 +45,38 @@ class Part:
         marks = sum(is_wrong(result) for result in self.results.values())
         return marks + (self.seconds is None)
 
+    @property
+    def missing(self) -> str:
+        """What has not run, of a section without an end."""
+        missing = len(self.planned) - len(self.results)
+        what = f"the call ended with {missing} of {len(self.planned)} checks to do" if self.is_begun else ""
+        return f"not run: {what or 'the call ended before'}"
+
     def text(self) -> str:
         """The section of the page."""
         lines = list(self.render(self)) if self.results else []
         if self.seconds is not None:
             lines += ["", f"This took {self.seconds:.0f} s."]
         else:
-            missing = len(self.planned) - len(self.results)
-            what = f"the call ended with {missing} of {len(self.planned)} checks to do" if self.is_begun else ""
-            lines += ["", f"✗ not run: {what or 'the call ended before'}"]
+            lines += ["", f"✗ {self.missing}"]
         return f"## {self.title}\n\n" + "\n".join(lines).strip()
 
 
+def former(path: Path) -> Path:
+    """Where a file of the call before is, until every section of a call is done."""
+    return path.with_suffix(f".previous{path.suffix}")
+
+
+def is_whole(file: Path) -> bool:
+    """Whether a JSON file is there, and of a call of which every section is done."""
+    try:
+        return all(section["state"] == "done" for section in json.loads(file.read_text())["sections"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 class Report:
-    """What a call has found, in two files of a folder."""
+    """What a call has found, in two files of a folder. Those of the call before stay until these are whole."""
 
     def __init__(self, folder: Path, call: str, heading: list[str], parts: Iterable[Part]) -> None:
         self.parts = list(parts)
@@ -68,6 +86,15 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob(f"{PART}*"):
             stale.unlink(missing_ok=True)
+        self._keep_former()
+
+    def _keep_former(self) -> None:
+        """Puts the former files aside. Whole ones stay there until there are other whole ones."""
+        if is_whole(former(self.file)) and not is_whole(self.file):
+            return
+        for path in (self.page, self.file):  # the page first: the JSON file says whether there is something to move
+            if path.exists():
+                path.replace(former(path))
 
     @property
     def file(self) -> Path:
@@ -81,7 +108,7 @@ class Report:
 
     @property
     def wrong(self) -> int:
-        """How many lines are marked ✗."""
+        """How many checks and sections are marked ✗."""
         return sum(part.wrong for part in self.parts)
 
     def begin(self, part: Part, planned: list[str]) -> None:
@@ -91,7 +118,7 @@ class Report:
 
     def put(self, part: Part, result: Result) -> None:
         """Takes a result, in place of a partial one of the same name, and writes both files."""
-        which = part.title, result["name"]
+        which, result = (part.title, result["name"]), finite(result)
         others = self._bytes - self._sizes.get(which, 0)
         if others + len(json.dumps(result)) > LARGEST:
             kept = ("name", "verdict", "note")
@@ -103,13 +130,16 @@ class Report:
             self.save()
 
     def end(self, part: Part, seconds: float) -> None:
-        """Notes that a section is done."""
+        """Notes that a section is done. The last one makes the files whole, and the former ones are removed."""
         part.seconds = seconds
         self.save()
+        if all(each.state == "done" for each in self.parts):
+            for path in (self.file, self.page):
+                former(path).unlink(missing_ok=True)
 
     def save(self) -> None:
         """Writes both files, each as a whole."""
-        self._write(self.file, json.dumps(self.data(), indent=1))
+        self._write(self.file, json.dumps(self.data(), indent=1, allow_nan=False))
         self._write(self.page, self.text())
         self._written = time.monotonic()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,7 +73,26 @@ def is_wrong(result: Result) -> bool:
 
 def verdict(result: Result) -> str:
     """The mark of a result, and its note."""
-    is_far = result["verdict"] == "different" and "off" in result
+    return f"{MARKS[result['verdict']]} {words(result)}".rstrip()
+
+
+def words(result: Result) -> str:
+    """How far a result is off, and its note."""
+    is_far = result["verdict"] == "different" and isinstance(result.get("off"), float)
     off = f"off by {result['off']:.2g} of the tolerance" if is_far else ""
-    words = "; ".join(filter(None, (off, result.get("note", ""))))
-    return f"{MARKS[result['verdict']]} {words}".rstrip()
+    return "; ".join(filter(None, (off, result.get("note", ""))))
+
+
+def told(result: Result) -> str:
+    """A result as a line of the terminal; it begins with ✗ where it counts for the exit code."""
+    mark = "✗ " if is_wrong(result) else ""
+    return f"{mark}{result['name']}: {'; '.join(filter(None, (result['verdict'], words(result))))}"
+
+
+def finite(value: Any) -> Any:
+    """A value of JSON, in which a number that JSON lacks is text: `nan`, `inf` or `-inf`."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value

@@ -21,7 +21,7 @@ import compiler  # noqa: E402
 from gpu.ending import end_with_parent  # noqa: E402
 from gpu.files import FOLDER, beside, names, read, unpacked  # noqa: E402
 from gpu.process import Setting  # noqa: E402
-from gpu.results import Result, guarded, one_line  # noqa: E402
+from gpu.results import Result, finite, guarded, one_line  # noqa: E402
 
 LARGEST = 1 << 16
 """Bytes of one line of JSON; a longer result keeps its verdict."""
@@ -73,7 +73,8 @@ def refuse_or_open(setting: Setting) -> None:
 
 def tell(result: Result) -> None:
     """Prints a line of JSON."""
-    line = json.dumps(result)
+    result = finite(result)
+    line = json.dumps(result, allow_nan=False)
     if len(line) > LARGEST:
         kept = ("number", "name", "verdict", "partial", "note")
         line = json.dumps({key: result[key] for key in kept if key in result} | {"shortened": True})

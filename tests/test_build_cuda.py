@@ -1,0 +1,49 @@
+"""How the build of the module for CUDA ends where a tool is missing or fails: in a sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def built(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A build, as it ended."""
+    command = [sys.executable, str(ROOT / "tools/build_cuda.py"), *arguments]
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+
+
+def program(file: Path, text: str) -> None:
+    """Writes a program for the shell."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def test_a_toolkit_that_is_not_there(tmp_path: Path) -> None:
+    done = built(CUDA_HOME=str(tmp_path))
+    advice = "set CUDA_HOME to a CUDA 13 toolkit, or unset it to take the wheels of the extra cuda-build"
+    assert done.stderr == f"{tmp_path}/bin/nvcc is no program that can run: {advice}\n"
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(("arguments", "verb"), [((), "build"), (("clippy",), "clippy")])
+def test_a_build_that_fails_ends_in_what_cargo_says(tmp_path: Path, arguments: tuple[str, ...], verb: str) -> None:
+    program(tmp_path / "bin/nvcc", "exit 0")
+    program(tmp_path / "bin/cargo", 'echo "error: of $NVCC" >&2; exit 101')
+    found = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
+    done = built(*arguments, CUDA_HOME=str(tmp_path), PATH=found, CARGO_TARGET_DIR=str(tmp_path))
+    sentence = f"`cargo {verb}` failed with 101: mend what it says above, and call this again"
+    assert done.stderr == f"error: of {tmp_path}/bin/nvcc\n{sentence}\n"
+    assert done.returncode == 1
+
+
+def test_a_machine_without_cargo(tmp_path: Path) -> None:
+    program(tmp_path / "bin/nvcc", "exit 0")
+    done = built(CUDA_HOME=str(tmp_path), PATH=str(tmp_path / "bin"))
+    assert (done.returncode, done.stderr) == (1, "cargo is not there: install Rust from https://rustup.rs\n")
