@@ -935,7 +935,7 @@ def test_compile_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> No
     lines = capsys.readouterr().out.partition("Optional passes, in order:\n")[2].splitlines()
     told = dict(line.split(maxsplit=1) for line in lines if line.startswith("  ") and line[2] != " ")
     assert list(told) == list(dict.fromkeys(step.name for step in passes(Options()) if not step.needed))
-    assert told["drop_identities"].startswith("Nodes that pass their input on")
+    assert told["drop_identities"].startswith("Drops Identity nodes")
 
 
 def test_compile_runs_the_passes_that_are_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Transposes that the operator below them does while it reads: matrix products and attention read by strides."""
+"""Absorbs transposes into matrix products and attention, which read transposed inputs by strides."""
 
 from __future__ import annotations
 

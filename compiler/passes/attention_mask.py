@@ -1,4 +1,4 @@
-"""The masks of scaled dot-product attention: added to the scores, or by choice of scores or −∞."""
+"""The masks of scaled dot-product attention: added to the scores, or selecting between the scores and −∞."""
 
 from __future__ import annotations
 

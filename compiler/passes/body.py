@@ -1,4 +1,4 @@
-"""The graph inside a fused node: copies of the nodes that it stands for."""
+"""The graph inside a fused node, with copies of the nodes that the fused node replaces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Transposes that undo each other, also with elementwise operators between, and those that move nothing.
+"""Drops transposes that move nothing, and pairs that undo each other, also with elementwise operators between them.
 
-A transpose sinks below elementwise operators, joins and reductions, towards the outputs, where it meets its inverse or
-an operator that needs it anyway: a graph converted from channels-last layout loses all but the outermost ones.
+The pass moves a transpose below elementwise operators, joins and reductions, toward the outputs. There the transpose
+meets its inverse or an operator that needs it. A graph converted from channels-last layout loses all but the outermost
+transposes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Refuses nodes that nothing would mend, before passes drop them or put others in their place."""
+"""Refuses nodes with attributes, sizes or shapes that their operators do not take.
+
+The pass runs before other passes drop or replace these nodes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from compiler.passes.report import Pass, Report
 __all__ = ["check_nodes"]
 
 _LASTING = frozenset(["CC0202", "CC0203", "CC0210"])
-"""What is wrong with a node whatever passes find out about its inputs, or make of its neighbours. Of other codes (an
+"""What is wrong with a node whatever passes find out about its inputs, or make of its neighbors. Of other codes (an
 unknown operator, an unknown type) the node may be dropped rightly, or become one that can be lowered."""
 
 

@@ -1,7 +1,7 @@
-"""Outputs whose elements are not of the type that the model's file declares; the model is refused.
+"""Refuses a model if the element type of an output differs from the type that the model's file declares.
 
-What reads the outputs counts on that type, and to give another without a word would be wrong. Shapes are another
-matter: those that follow from the operators are used (`infer_shapes`).
+Callers of the model rely on the declared type. The pass does not check shapes: the compiler uses the shapes that follow
+from the operators (`infer_shapes`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Inputs of nodes whose types the standard does not allow there; the model is refused, as onnxruntime does.
+"""Refuses a model if a node's input has a type that the ONNX standard does not allow, as onnxruntime does.
 
-What the runtime can compute is another matter, which the lowering finds out: it may take more types, or read an input
-as what it should be.
+The lowering checks which types the runtime can compute. It may accept more types, or read an input as the type that it
+should have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Codes: the 8-bit integers that DequantizeLinear makes numbers of and QuantizeLinear numbers become."""
+"""Codes: the 8-bit integers that DequantizeLinear converts to numbers and that QuantizeLinear produces."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def are_normal(scales: Array) -> bool:
 
 
 def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
-    """What is quantised, without the Relu and Clip that the limits of its codes can do, the limits, and those nodes."""
+    """What is quantized, without the Relu and Clip that the limits of its codes can do, the limits, and those nodes."""
     value, nodes = target.node.inputs[0], list[ir.Node]()
     while value is not None and (node := value.producer()) is not None and sole_user(value) is not None:
         bounds = _bounds(node)

@@ -1,4 +1,4 @@
-"""Nodes and initializers that nothing needs."""
+"""Drops unused nodes and initializers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that pass their input on unchanged, or that only look at the type of another value."""
+"""Drops Identity nodes and casts that change nothing, and replaces CastLike with Cast."""
 
 from __future__ import annotations
 

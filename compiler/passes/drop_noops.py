@@ -1,4 +1,8 @@
-"""Operators that give their input as it is: whole slices, reshapes to its own shape, joins of one, factors of one."""
+"""Drops operators that return their input unchanged.
+
+Examples are a Slice of the whole range, a Reshape to the input's own shape, a Concat of one input and a multiplication
+by one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch normalisations that no weights took in, as a product and a sum, which a fused step can take in."""
+"""Replaces the batch normalizations that remain with a product and a sum, which a fused step can include."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class ExpandBatchNorm(Rule):
 
 
 expand_batch_norm = rules_pass(
-    "expand_batch_norm", [ExpandBatchNorm()], result="batch norms written out", requires=frozenset({"shapes"})
+    "expand_batch_norm", [ExpandBatchNorm()], result="batch norms expanded", requires=frozenset({"shapes"})
 )

@@ -1,4 +1,4 @@
-"""Einsum of two operands that is a product of matrices, so that what looks for products finds it."""
+"""Replaces an Einsum of two operands that is a matrix product with MatMul, which later passes recognize."""
 
 from __future__ import annotations
 

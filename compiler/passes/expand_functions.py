@@ -1,4 +1,4 @@
-"""Operators without a lowering whose meaning the ONNX standard gives in terms of others."""
+"""Replaces operators that have no lowering with the simpler operators by which the ONNX standard defines them."""
 
 from __future__ import annotations
 

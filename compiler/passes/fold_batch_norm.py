@@ -1,6 +1,6 @@
-"""Normalisations, scales and shifts of channels that the weights of the operator before can hold.
+"""Folds batch normalizations, and scales and shifts of channels, into the weights of the operator before them.
 
-Weights are folded in float64 and rounded once.
+The pass computes the weights in float64 and rounds once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is added to products, computed once while compiling, before products become products of codes."""
+"""Computes the constant biases of Conv and Gemm while compiling, before products become products of 8-bit codes."""
 
 from __future__ import annotations
 

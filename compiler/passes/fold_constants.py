@@ -1,4 +1,4 @@
-"""Nodes whose inputs are constants, computed once while compiling."""
+"""Computes nodes whose inputs are constants, once while compiling."""
 
 from __future__ import annotations
 

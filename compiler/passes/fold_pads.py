@@ -1,4 +1,4 @@
-"""Zero padding that the convolution or the average after it can do itself."""
+"""Folds zero padding into the padding of the convolution or average pooling that follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of an image whose pixels are dealt out to channels, as YOLO's Focus does: of the image itself."""
+"""Replaces a convolution of strided slices of an image, such as YOLO's Focus, with one of the image itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Weights that are stored as direction and magnitude: `W = g · v / ‖v‖`.
+"""Computes weights that the model stores as direction and magnitude: `W = g · v / ‖v‖`.
 
 `torch.nn.utils.weight_norm` (the hook and the parametrization, for any `dim`) and `spectral_norm` export as a constant
-subgraph with a norm and a division in it, of many forms: with Reshape, Transpose, Identity, Concat in between. It is
-computed in double precision and rounded once, so that the folded weight is at least as exact as PyTorch's own.
+subgraph that contains a norm and a division. The subgraph has many forms, with Reshape, Transpose, Identity and Concat
+in between. The pass computes the subgraph in double precision and rounds once, so that the folded weight is at least as
+exact as PyTorch's own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
     """The pass that folds with `evaluate`."""
 
     def fold(model: ir.Model, report: Report) -> None:
-        """Computes normalised weights in double precision."""
+        """Computes normalized weights in double precision."""
         for graph in (model.graph, *model.graph.subgraphs()):
             constants = dict.fromkeys(constant_nodes(graph, model.opset_imports))
             for root in list(constants):

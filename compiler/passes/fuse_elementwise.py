@@ -1,7 +1,8 @@
-"""Elementwise functions of float32 that follow each other, computed element by element in one step.
+"""Fuses consecutive elementwise functions of float32 into one step, which computes them element by element.
 
-The nodes become one node `candle.plan.Elementwise` with the graph `body`, whose inputs are the node's. Shapes need not
-be known: what broadcasts to a node's result broadcasts to the result of the nodes after it.
+The nodes become one node `candle.plan.Elementwise` with the graph `body`; the graph has the inputs of the node.
+The pass does not need to know shapes: a value that broadcasts to a node's result also broadcasts to the results of the
+nodes after it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Elementwise functions of a matrix product's or convolution's result, computed before the result is stored.
+"""Fuses elementwise functions of a matrix product or convolution into it; they run before the result is stored.
 
-The operator becomes a node of domain `candle.plan` with two more attributes: `epilogue`, a graph of the fused nodes
-whose first input is the operator's result, and `operands`, how many inputs are the operator's own; the others are those
-of the graph. Numbers that are the same everywhere are initializers of the graph.
+The operator becomes a node of domain `candle.plan` with two more attributes. `epilogue` is a graph of the fused nodes;
+its first input is the operator's result. `operands` is the number of inputs of the operator itself; the other inputs of
+the node are the other inputs of the graph. Tensors whose elements are all equal are initializers of the graph.
 """
 
 from __future__ import annotations

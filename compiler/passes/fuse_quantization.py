@@ -1,8 +1,8 @@
-"""Operators between DequantizeLinear and QuantizeLinear, computed on the 8-bit codes themselves.
+"""Fuses operators between DequantizeLinear and QuantizeLinear into operators that compute on the 8-bit codes.
 
-`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on codes. Sums of products are exact: those that may
-not fit 32 bits stay in float. The result is rounded, once. Convolutions and means take images with their channels last;
-the transposes around them meet and cancel.
+`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on codes. Sums of products are exact: sums that may
+not fit 32 bits stay in float. The operator rounds its result once. Convolutions and means read images with the channels
+last; the transposes around them meet and cancel.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
 
 
 def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: Report) -> None:
-    """Replaces a QuantizeLinear and what it quantises."""
+    """Replaces a QuantizeLinear and what it quantizes."""
     value, limited, nodes = bounded(target)
     node = None if value is None else value.producer()
     fuse = None if node is None or node.domain else _FUSES.get(node.op_type)

@@ -1,8 +1,9 @@
-"""Types and shapes of all values, from those of the inputs: numbers, symbols and expressions of symbols.
+"""Infers the types and shapes of all values from those of the inputs.
 
-What the file declares for the values in between is not trusted: exporters and optimisers write wrong shapes. Values
-that hold shapes (Shape, Gather, Concat …) are followed too; one whose elements are all known has a `const_value`.
-Nodes that passes made for the plan keep the shapes that those gave them.
+A size is a number, a symbol or an expression of symbols. The pass does not trust the shapes that the file declares for
+intermediate values: exporters and optimizers write wrong shapes. It also follows values that hold shapes (Shape,
+Gather, Concat …); if all elements of such a value are known, the value gets a `const_value`. Nodes that passes made for
+the plan keep the shapes that those passes gave them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conditions that are known: the branch that is taken needs no If around it."""
+"""Replaces an If whose condition is constant with the nodes of the branch that the condition selects."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ def _fresh_name(taken: set[str], name: str) -> str:
 
 
 inline_branches = Pass(
-    "inline_branches", _inline_branches, result="branches taken", requires=frozenset({"sorted"}), needed=True
+    "inline_branches", _inline_branches, result="branches inlined", requires=frozenset({"sorted"}), needed=True
 )

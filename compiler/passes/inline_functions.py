@@ -1,4 +1,4 @@
-"""Calls of the model's own functions, replaced by the functions' bodies."""
+"""Replaces calls of the model's own functions with the bodies of the functions."""
 
 from __future__ import annotations
 

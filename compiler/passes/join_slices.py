@@ -1,4 +1,4 @@
-"""Concat of joined parts, and of slices that follow one another in one value: one slice, or the value itself."""
+"""Flattens nested Concats, and replaces a Concat of adjacent slices with one slice or with the sliced value itself."""
 
 from __future__ import annotations
 

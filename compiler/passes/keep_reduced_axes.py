@@ -1,4 +1,4 @@
-"""Reductions in one form: axes are counted from the end, and those that a reshape brings back are kept."""
+"""Rewrites reductions in one form: they count axes from the end, and keep the axes that a reshape restores."""
 
 from __future__ import annotations
 

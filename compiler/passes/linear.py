@@ -1,4 +1,4 @@
-"""Linear operators with constant weights, seen as one function of the output channels: `y[c] = w[c] · x + b[c]`."""
+"""Linear operators with constant weights, as one function of each output channel: `y[c] = w[c] · x + b[c]`."""
 
 from __future__ import annotations
 

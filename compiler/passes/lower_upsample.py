@@ -1,8 +1,9 @@
-"""Upsample and Resize with known factors, as the operator `Interpolate` of a plan.
+"""Replaces Upsample and Resize with known factors with the plan's operator `Interpolate`.
 
-`candle.plan.Interpolate(X)` has all it needs as attributes: `axes`, the axes that change, ascending; `scales`, their
-factors in the coordinates' formula (absent: new size ÷ old size); `sizes`, their new sizes (absent: ⌊size · scale⌋);
-`mode`, `coordinate_transformation_mode`, `nearest_mode`, `cubic_coeff_a`, `exclude_outside` and `antialias` of Resize.
+`candle.plan.Interpolate(X)` has one input and these attributes: `axes`, the axes that change, ascending; `scales`,
+their factors in the formula of the coordinates (absent: new size ÷ old size); `sizes`, their new sizes (absent:
+⌊size · scale⌋); `mode`, `coordinate_transformation_mode`, `nearest_mode`, `cubic_coeff_a`, `exclude_outside` and
+`antialias` of Resize.
 """
 
 from __future__ import annotations
@@ -149,5 +150,5 @@ def _text(node: ir.Node, name: str, default: str) -> str:
 
 
 lower_upsample = Pass(
-    "lower_upsample", _lower_upsample, result="resizes given sizes", requires=frozenset({"shapes"}), needed=True
+    "lower_upsample", _lower_upsample, result="resizes lowered", requires=frozenset({"shapes"}), needed=True
 )

@@ -1,4 +1,4 @@
-"""Nodes and constants that are the same twice."""
+"""Merges identical nodes, and identical small constants."""
 
 from __future__ import annotations
 

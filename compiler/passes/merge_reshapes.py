@@ -1,6 +1,6 @@
-"""Reshapes of reshapes, and those that change nothing.
+"""Merges consecutive reshapes, and drops reshapes that change nothing.
 
-Reshape, Squeeze, Unsqueeze and Flatten only say how elements in the same order are to be read.
+Reshape, Squeeze, Unsqueeze and Flatten change the shape only; the elements keep their order.
 """
 
 from __future__ import annotations

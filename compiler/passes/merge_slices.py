@@ -1,4 +1,4 @@
-"""Slices of slices → one, and single places of an axis → Gather."""
+"""Merges consecutive slices, and replaces a slice of one index and the Squeeze after it with one Gather."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules for normalisations over the last axes share: patterns of means and roots, and taking in a scale."""
+"""Shared parts of the rules for normalizations over the last axes: patterns of means and roots; scales; biases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def normalized_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
 
 
 class Recognize(Rule):
-    """The base of the rules that find a normalisation of `x`: the means `means` are over the same last axes."""
+    """The base of the rules that find a normalization of `x`: the means `means` are over the same last axes."""
 
     operator: ClassVar[str]
     version: ClassVar[int]
@@ -63,7 +63,7 @@ class Recognize(Rule):
         return None if normalized_shape(match["x"], axis) is not None else "the sizes of the axes are not known"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The normalisation with a scale of ones; what is multiplied and added, other rules take in."""
+        """The normalization with a scale of ones; what is multiplied and added, other rules take in."""
         x, axis = match["x"], trailing_axis(*(match.node(name) for name in self.means))
         shape = normalized_shape(x, int(axis))
         if x.dtype is None or shape is None:
@@ -74,10 +74,10 @@ class Recognize(Rule):
 
 
 class TakeScale(Rule):
-    """The base of `normalised(x, 1) · scale` → `normalised(x, scale)`. The pattern names `norm` and `scale`."""
+    """The base of `normalized(x, 1) · scale` → `normalized(x, scale)`. The pattern names `norm` and `scale`."""
 
     def check(self, match: Match) -> str | None:
-        """There is no scale yet, no bias, and the new one has the shape of the normalised axes."""
+        """There is no scale yet, no bias, and the new one has the shape of the normalized axes."""
         node = match.node("norm")
         ones = constant_of(node.inputs[1])
         if ones is None or not (ones == 1).all() or len(node.inputs) > 2:
@@ -85,22 +85,22 @@ class TakeScale(Rule):
         return _why_no_parameter(match["scale"], node)
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The normalisation with the scale."""
+        """The normalization with the scale."""
         node = match.node("norm")
         scale = _parameter(match["scale"], node, new)
         return new.like(node, node.inputs[0], scale)
 
 
 class TakeBias(Rule):
-    """The base of `normalised(x, scale) + bias` → `normalised(x, scale, bias)`. The pattern names `norm` and `bias`."""
+    """The base of `normalized(x, scale) + bias` → `normalized(x, scale, bias)`. The pattern names `norm` and `bias`."""
 
     def check(self, match: Match) -> str | None:
-        """There is no bias yet, and the new one has the shape of the normalised axes."""
+        """There is no bias yet, and the new one has the shape of the normalized axes."""
         node = match.node("norm")
         return "it has a bias already" if len(node.inputs) > 2 else _why_no_parameter(match["bias"], node)
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The normalisation with the bias."""
+        """The normalization with the bias."""
         node = match.node("norm")
         return new.like(node, *node.inputs, _parameter(match["bias"], node, new))
 

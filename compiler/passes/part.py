@@ -1,4 +1,4 @@
-"""Parts of a value along its last axis: what a Slice of it, or one output of a Split, takes."""
+"""Parts of a value along its last axis: the elements that a Slice, or one output of a Split, takes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Patterns: trees of operators above a root node, with names for what they meet.
+"""Patterns: trees of operators that end in a root node, with names for the values that they match.
 
     Op("Mul", Var("x"), Op("Sigmoid", Var("x")))        # x · sigmoid(x), in either order
 
-A name that occurs twice has to meet the same value. Patterns are data; `Pattern.match` gives every way to fit them.
+A name that occurs twice must match the same value. Patterns are data; `Pattern.match` yields every match.
 """
 
 from __future__ import annotations

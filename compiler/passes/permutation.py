@@ -1,4 +1,4 @@
-"""Orders of axes, as Transpose has them: result axis `i` is axis `perm[i]` of the input."""
+"""Permutations of axes, as in Transpose: axis `i` of the result is axis `perm[i]` of the input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that have a default value, which a plan has not: they become constants."""
+"""Turns inputs with a default value into constants, because the inputs of a plan have no defaults."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def _pin_defaults(model: ir.Model, report: Report) -> None:
             report.warnings.append(Diagnostic("CC0405", message, severity="warning"))
 
 
-pin_defaults = Pass("pin_defaults", _pin_defaults, result="inputs made constants", needed=True)
+pin_defaults = Pass("pin_defaults", _pin_defaults, result="inputs turned into constants", needed=True)

@@ -1,4 +1,4 @@
-"""Symbolic dimensions of the inputs that the caller gives a number."""
+"""Replaces symbolic dimensions of the inputs with the numbers that the caller gives."""
 
 from __future__ import annotations
 

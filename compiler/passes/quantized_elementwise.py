@@ -1,4 +1,4 @@
-"""Sums, products, means, functions and moves of 8-bit codes."""
+"""Sums, products, means, functions and data movement on 8-bit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions and products on 8-bit codes."""
+"""Convolutions and matrix products on 8-bit codes."""
 
 from __future__ import annotations
 

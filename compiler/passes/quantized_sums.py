@@ -1,4 +1,4 @@
-"""Sums of products of 8-bit codes: their bias in whole numbers, and whether 32 bits hold them."""
+"""Sums of products of 8-bit codes: integer biases, and a check that the sums fit 32 bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that had other attributes or inputs in their first version, before opset 7, as they are written since.
+"""Rewrites operators whose first version, before opset 7, had other attributes or inputs, in the form of opset 7.
 
 See the first version of each operator on https://onnx.ai/onnx/operators/.
 """
@@ -117,7 +117,7 @@ _FORMS: dict[str, Callable[[ir.Node], str | None]] = {
 raise_first_versions = Pass(
     "raise_first_versions",
     _raise_first_versions,
-    result="old forms renewed",
+    result="nodes upgraded",
     requires=frozenset({"sorted"}),
     needed=True,
 )

@@ -1,8 +1,8 @@
-"""Operators of opsets 1 to 6, as they are written since opset 7.
+"""Rewrites operators of opsets 1 to 6 in the form of opset 7.
 
-Broadcasting was an attribute then, with the axis at which the second operand begins; slopes of PRelu were one a
-channel; normalisation and dropout said that they are not being trained. What else changed since is read, or refused,
-by the lowering of the operator.
+Before opset 7, broadcasting was an attribute, with the axis at which the second operand begins; PRelu had one slope per
+channel; normalization and dropout had an attribute for inference. The lowering of each operator handles or refuses the
+other differences.
 """
 
 from __future__ import annotations
@@ -78,6 +78,4 @@ def _append_ones(node: ir.Node, value: ir.Value, count: int) -> None:
     node.replace_input_with(1, aligned)
 
 
-raise_legacy = Pass(
-    "raise_legacy", _raise_legacy, result="old forms renewed", requires=frozenset({"shapes"}), needed=True
-)
+raise_legacy = Pass("raise_legacy", _raise_legacy, result="nodes upgraded", requires=frozenset({"shapes"}), needed=True)

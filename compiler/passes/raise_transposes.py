@@ -1,4 +1,4 @@
-"""Transposes above a resize that enlarges: there is less to move."""
+"""Moves a transpose from below an enlarging resize to above it, where the transpose moves less data."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def _count(value: ir.Value) -> int | None:
 
 
 raise_transposes = rules_pass(
-    "raise_transposes", [RaiseAboveInterpolate()], result="transposes above resizes", requires=frozenset({"shapes"})
+    "raise_transposes", [RaiseAboveInterpolate()], result="transposes moved", requires=frozenset({"shapes"})
 )

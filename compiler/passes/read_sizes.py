@@ -1,4 +1,7 @@
-"""Sizes of what is computed that are sizes of inputs: read there, they keep nothing alive and wait for nothing."""
+"""Reads sizes from the shapes of the inputs instead of from computed values of the same sizes.
+
+The computed values then need not stay alive for their sizes, and the sizes do not wait for the values.
+"""
 
 from __future__ import annotations
 
@@ -75,4 +78,4 @@ def _dims(match: Match) -> list[int | ir.SymbolicDim]:
     return list(read[slice(*(int(bound.item()) for bound in bounds if bound is not None))])
 
 
-read_sizes = rules_pass("read_sizes", [ReadSize()], result="sizes read at inputs", requires=frozenset({"shapes"}))
+read_sizes = rules_pass("read_sizes", [ReadSize()], result="sizes read from inputs", requires=frozenset({"shapes"}))

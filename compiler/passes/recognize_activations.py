@@ -1,4 +1,4 @@
-"""Activations written out: SiLU, HardSwish, Softplus and Mish."""
+"""Replaces SiLU, HardSwish, Softplus and Mish that are written as several operators with one operator each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Scaled dot-product attention written out.
+"""Replaces scaled dot-product attention that is written as several operators with Attention.
 
-What comes of it is ONNX's own operator, or, where its weights differ for a query that sees no key, that of
-`candle.plan`, whose attribute `guard` says how.
+The result is ONNX's own operator. If the model's weights differ from ONNX's for a query that sees no key, the result
+is the Attention of `candle.plan` instead, whose attribute `guard` describes the difference.
 """
 
 from __future__ import annotations

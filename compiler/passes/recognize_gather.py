@@ -1,4 +1,4 @@
-"""Whole slices taken by a list of places: PyTorch's indexing with tensors, which its exporter writes as GatherND."""
+"""Replaces GatherND that takes whole slices with Gather; PyTorch exports indexing with tensors as GatherND."""
 
 from __future__ import annotations
 

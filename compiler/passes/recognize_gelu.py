@@ -1,4 +1,4 @@
-"""The Gaussian error linear unit written out, in its exact form and in that with tanh."""
+"""Replaces GELU that is written as several operators with Gelu, in the exact form and in the tanh form."""
 
 from __future__ import annotations
 

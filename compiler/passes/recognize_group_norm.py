@@ -1,4 +1,7 @@
-"""Group normalisation written out by reshapes, and the scales and shifts of channels after a normalisation."""
+"""Replaces group normalization that is written with reshapes with GroupNormalization.
+
+The pass also folds the scales and shifts of channels after a normalization into the normalization.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class RecognizeGroupNorm(Rule):
         return None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The normalisation, with the scale and bias of a group for each of its channels."""
+        """The normalization, with the scale and bias of a group for each of its channels."""
         x, groups = match["x"], match.constant("scale").size
         channels = None if x.shape is None else x.shape[1]
         if not isinstance(channels, int):
@@ -53,7 +56,7 @@ class RecognizeGroupNorm(Rule):
 
 
 class _TakeConstant(Rule):
-    """The base of the rules for a constant, one number a channel, after a normalisation of channels."""
+    """The base of the rules for a constant, one number a channel, after a normalization of channels."""
 
     normalization: ClassVar[Op] = Op(
         ("GroupNormalization", "InstanceNormalization"), Var("x"), Const("scale"), Const("bias"), name="norm"
@@ -82,7 +85,7 @@ class _TakeConstant(Rule):
         """The scale and bias with the constant taken in."""
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The normalisation with the folded scale and bias."""
+        """The normalization with the folded scale and bias."""
         kind = match.constant("scale").dtype
         parameters = zip(self.folded(match), ("scale", "bias"), strict=True)
         return new.like(
@@ -91,7 +94,7 @@ class _TakeConstant(Rule):
 
 
 class TakeChannelScale(_TakeConstant):
-    """`(normalised(x) · s + b) · c` → `normalised(x) · (s · c) + b · c`."""
+    """`(normalized(x) · s + b) · c` → `normalized(x) · (s · c) + b · c`."""
 
     pattern = Op("Mul", _TakeConstant.normalization, Const("c"))
 
@@ -101,7 +104,7 @@ class TakeChannelScale(_TakeConstant):
 
 
 class TakeChannelBias(_TakeConstant):
-    """`(normalised(x) · s + b) + c` → `normalised(x) · s + (b + c)`."""
+    """`(normalized(x) · s + b) + c` → `normalized(x) · s + (b + c)`."""
 
     pattern = Op("Add", _TakeConstant.normalization, Const("c"))
 

@@ -1,8 +1,8 @@
-"""Resizing written with the places that are taken, as the operator `Interpolate` of a plan.
+"""Replaces resizing that is written as Gathers of constant indices with the plan's operator `Interpolate`.
 
-PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant places. They are compared
-with those of Interpolate's own formula, in its precision, for the factor that fits them best. What is written as
-`low + (high - low) · part` makes NaN of infinities; Interpolate weights both places, and makes NaN of fewer.
+PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant indices. The pass compares
+the indices with those of Interpolate's own formula, in its precision, for the factor that fits best. The form
+`low + (high - low) · part` makes NaN of infinities; Interpolate weights both elements, and makes fewer NaNs.
 """
 
 from __future__ import annotations

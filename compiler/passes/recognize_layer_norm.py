@@ -1,4 +1,4 @@
-"""Layer normalisation written out as means, differences and quotients."""
+"""Replaces layer normalization that is written as means, differences and quotients with LayerNormalization."""
 
 from __future__ import annotations
 

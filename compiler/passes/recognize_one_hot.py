@@ -1,4 +1,4 @@
-"""Products with one-hot vectors, as JAX and TensorFlow write embeddings: each takes a row of a table."""
+"""Replaces products with one-hot vectors, as JAX and TensorFlow write embeddings, with Gathers of table rows."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ class OneHotProductToGather(Rule):
 recognize_one_hot = rules_pass(
     "recognize_one_hot",
     [OneHotProductToGather()],
-    result="one-hot products made Gather",
+    result="one-hot products replaced",
     requires=frozenset({"shapes"}),
 )

@@ -1,4 +1,4 @@
-"""Upsampling written as repetition, as the operator `Interpolate` of a plan."""
+"""Replaces upsampling that is written as repetition of elements with the plan's operator `Interpolate`."""
 
 from __future__ import annotations
 

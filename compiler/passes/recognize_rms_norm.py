@@ -1,4 +1,4 @@
-"""Normalisation by the root of the mean square, written out."""
+"""Replaces normalization by the root mean square that is written as several operators with RMSNormalization."""
 
 from __future__ import annotations
 

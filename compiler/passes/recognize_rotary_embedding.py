@@ -1,6 +1,7 @@
-"""Rotary position embeddings written out: pairs of elements turned by the angle of their position.
+"""Replaces rotary position embeddings that are written as several operators with RotaryEmbedding.
 
-What is recognised becomes a RotaryEmbedding of `candle.plan`: that of ONNX, whose tables may have one batch for all.
+The result is the RotaryEmbedding of `candle.plan`: the operator of ONNX, except that its tables may have one batch for
+all batches of the input.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class RotatePairs(_Recognize):
 
 
 class RotateNeighbours(_Recognize):
-    """The same of neighbours: the turned parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
+    """The same of neighbors: the turned parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
 
     pattern = Op(
         "Reshape",

@@ -1,4 +1,4 @@
-"""Softmax written out."""
+"""Replaces softmax that is written as several operators with Softmax."""
 
 from __future__ import annotations
 

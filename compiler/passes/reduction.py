@@ -1,4 +1,4 @@
-"""Reductions along axes, as patterns of normalisations need them."""
+"""The axes of reductions, for the patterns of normalizations."""
 
 from __future__ import annotations
 

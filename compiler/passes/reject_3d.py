@@ -1,4 +1,4 @@
-"""Operators with three spatial dimensions."""
+"""Refuses operators with three spatial dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass is, and what it says it did."""
+"""Passes, and reports of their rewrites."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Pass:
     result: str = "rewrites"
     """What it counts as done, in the words of a user: `shapes inferred`."""
     needed: bool = False
-    """Whether the model cannot be compiled without it, so that it runs unoptimised too."""
+    """Whether the model cannot be compiled without it, so that it runs unoptimized too."""
 
     def run(self, model: ir.Model) -> Report:
         """Rewrites the model and says what was done.

@@ -1,4 +1,4 @@
-"""Tables of cosines and sines, as rotary embeddings that are written out multiply with them."""
+"""Tables of cosines and sines that written-out rotary embeddings multiply with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rules: pattern, condition, rewrite; and the driver that applies many of them in one walk.
+"""Rules, each a pattern, a condition and a rewrite; and the driver that applies many rules in one walk.
 
-The driver looks at a node only with the rules whose pattern has the node's operator as its root, visits every node
-once, and again what a rewrite changed: many rules on a large graph cost little more than a few.
+The driver tries on a node only the rules whose root operator is the operator of the node. It visits every node once,
+and visits again the nodes that a rewrite changed. Many rules on a large graph therefore cost little more than a few.
 """
 
 from __future__ import annotations

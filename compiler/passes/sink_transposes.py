@@ -1,4 +1,4 @@
-"""Transposes that sink below views, parts and products which leave the order of axes alone."""
+"""Rules that move transposes below views, parts and products that keep the order of axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What slices take of the axes of a value."""
+"""The elements that slices take along each axis of a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes in the order of their data."""
+"""Sorts nodes so that each node follows the nodes whose results it reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Corrections of what the library infers of one node: where it says less than is known, and where it says more.
+"""Corrections of the shapes that the library infers for one node: where it says less or more than is known.
 
-It takes for granted that slices are within sizes that it does not know, and that two symbols that broadcast to one
-another are equal; neither has to be so.
+The library assumes that slices are within sizes that it does not know, and that two symbols that broadcast to each
+other are equal. Neither is always true.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sequences that are cut up and read at fixed places: no sequence is needed."""
+"""Replaces SplitToSequence whose parts SequenceAt reads at constant positions with Split; no sequence remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices that are all parts of one value → one Split, also those that a reshape and a Gather take."""
+"""Replaces slices that together cover one value with one Split, including parts that a reshape and a Gather take."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Gemm and MatMul between reshapes to a matrix and back, as linear layers over `[N, L, K]` are exported, without these.
+"""Drops the reshapes to a matrix and back around Gemm and MatMul, as exporters write linear layers over `[N, L, K]`.
 
-What follows, such as an activation or a sum, can then be fused with the product.
+The pass writes the product as `MatMul(x, W) + bias`. Other passes can then fuse the product with what follows it, such
+as an activation or a sum.
 """
 
 from __future__ import annotations
@@ -93,5 +94,5 @@ def _why_no_row(match: Match, columns: int | None) -> str | None:
 
 
 unflatten_gemm = rules_pass(
-    "unflatten_gemm", [UnflattenGemm()], result="linear layers found", requires=frozenset({"shapes"})
+    "unflatten_gemm", [UnflattenGemm()], result="linear layers unflattened", requires=frozenset({"shapes"})
 )
