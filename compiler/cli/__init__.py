@@ -31,13 +31,13 @@ VERBS = {
     "compile": "Compile an ONNX model into a plan.",
     "run": "Run a plan.",
     "verify": "Compare a plan with onnxruntime.",
-    "check": "Say whether a model can be compiled.",
-    "inspect": "Show what a plan or a model holds.",
+    "check": "Check whether the compiler supports a model.",
+    "inspect": "Show the contents of a plan or a model.",
     "bench": "Time plans, alone or beside onnxruntime and OpenVINO.",
     "zoo": "Check a folder of models against onnxruntime.",
     "export": "Export a PyTorch module to ONNX.",
-    "explain": "Explain a diagnostic's code.",
-    "ops": "List the ONNX operators that can be compiled.",
+    "explain": "Explain an error code.",
+    "ops": "List the supported ONNX operators.",
 }
 """The verbs, with the line that `candlec --help` has for each: it imports none of them."""
 
@@ -109,9 +109,9 @@ def program(verbose: bool) -> None:
     candlec run model.plan --input io.npz      runs it
     candlec verify model.onnx model.plan       compares it with onnxruntime
 
-    Each verb has its own --help. Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 70 a bug of the compiler, 130
-    ended by Ctrl-C. `cc` is the same program: it hands everything that is not a verb to the system's C
-    compiler, so that both can live in one environment.
+    Each verb has its own --help. Exit codes: 0 success, 1 model refused or command failed, 2 wrong usage, 70 compiler
+    bug, 130 interrupted by Ctrl-C. `cc` is the same program: it passes everything that is not a verb to the system's
+    C compiler, so that both can live in one environment.
     """
 
 

@@ -148,27 +148,27 @@ def is_of(plan: Plan, model: Path) -> bool:
 def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--input`, which may be repeated."""
     help_text = (
-        "An input as NAME=FILE.npy, or all of them in an .npz or .safetensors file; a sequence is its items, NAME.0, "
-        "NAME.1 and so on. May be repeated."
+        "One input as NAME=FILE.npy, or all inputs in an .npz or .safetensors file. The items of a sequence are the "
+        "arrays NAME.0, NAME.1 and so on. May be repeated."
     )
     return click.option("--input", "inputs", multiple=True, metavar="INPUT", help=help_text)(function)
 
 
 def pin_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--dim` of what compiles, which may be repeated."""
-    help_text = "Compile for one size of a symbolic dimension, as batch=1. May be repeated."
+    help_text = "Compile for one size of a symbolic dimension, for example batch=1. May be repeated."
     return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
 
 
 def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--dim` of what runs, which may be repeated."""
-    help_text = "The size of a symbolic dimension of the random inputs, as batch=1. May be repeated."
+    help_text = "Set the size of a symbolic dimension of the random inputs, for example batch=1. May be repeated."
     return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
 
 
 def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--seed`."""
-    help_text = "Seed of the random inputs."
+    help_text = "Set the seed of the random inputs."
     option = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help=help_text)
     return option(function)
 
@@ -206,7 +206,9 @@ class Named(Device):
 
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--device`."""
-    help_text = "Where to run: cpu, cuda (or cuda:1, the second GPU), or auto: cuda where it works, else cpu."
+    help_text = (
+        "Device to run on: cpu, cuda (cuda:1 is the second GPU), or auto, which takes cuda if it works and else cpu."
+    )
     metavar = "cpu|cuda|auto"
     option = click.option("--device", type=Device(), default="cpu", show_default=True, metavar=metavar, help=help_text)
     return option(function)
@@ -219,13 +221,13 @@ def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callab
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--strict-device`."""
-    help_text = "Refuse a plan of which the device lacks a kernel; else the host runs such steps, and it is said."
+    help_text = "Fail if the device lacks a kernel for a step, instead of falling back to the CPU."
     return click.option("--strict-device", is_flag=True, help=help_text)(function)
 
 
 def threads_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--threads`."""
-    help_text = "Threads of a run.  [default: one a core]"
+    help_text = "Number of threads.  [default: one per core]"
     return click.option("--threads", type=click.IntRange(1, MAX_THREADS), metavar="N", help=help_text)(function)
 
 
@@ -236,7 +238,7 @@ def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--memory`, as the parameter `packing`."""
-    help_text = "Low: pack weights in no form that is larger than they are, which takes convolutions longer."
+    help_text = "low: skip weight layouts that enlarge weights; convolutions are slower."
     choice = click.Choice(["full", "low"])
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 

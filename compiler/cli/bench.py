@@ -38,19 +38,21 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     "--against",
     callback=_against,
     metavar="LIST",
-    help="What to take turns with: onnxruntime, openvino, both with a comma between, or the word nothing.  "
+    help="Runtimes to compare with: onnxruntime, openvino, both separated by a comma, or the word nothing.  "
     "[default: onnxruntime, where the model is known]",
 )
 @click.option(
     "--zoo",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Every model of a folder, which its INDEX.json describes: see `candlec zoo --help`.",
+    help="Time every model that FOLDER/INDEX.json lists: see `candlec zoo --help`.",
 )
-@click.option("--model", "names", multiple=True, metavar="NAME", help="With --zoo: only this model. May be repeated.")
+@click.option(
+    "--model", "names", multiple=True, metavar="NAME", help="With --zoo, time only this model. May be repeated."
+)
 @arguments.input_option
 @arguments.size_option
-@arguments.named_device_option("Where plans run; the others run on the processor.")
+@arguments.named_device_option("Device to run plans on; the other runtimes run on the CPU.")
 @click.option(
     "--threads",
     "counts",
@@ -59,7 +61,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     default=(1, 2),
     show_default=True,
     metavar="N",
-    help="Threads of a run. May be repeated.",
+    help="Number of threads. May be repeated.",
 )
 @click.option(
     "--seconds",
@@ -67,7 +69,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     default=2.0,
     show_default=True,
     metavar="X",
-    help="How long to time each model and number of threads.",
+    help="Time to spend on each model and number of threads.",
 )
 @click.option(
     "--processes",
@@ -75,14 +77,16 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     default=1,
     show_default=True,
     metavar="N",
-    help="Time each in so many processes of its own, and in as many again where these do not agree.",
+    help="Time each runtime in N separate processes, and in N more if their results disagree.",
 )
 @click.option(
     "--cold",
     is_flag=True,
-    help="Also in processes that do nothing else: time to load, first run, and peak memory above the bare process.",
+    help="Also measure in fresh processes: load time, first run, and peak memory above that of the bare process.",
 )
-@click.option("--markdown", type=arguments.OUTPUT, metavar="FILE", help="Write the tables, with machine and command.")
+@click.option(
+    "--markdown", type=arguments.OUTPUT, metavar="FILE", help="Write the tables, the machine and the command."
+)
 @json_option
 @click.pass_context
 def command(
@@ -101,11 +105,12 @@ def command(
     markdown: Path | None,
     as_json: bool,
 ) -> None:
-    """Time FILES: median, spread, and the ratio of a plan's time to the others', below 1 where the plan is faster.
+    """Time FILES, and show median, spread, and the ratio of the plan's time to the other runtimes' times.
 
-    A model is compiled and timed beside onnxruntime. A plan is timed alone, or beside others when its model is named
-    with it. All run the same inputs in turns, so that a busy machine disturbs all alike. Exit code 1 when the compiler
-    refuses a model; what the others fail on is told.
+    A ratio below 1 means that the plan is faster. The command compiles a model and times it beside onnxruntime. It
+    times a plan alone, or beside other runtimes if FILES include the model of the plan. All runtimes run the same
+    inputs in turns, so that a busy machine disturbs all alike. The exit code is 1 if the compiler refuses a model. The
+    command also reports the failures of the other runtimes.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1

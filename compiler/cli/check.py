@@ -44,23 +44,23 @@ class Operator:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @arguments.pin_option
-@arguments.named_device_option("Say where steps would run on this device, which need not be there.")
+@arguments.named_device_option("Show where steps would run on this device; the device need not be present.")
 @arguments.strict_device_option
 @json_option
 @click.pass_context
 def command(
     context: click.Context, model: Path, sizes: dict[str, int], device: str, strict_device: bool, as_json: bool
 ) -> None:
-    """Say for every operator of MODEL whether it can be compiled, and for each node in the way, why not and where.
+    """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
-    Nothing is written. Exit code 1 when the model cannot be compiled. With --device cuda it is said where the steps of
-    the optimised plan run, and what moves for those that the host runs for want of a kernel; these are exit code 1
-    under --strict-device.
+    The command writes no file. The exit code is 1 if the compiler refuses the model. With --device cuda, the command
+    also shows where each step of the optimized plan runs. For steps that fall back to the CPU because the GPU has no
+    kernel for them, it shows the data that moves. With --strict-device, such steps make the exit code 1.
 
     \b
-    ✓  can be compiled
-    ✗  is refused: the findings below say why
-    ?  comes after refused nodes, so that too little is known of its inputs
+    ✓  supported
+    ✗  refused; the errors below give the reason
+    ?  unknown: the operator follows refused nodes, so the types or shapes of its inputs are not known
 
     \b
     candlec check model.onnx
@@ -94,7 +94,7 @@ def command(
 
 
 def _placed(model: Path, sizes: dict[str, int]) -> list[PlacedStep]:
-    """Where the steps of the optimised plan run."""
+    """Where the steps of the optimized plan run."""
     import compiler
     from compiler.session import placed_steps
 

@@ -58,14 +58,21 @@ def _summary(name: str) -> str:
 
 @click.command(cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="The plan file.  [default: MODEL.plan]")
+@click.option(
+    "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
+)
 @arguments.pin_option
 @click.option("--passes", metavar="LIST", help="Run only these optional passes, separated by commas.")
-@click.option("--no-optimize", is_flag=True, help="Run only the passes that correctness needs.")
-@arguments.memory_option("The most that the values of a run may hold at once, as 2GB: for models that are not trusted.")
-@click.option("--strip-origins", is_flag=True, help="Leave module paths and source lines out of the plan.")
-@click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass: finds faults of the compiler.")
-@click.option("--report", type=arguments.OUTPUT, metavar="FILE.html", help="Write what each pass did, where.")
+@click.option("--no-optimize", is_flag=True, help="Run only the passes that compilation requires.")
+@arguments.memory_option("Limit the memory of all values of a run at once, for example 2GB; for untrusted models.")
+@click.option("--strip-origins", is_flag=True, help="Omit module paths and source lines from the plan.")
+@click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs.")
+@click.option(
+    "--report",
+    type=arguments.OUTPUT,
+    metavar="FILE.html",
+    help="Write an HTML report of what each pass changed, and where.",
+)
 @json_option
 def command(
     model: Path,
@@ -79,9 +86,9 @@ def command(
     report: Path | None,
     as_json: bool,
 ) -> None:
-    """Compile MODEL (.onnx) into a plan, and tell what was done to it.
+    """Compile MODEL (.onnx) into a plan, and show what each pass did.
 
-    A plan is one file that holds everything a run needs. The same model and options give the same bytes.
+    A plan is one file with everything that a run needs. The same model and options give the same bytes.
 
     \b
     candlec compile model.onnx

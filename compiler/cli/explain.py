@@ -15,7 +15,7 @@ WIDTH = 80
 @click.argument("code", required=False)
 @json_option
 def command(code: str | None, as_json: bool) -> None:
-    """Explain CODE, such as CC0301; without it, list every code.
+    """Explain the error code CODE, for example CC0301; without CODE, list every code.
 
     \b
     candlec explain CC0301

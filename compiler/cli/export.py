@@ -21,14 +21,16 @@ FORMS = "(module, arguments) or (module, arguments, dynamic)"
 
 @click.command()
 @click.argument("factory", metavar="PACKAGE.MODULE:FACTORY")
-@click.option("-o", "--output", required=True, type=arguments.OUTPUT, metavar="MODEL.onnx", help="The model file.")
-@click.option("--opset", type=click.IntRange(18), metavar="N", help="The opset to write.  [default: PyTorch's]")
+@click.option(
+    "-o", "--output", required=True, type=arguments.OUTPUT, metavar="MODEL.onnx", help="Write the model to this file."
+)
+@click.option("--opset", type=click.IntRange(18), metavar="N", help="Opset of the model.  [default: PyTorch's]")
 @json_option
 def command(factory: str, output: Path, opset: int | None, as_json: bool) -> None:
     """Export the module that FACTORY() returns as (module, arguments) or (module, arguments, dynamic).
 
-    The arguments are a tuple of those that the module is called with. `dynamic` names the dimensions that may vary, as
-    {"x": {0: "batch"}}. The working folder is searched first.
+    `arguments` is the tuple of arguments to call the module with. `dynamic` names the dimensions that may vary, for
+    example {"x": {0: "batch"}}. The command searches the working folder for PACKAGE first.
 
     \b
     candlec export nets.unet:build -o unet.onnx

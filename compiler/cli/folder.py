@@ -19,9 +19,9 @@ __all__ = ["entries_of", "files_of", "folder_options"]
 
 def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which models."""
-    function = click.option("--model", "names", multiple=True, metavar="NAME", help="Only this. May be repeated.")(
-        function
-    )
+    function = click.option(
+        "--model", "names", multiple=True, metavar="NAME", help="Use only this model. May be repeated."
+    )(function)
     return click.option(
         "--path",
         "folder",
@@ -29,7 +29,7 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
         default="models",
         show_default=True,
         metavar="FOLDER",
-        help="The folder with INDEX.json.",
+        help="Folder that contains INDEX.json.",
     )(function)
 
 

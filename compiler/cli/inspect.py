@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 @click.option(
     "--prepared",
     is_flag=True,
-    help="Print every step as a session runs it: kernel, layouts, what is taken over in place, what is alive.",
+    help="Print every step as a session runs it: kernel, layouts, storage reused in place, memory of live values.",
 )
 @click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
     show_default=True,
-    help="With --prepared, the device whose kernels to show; a GPU need not be there.",
+    help="With --prepared, show the kernels of this device; no GPU is needed.",
 )
 @arguments.pin_option
 @arguments.packing_option
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 def command(
     file: Path, steps: bool, prepared: bool, device: str, sizes: dict[str, int], packing: Memory, as_json: bool
 ) -> None:
-    """Show inputs, outputs, constants, operators and provenance of FILE: a plan, or an ONNX model.
+    """Show the inputs, outputs, constants, operators and provenance of FILE, which is a plan or an ONNX model.
 
-    With --prepared, a model is compiled first. `docs/performance.md` says what the kernels' names mean.
+    With --prepared, the command compiles a model first. `docs/performance.md` explains the names of the kernels.
 
-    With --prepared --device cuda, the steps are listed as a GPU would run them: kernels and library calls, launches,
-    bytes, and the least time that the published limits of some GPUs allow. It runs the plan on random inputs without
-    a GPU: values of the GPU are zeros.
+    With --prepared --device cuda, the command lists the steps as a GPU would run them: kernels and library calls,
+    launches, bytes, and the least time that the published limits of some GPUs allow. It needs no GPU: it runs the plan
+    on random inputs, with zeros for all values on the GPU.
 
     \b
     candlec inspect model.plan

@@ -16,15 +16,16 @@ EXPANDED = "(its ONNX function body)"
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
-@arguments.named_device_option("Say where steps would run on this device, which need not be there.")
+@arguments.named_device_option("Show where steps would run on this device; the device need not be present.")
 @json_option
 @click.pass_context
 def command(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:
-    """List every ONNX operator that can be compiled, with the newest version of it that is understood.
+    """List the supported ONNX operators, each with the newest version that the compiler supports.
 
-    The family is the file in compiler/lower/ that compiles it. With OPERATOR, only those; exit code 1 when one of them
-    cannot be compiled. With --device cuda, the ops of plans are listed instead, which operators become, with the module
-    of their kernel there, or where else they run.
+    The family is the file in compiler/lower/ that compiles the operator. With OPERATOR, the list has only these
+    operators, and the exit code is 1 if the compiler does not support one of them. With --device cuda, the command
+    lists the ops of plans instead, to which the compiler translates operators. It shows the module of the CUDA kernel
+    of each op, or where else the op runs.
 
     \b
     candlec ops

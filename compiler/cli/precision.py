@@ -32,19 +32,20 @@ NOT_MEASURED = "not measured: it has no form in double precision, or no outputs 
     default=3.0,
     show_default=True,
     metavar="X",
-    help="How many times onnxruntime's error a plan's may be.",
+    help="Largest ratio of a plan's error to onnxruntime's error.",
 )
-@click.option("--markdown", "page", type=arguments.OUTPUT, metavar="FILE", help="Write the table, with the command.")
+@click.option("--markdown", "page", type=arguments.OUTPUT, metavar="FILE", help="Write the table and the command.")
 @json_option
 @click.pass_context
 def command(
     context: click.Context, folder: Path, names: tuple[str, ...], at_most: float, page: Path | None, as_json: bool
 ) -> None:
-    """Measure how far each model's outputs are from what it gives in double precision: the plan's and onnxruntime's.
+    """Measure the rounding errors of each model's plan and of onnxruntime against the model in double precision.
 
-    An error is the largest difference as a part of the output's largest magnitude, the worst of all outputs and
-    inputs. Errors of less than one rounding of float32, 1.2e-7, count as one in the ratio. A model that quantises has
-    no form in double precision. Exit code 1 where a plan's error is more than --at-most times onnxruntime's.
+    An error is the largest difference divided by the output's largest magnitude. The command reports the largest error
+    of all outputs and inputs. In the ratio, errors of less than one rounding of float32, 1.2e-7, count as 1.2e-7. A
+    quantized model has no form in double precision. The exit code is 1 if a plan's error is more than --at-most times
+    onnxruntime's.
 
     \b
     candlec zoo precision

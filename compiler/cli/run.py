@@ -26,13 +26,17 @@ PROFILED_RUNS = 10
 @arguments.input_option
 @arguments.size_option
 @arguments.seed_option
-@click.option("-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs: .npz or .safetensors.")
+@click.option(
+    "-o", "--output", type=arguments.OUTPUT, metavar="FILE", help="Write the outputs to an .npz or .safetensors file."
+)
 @arguments.device_option
 @arguments.strict_device_option
 @arguments.threads_option
-@arguments.memory_option("The most that values may hold at once, as 2GB. The lower counts where the plan has a bound.")
+@arguments.memory_option(
+    "Limit the memory of all values at once, for example 2GB. If the plan has a limit too, the lower applies."
+)
 @arguments.packing_option
-@click.option("--profile", is_flag=True, help="Time every step, over ten more runs.")
+@click.option("--profile", is_flag=True, help="Time every step over ten additional runs.")
 @json_option
 def command(
     plan: Path,
@@ -48,12 +52,12 @@ def command(
     profile: bool,
     as_json: bool,
 ) -> None:
-    """Run PLAN and show, for each output, dtype, shape and range.
+    """Run PLAN, and show the dtype, shape and range of each output.
 
-    Without --input, random arrays of the declared shapes are used; --dim gives the sizes of symbolic dimensions.
+    Without --input, the inputs are random arrays of the declared shapes; --dim gives the sizes of symbolic dimensions.
 
-    The outputs of one run can be the inputs of another. What NumPy's own dtypes lack is in an .npz as records of one
-    field, the bits: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
+    The outputs of one run can be the inputs of another. An .npz file stores dtypes that NumPy lacks as records with one
+    field, which holds the bits: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
 
     \b
     candlec run model.plan --input io.npz --output out.npz

@@ -62,10 +62,10 @@ ADVICE_ON_INPUTS = """\
     "--tolerance",
     type=arguments.Finite(0),
     metavar="X",
-    help="The difference allowed, as a part of the output's scale.  [default: by dtype, 1e-5 for float32]",
+    help="Largest allowed difference, relative to the output's largest element.  [default: by dtype, 1e-5 for float32]",
 )
 @click.option(
-    "--layerwise", is_flag=True, help="Compare the values on the way there too, and show the first that differs."
+    "--layerwise", is_flag=True, help="Also compare intermediate values, and show the first one that differs."
 )
 @arguments.device_option
 @arguments.threads_option
@@ -84,28 +84,32 @@ def command(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Run MODEL in onnxruntime and PLAN (or the model, compiled now) on the same inputs, and compare every output.
+    """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
 
-    For each output the worst difference is shown: absolute, relative to the element, and in units in the last place.
+    Without PLAN, the command compiles MODEL. For each output it shows the largest difference: absolute, relative to the
+    element, and in units in the last place.
 
     \b
-    ✓  equal: the absolute difference is at most the tolerance times the largest element; integers, strings and
-       booleans are the same. Or, where --tolerance is not given: as near to onnxruntime without its optimizations,
-       or the error against the model in double precision is at most three times onnxruntime's, and not far less
-    ≈  not equal, but nearer to onnxruntime's result, with or without its own optimisations, than these two are to
-       each other, which is more than the tolerance; not where --tolerance is given
-    ?  of random numbers, which no two programs share: dtype and shape are the same
+    ✓  equal: the largest absolute difference is at most the tolerance times the largest element; integers, strings
+       and booleans are identical. Without --tolerance, an output is also equal if it is as near to the result of
+       onnxruntime without its optimizations, or if its error against the model in double precision is at most three
+       times onnxruntime's, and not far smaller
+    ≈  uncertain: not equal, but onnxruntime's results with and without its optimizations differ from each other by
+       more than the tolerance, and the output is nearer to one of them than they are to each other; never with
+       --tolerance
+    ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
-    The errors are measured where the tolerance is not kept and the model can be computed in double precision, by this
-    compiler, node by node. Exit code 1 where an output has a ✗.
+    The command measures errors only if the difference exceeds the tolerance and this compiler can compute the model in
+    double precision, node by node. The exit code is 1 if an output has a ✗.
 
-    On processors with AVX2 or AVX-512 and without VNNI, onnxruntime's products of uint8 and int8 saturate. There it is
-    given an equal model with uint8 codes, and a line below the table says so.
+    On processors with AVX2 or AVX-512 and without VNNI, onnxruntime's products of uint8 and int8 saturate. There the
+    command gives onnxruntime an equivalent model that uses uint8, and a line below the table says so.
 
-    With --layerwise, every value that a step of the plan computes under its name in the model is compared too, in the
-    plan's order, with what onnxruntime computes node by node: the first that differs shows where to look. Fused steps
-    leave few such values: the plan of `candlec compile --no-optimize` has nearly all.
+    With --layerwise, the command also compares intermediate values: every value that a step of the plan computes under
+    its name in the model, in the order of the plan, with the value that onnxruntime computes node by node. The first
+    value that differs shows where to look. Fused steps leave few such values; the plan of `candlec compile
+    --no-optimize` has nearly all of them.
 
     \b
     candlec verify model.onnx

@@ -35,15 +35,17 @@ STYLES: dict[Verdict, str] = {
 
 @click.group()
 def command() -> None:
-    """Check the models of a folder, which its INDEX.json describes, against onnxruntime.
+    """Check the models of a folder against onnxruntime. INDEX.json in the folder lists the models.
 
-    INDEX.json is a list of objects: each has the `name` of a model, its `file` and `cases`, .npz files of inputs, by
-    paths relative to the folder. It may have a `tolerance`, where that of the dtype does not do, with the `reason`, and
-    say why the model may be `uncertain` (≈, see `candlec verify`). Other keys are for people.
+    INDEX.json is a list with one object for each model. `name` is the name of the model, `file` is the model file, and
+    `cases` lists .npz files of inputs; paths are relative to the folder. An optional `tolerance` replaces the tolerance
+    of the dtype, with a `reason`. An optional `uncertain` says why results of the model may be uncertain (≈, see
+    `candlec verify`). Other keys are for human readers.
 
-    What is so in a folder of other people's models stands in a baseline, a file of your own: a table a model, with the
-    `reason`, and for `pinned` and `unpinned` shapes the `verdict` and `at_most`, the times of the tolerance allowed; or
-    `refused`, the codes with which the compiler refuses the model.
+    A baseline is a file of your own that lists known differences, for folders that other people maintain. It has one
+    table for each model, with the `reason`. For `pinned` and for `unpinned` shapes, the table has the `verdict` and
+    `at_most`, the allowed multiple of the tolerance; or `refused`, the error codes with which the compiler refuses the
+    model.
 
     \b
     candlec zoo run --path models
@@ -56,12 +58,19 @@ def command() -> None:
 command.add_command(precision.command, "precision")
 
 
-@command.command(short_help="Compile and run every model, every way.")
+@command.command(short_help="Compile and run every model in every way.")
 @folder_options
-@click.option("--unpin", is_flag=True, help="Leave symbolic dimensions so; where there are none, make the first one.")
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE", help="What is known not to be equal.")
-@click.option("--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the outcome as JUnit XML.")
-@arguments.named_device_option("Where to run.")
+@click.option(
+    "--unpin", is_flag=True, help="Compile with dynamic shapes; a static model gets a dynamic first dimension."
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File that lists the models with known differences.",
+)
+@click.option("--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML.")
+@arguments.named_device_option("Device to run on.")
 @json_option
 @click.pass_context
 def run(
@@ -76,13 +85,13 @@ def run(
 ) -> None:
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
-    Each is compiled optimised and unoptimised, and run with one thread and with two, or on the device. The shapes of
-    the inputs are pinned to those of the case, unless --unpin is given. What the marks mean, `candlec verify --help`
-    says.
+    The command compiles each model with and without optimization, and runs it with one thread and with two, or on the
+    device. It compiles for the input shapes of each case, unless --unpin is given. `candlec verify --help` explains the
+    marks.
 
-    Exit code 1 when a model is refused, or its results are not equal (✗) or uncertain (≈), and neither INDEX.json nor
-    the baseline says that they may be; or when the baseline says so of one that is equal now, or not in the folder. A
-    model that cannot be checked, as its files or onnxruntime do not allow it, is always an error.
+    The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
+    INDEX.json nor the baseline allows it. It is also 1 if the baseline lists a model that is equal now, or that is not
+    in the folder. A model that cannot be checked, because of its files or of onnxruntime, is always an error.
 
     \b
     candlec zoo run
@@ -112,19 +121,20 @@ def run(
     context.exit(0 if is_right else 1)
 
 
-@command.command(short_help="Write down what is not equal.")
+@command.command(short_help="Write the known differences to a baseline.")
 @folder_options
-@click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="The file to write.")
+@click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="Baseline file to write.")
 @json_option
 @click.pass_context
 def update(context: click.Context, folder: Path, names: tuple[str, ...], baseline: Path, as_json: bool) -> None:
-    """Check the models as `candlec zoo run` does, with and without --unpin, and write what is not equal to a baseline.
+    """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 
-    The reasons that it gives stay, and so do the lines that hold; a new one has what was measured for a reason, which
-    you may better. Models that are equal, or not in the folder, are taken out. Review the difference.
+    The command keeps the reasons in the file, and the lines that still hold. The reason of a new entry is the measured
+    difference; you can replace it with a better one. The command removes models that are equal or not in the folder.
+    Review the changes to the file.
 
-    Exit code 1 when a model cannot be checked, or nothing bounds how far off it is, as with an output of another shape:
-    of these nothing is written, and what the baseline says of them stays.
+    The exit code is 1 if a model cannot be checked, or if its difference has no bound, for example because an output
+    has another shape. The entries of such models stay unchanged.
 
     \b
     candlec zoo update --path ../zoo --baseline zoo.toml
