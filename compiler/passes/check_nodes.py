@@ -1,6 +1,6 @@
 """Refuses nodes with attributes, sizes or shapes that their operators do not take.
 
-The pass runs before other passes drop or replace these nodes.
+The pass runs before other passes drop or replace these nodes. It refuses only nodes that no other pass can correct.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Drops operators that return their input unchanged.
+"""Drops operators that return their input unchanged, such as a Slice of the whole range.
 
-Examples are a Slice of the whole range, a Reshape to the input's own shape, a Concat of one input and a multiplication
-by one.
+Other examples are a Reshape to the input's own shape, a Concat of one input and a multiplication by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replaces an Einsum of two operands that is a matrix product with MatMul, which later passes recognize."""
+"""Replaces an Einsum of two operands with MatMul if it is a matrix product, so that later passes recognize it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folds batch normalizations, and scales and shifts of channels, into the weights of the operator before them.
+"""Folds batch normalizations and per-channel scales and shifts into the weights of the preceding operator.
 
 The pass computes the weights in float64 and rounds once.
 """

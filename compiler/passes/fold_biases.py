@@ -1,4 +1,4 @@
-"""Computes the constant biases of Conv and Gemm while compiling, before products become products of 8-bit codes."""
+"""Computes the constant biases of Conv and Gemm while compiling, before `fuse_quantization` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces a convolution of strided slices of an image, such as YOLO's Focus, with one of the image itself."""
+"""Replaces a convolution of strided slices of an image (YOLO's Focus) with a strided convolution of the image."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Fuses operators between DequantizeLinear and QuantizeLinear into operators that compute on the 8-bit codes.
+"""Fuses operators between DequantizeLinear and QuantizeLinear into operators that compute on the 8-bit integers.
 
-`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on codes. Sums of products are exact: sums that may
-not fit 32 bits stay in float. The operator rounds its result once. Convolutions and means read images with the channels
-last; the transposes around them meet and cancel.
+`QuantizeLinear(f(DequantizeLinear(x), …))` becomes one operator on 8-bit integers, called codes. Sums of
+products are exact: sums that may not fit 32 bits stay in float. The operator rounds its result once. Convolutions and
+means read images with the channels last; the transposes around them meet and cancel.
 """
 
 from __future__ import annotations

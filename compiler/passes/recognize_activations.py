@@ -1,4 +1,4 @@
-"""Replaces SiLU, HardSwish, Softplus and Mish that are written as several operators with one operator each."""
+"""Fuses operators that compute SiLU, HardSwish, Softplus or Mish into one operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces scaled dot-product attention that is written as several operators with Attention.
+"""Fuses operators that compute scaled dot-product attention into Attention.
 
 The result is ONNX's own operator. If the model's weights differ from ONNX's for a query that sees no key, the result
 is the Attention of `candle.plan` instead, whose attribute `guard` describes the difference.

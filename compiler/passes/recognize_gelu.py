@@ -1,4 +1,4 @@
-"""Replaces GELU that is written as several operators with Gelu, in the exact form and in the tanh form."""
+"""Fuses operators that compute GELU into Gelu, in the exact form and in the tanh form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Replaces group normalization that is written with reshapes with GroupNormalization.
-
-The pass also folds the scales and shifts of channels after a normalization into the normalization.
-"""
+"""Fuses InstanceNormalization between reshapes into GroupNormalization; folds channel scales and shifts into both."""
 
 from __future__ import annotations
 

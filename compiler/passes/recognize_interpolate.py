@@ -1,4 +1,4 @@
-"""Replaces resizing that is written as Gathers of constant indices with the plan's operator `Interpolate`.
+"""Replaces Gathers that resize a value (by constant indices) with the plan's operator `Interpolate`.
 
 PyTorch's exporter writes `nearest-exact`, and `linear` of one axis, as a Gather of constant indices. The pass compares
 the indices with those of Interpolate's own formula, in its precision, for the factor that fits best. The form

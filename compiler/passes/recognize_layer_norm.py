@@ -1,4 +1,4 @@
-"""Replaces layer normalization that is written as means, differences and quotients with LayerNormalization."""
+"""Fuses operators that compute layer normalization (means, differences, quotients) into LayerNormalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces products with one-hot vectors, as JAX and TensorFlow write embeddings, with Gathers of table rows."""
+"""Replaces products of one-hot vectors and a table with Gather; JAX and TensorFlow write embeddings this way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces upsampling that is written as repetition of elements with the plan's operator `Interpolate`."""
+"""Replaces repetition of elements (Reshape of Expand, Tile or Concat) with the plan's operator `Interpolate`."""
 
 from __future__ import annotations
 

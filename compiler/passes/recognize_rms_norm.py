@@ -1,4 +1,4 @@
-"""Replaces normalization by the root mean square that is written as several operators with RMSNormalization."""
+"""Fuses operators that compute RMS normalization into RMSNormalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces rotary position embeddings that are written as several operators with RotaryEmbedding.
+"""Fuses operators that compute rotary position embeddings into RotaryEmbedding.
 
 The result is the RotaryEmbedding of `candle.plan`: the operator of ONNX, except that its tables may have one batch for
 all batches of the input.

@@ -1,4 +1,4 @@
-"""Replaces softmax that is written as several operators with Softmax."""
+"""Fuses operators that compute softmax into Softmax."""
 
 from __future__ import annotations
 

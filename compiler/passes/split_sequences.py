@@ -1,4 +1,4 @@
-"""Replaces SplitToSequence whose parts SequenceAt reads at constant positions with Split; no sequence remains."""
+"""Replaces SplitToSequence with Split if SequenceAt reads all of its parts at constant positions."""
 
 from __future__ import annotations
 

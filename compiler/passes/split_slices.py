@@ -1,4 +1,4 @@
-"""Replaces slices that together cover one value with one Split, including parts that a reshape and a Gather take."""
+"""Replaces slices that together cover one value with one Split, also if a Reshape and a Gather take the parts."""
 
 from __future__ import annotations
 

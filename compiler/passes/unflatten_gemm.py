@@ -1,4 +1,4 @@
-"""Drops the reshapes to a matrix and back around Gemm and MatMul, as exporters write linear layers over `[N, L, K]`.
+"""Drops reshapes around Gemm and MatMul that flatten `[N, L, K]` and restore it, as in exported linear layers.
 
 The pass writes the product as `MatMul(x, W) + bias`. Other passes can then fuse the product with what follows it, such
 as an activation or a sum.
