@@ -82,7 +82,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option(
     "--cold",
     is_flag=True,
-    help="Also measure in fresh processes: load time, first run, and peak memory above that of the bare process.",
+    help="Also measure in separate processes: load time, first run, and peak memory above that of the bare process.",
 )
 @click.option(
     "--markdown", type=arguments.OUTPUT, metavar="FILE", help="Write the tables, the machine and the command."

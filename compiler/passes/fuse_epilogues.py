@@ -1,4 +1,4 @@
-"""Fuses elementwise functions into the preceding matrix product or convolution, before it stores its result.
+"""Fuses elementwise functions into the preceding matrix product or convolution, which applies them before storing.
 
 The operator becomes a node of domain `candle.plan` with two more attributes. `epilogue` is a graph of the fused nodes;
 its first input is the operator's result. `operands` is the number of inputs of the operator itself; the other inputs of

@@ -1,4 +1,4 @@
-"""Replaces SplitToSequence with Split if SequenceAt reads all of its parts at constant positions."""
+"""Replaces SplitToSequence with Split if all of its readers are SequenceAt with constant positions."""
 
 from __future__ import annotations
 
