@@ -192,8 +192,8 @@ sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (som
 check: format lint types test test-lowest test-processors lint-cuda ## what CI runs: format, lints, types, every test
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
-	$(SAY) "Installing the linter"
-	$(BIN)/pip install --quiet --disable-pip-version-check $(VERSIONS) ruff
+	$(SAY) "Installing the linters"
+	$(BIN)/pip install --quiet --disable-pip-version-check $(VERSIONS) ruff "codespell[toml]"
 	@touch $@
 
 format: $(BIN)/ruff
@@ -205,6 +205,7 @@ format: $(BIN)/ruff
 lint: $(BIN)/ruff
 	$(SAY) "Lints"
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings
 
 lint-cuda: compiler/_runtime_cuda.abi3.so
@@ -228,7 +229,7 @@ fuzz: $(VENV)/.dev ## change files and plans at random, some hundred thousand ti
 	$(SAY) "Fuzzing"
 	FUZZ=50 $(BIN)/python -m pytest -q -n 2 tests/test_fuzz.py
 
-wheel: $(BIN)/maturin ## the wheel that is published, optimised as a whole, in build/wheels
+wheel: $(BIN)/maturin ## the wheel that is published, optimized as a whole, in build/wheels
 	$(SAY) "Building the wheel"
 	$(BIN)/maturin build --profile wheel --strip --out build/wheels
 

@@ -268,7 +268,7 @@ def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Floats as integers that are in the same order, neighbours one apart."""
+    """Floats as integers that are in the same order, neighbors one apart."""
     bits = array.view(np.dtype(f"int{8 * array.dtype.itemsize}")).astype(np.int64)
     return np.where(bits < 0, np.int64(-(2 ** (8 * array.dtype.itemsize - 1))) - bits, bits)
 

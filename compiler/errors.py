@@ -124,7 +124,7 @@ PAGES = {
         "If onnxruntime runs the model with such inputs, please report it.",
     ),
     "CC0301": Page(
-        "The model has a three-dimensional operator (convolution, pooling, normalisation, resize … with three spatial "
+        "The model has a three-dimensional operator (convolution, pooling, normalization, resize … with three spatial "
         "dimensions). A plan has one- and two-dimensional ones only, by design.",
         "Keep that part of the model in onnxruntime. Where a kernel has size 1 along an axis, write it as a "
         "two-dimensional operator, with that axis moved to the batch.",

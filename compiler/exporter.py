@@ -22,7 +22,7 @@ OLDEST_OPSET = 18
 """Older ones are converted to by a converter that forgets where nodes came from."""
 STACK_TRACE = "pkg.torch.onnx.stack_trace"
 INSTALLED = re.compile(r".*/(?=(?:site|dist)-packages/|python3\.\d+/)")
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
 """Files that are not the user's."""
 
@@ -46,7 +46,7 @@ def export(
     `dynamic` names the dims that may vary: `{"x": {0: "batch", 2: "time"}}`; equal names mean equal sizes. `outputs`
     names the outputs. The module is exported as it is in evaluation, and keeps the mode that it is in. The names of
     Python files in the stack traces are made relative to the working folder, so that the file does not tell where it
-    was made. The exporter's own optimiser is off by default: it leaves a fused node with the origin of one of its
+    was made. The exporter's own optimizer is off by default: it leaves a fused node with the origin of one of its
     parts, and the compiler's passes do the same work.
 
     Needs PyTorch: `pip install "candle-compiler[export]"`.
@@ -203,7 +203,7 @@ def _reason(error: BaseException) -> str:
 
     while isinstance(error, torch.onnx.OnnxExporterError) and error.__cause__ is not None:
         error = error.__cause__
-    said = COLOUR.sub("", str(error)).strip().partition("\n\n")[0]
+    said = COLOR.sub("", str(error)).strip().partition("\n\n")[0]
     frames = traceback.extract_tb(error.__traceback__)
     own = [each for each in frames if each.name == "forward" and not OTHERS.match(each.filename)]
     place = f" ({relative_name(own[-1].filename, Path.cwd())}:{own[-1].lineno})" if own else ""

@@ -79,7 +79,7 @@ def passes(options: Options) -> list[Pass]:
     Those that are `needed` run always, the others as the options say, and `check_nodes` before any of these, because
     they may hide what is wrong with a node; where none runs, the lowering finds it.
     """
-    return [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognising(), *_fusing()]
+    return [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
 
 
 def _needed(options: Options) -> list[Pass]:
@@ -126,7 +126,7 @@ def _simplifying() -> list[Pass]:
     ]
 
 
-def _recognising() -> list[Pass]:
+def _recognizing() -> list[Pass]:
     """From operators written out to those that have a kernel, and from transposes to none."""
     return [
         recognize_gather,
@@ -148,7 +148,7 @@ def _recognising() -> list[Pass]:
         cancel_transposes,  # again those that attention left
         split_slices,
         recognize_interpolate,  # of what transposes stood between
-        raise_transposes,  # those that nothing cancelled
+        raise_transposes,  # those that nothing canceled
         merge_reshapes,
     ]
 

@@ -1,6 +1,6 @@
 """How far a plan and onnxruntime are from what the model gives in double precision.
 
-There is one such result: the compiler's own, of the model without optimisations, in kernels of their own for double
+There is one such result: the compiler's own, of the model without optimizations, in kernels of their own for double
 precision, which the results of single precision are a rounding of.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
 
 ROUNDING = 2.0**-23
-"""The distance of two neighbours in single precision, as a part of a number: less is no error."""
+"""The distance of two neighbors in single precision, as a part of a number: less is no error."""
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,8 @@ def key(source: Path) -> str:
 
 def imported(source: Path) -> list[Path]:
     """The files of this folder that a model's file imports."""
-    froms = [node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.ImportFrom)]
-    return [HERE / f"{node.module.removeprefix('models.')}.py" for node in froms if node.module.startswith("models.")]
+    imports = [node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.ImportFrom)]
+    return [HERE / f"{node.module.removeprefix('models.')}.py" for node in imports if node.module.startswith("models.")]
 
 
 def described(source: Path) -> tuple[str, dict[str, Any]]:

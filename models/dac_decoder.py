@@ -1,6 +1,6 @@
 """A decoder in the style of the Descript Audio Codec (Kumar et al. 2023, https://arxiv.org/abs/2306.06546), by hand.
 
-Snake activations, weight-normalised convolutions, dilated residual units and transposed convolutions that make 512
+Snake activations, weight-normalized convolutions, dilated residual units and transposed convolutions that make 512
 samples of each latent frame; half as wide as the published one. The weights are seeded.
 """
 

@@ -1,10 +1,10 @@
 """A small network that reads handwritten digits: it says which digit a noisy picture shows, and cleans the picture.
 
-`python models/digits.py` trains it on scikit-learn's digits (1,797 pictures of 8×8 grey levels, a minute on two cores)
+`python models/digits.py` trains it on scikit-learn's digits (1,797 pictures of 8×8 gray levels, a minute on two cores)
 and writes `digits.onnx` and `digits.npz`, noisy pictures it has not seen, beside this file. Training is seeded.
 
-The layers are those that audio and vision models are exported with: weight-normalised convolutions, Snake activations,
-batch normalisation, attention and a nearest upsampling.
+The layers are those that audio and vision models are exported with: weight-normalized convolutions, Snake activations,
+batch normalization, attention and a nearest upsampling.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Snake(nn.Module):
 
 
 class Block(nn.Sequential):
-    """A weight-normalised 3×3 convolution, batch normalisation and Snake."""
+    """A weight-normalized 3×3 convolution, batch normalization and Snake."""
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
         super().__init__(

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 class Block3D(nn.Module):
-    """A 3-D convolution, batch normalisation and ReLU."""
+    """A 3-D convolution, batch normalization and ReLU."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """The vocoder HiFi-GAN, in its widest form V1 (Kong et al. 2020, https://arxiv.org/abs/2010.05646), by hand.
 
-Weight-normalised transposed convolutions make 256 samples of each mel frame; after each of them the mean of three
+Weight-normalized transposed convolutions make 256 samples of each mel frame; after each of them the mean of three
 stacks of dilated convolutions is taken. The weights are seeded.
 """
 
@@ -21,7 +21,7 @@ SIZES, DILATIONS, SLOPE = (3, 7, 11), (1, 3, 5), 0.1
 
 
 def convolution(channels: int, size: int, dilation: int) -> nn.Module:
-    """A weight-normalised convolution that keeps the length."""
+    """A weight-normalized convolution that keeps the length."""
     return weight_norm(nn.Conv1d(channels, channels, size, dilation=dilation, padding=dilation * (size - 1) // 2))
 
 

@@ -1,6 +1,6 @@
 """ResNet-50 for pictures of 224×224 (He et al. 2015, https://arxiv.org/abs/1512.03385).
 
-The network is torchvision's, the weights are seeded. The last normalisation of each block begins as zero, so that the
+The network is torchvision's, the weights are seeded. The last normalization of each block begins as zero, so that the
 blocks change little of what they are given, as trained ones do: else rounding errors grow from block to block.
 """
 

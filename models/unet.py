@@ -1,6 +1,6 @@
 """A U-Net for segmentation (Ronneberger et al. 2015, https://arxiv.org/abs/1505.04597), by hand.
 
-Half as wide as the published one, with padded convolutions and batch normalisation, as is usual today. The weights are
+Half as wide as the published one, with padded convolutions and batch normalization, as is usual today. The weights are
 seeded.
 """
 
@@ -18,7 +18,7 @@ WIDTH, LEVELS, SIZE = 32, 4, 256
 
 
 class Pair(nn.Sequential):
-    """Twice a 3×3 convolution, batch normalisation and ReLU."""
+    """Twice a 3×3 convolution, batch normalization and ReLU."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         layers: list[nn.Module] = []

@@ -19,7 +19,7 @@ NOISE = 0.1
 def seeded(make: Callable[[], Network], inputs: Mapping[str, torch.Tensor]) -> Network:
     """The network that `make` builds, with random weights that are the same every time, ready to be exported.
 
-    Biases and scales, which begin as zeros and ones, get noise; the running statistics of batch normalisations are
+    Biases and scales, which begin as zeros and ones, get noise; the running statistics of batch normalizations are
     those of a run on `inputs`, so that the values stay of one magnitude through all layers.
     """
     torch.manual_seed(0)

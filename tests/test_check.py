@@ -89,7 +89,7 @@ def test_ulps_count_across_zero() -> None:
 
 
 # The scale makes rounding errors of the convolution large; onnxruntime folds the one into the other.
-CANCELLING = """
+CANCELING = """
 <ir_version: 8, opset_import: ["" : 13]>
 model (float[1, 1, 64] x) => (float[1, 1, 64] y)
 <float[1, 1, 1] w = {1.1}, float[1] scale = {1000000}, float[1] shift = {0}, float[1] mean = {1.1}, float[1] var = {1}>
@@ -102,7 +102,7 @@ ALMOST_ONE = (1 + np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000
 
 
 def test_errors_as_large_as_onnxruntimes_are_rounding() -> None:
-    model, inputs = onnx.parser.parse_model(CANCELLING), {"x": ALMOST_ONE}
+    model, inputs = onnx.parser.parse_model(CANCELING), {"x": ALMOST_ONE}
     judge, exact = Judge(model), exact_outputs(model, inputs)
     assert exact is not None
     error = np.abs(exact["y"] - judge.reference.run(inputs)["y"]).max()
@@ -138,23 +138,23 @@ def test_one_large_error_excuses_no_other(found: list[float], is_alike: bool) ->
 
 def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compiler.check.in_double_precision", lambda _: None)
-    judge, inputs = Judge(onnx.parser.parse_model(CANCELLING)), {"x": ALMOST_ONE}
+    judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
     reference = judge.reference
-    plain, optimised = reference.plain.run(inputs)["y"], reference.run(inputs)["y"]
-    doubt = np.float32(np.abs(plain - optimised).max())
+    plain, optimized = reference.plain.run(inputs)["y"], reference.run(inputs)["y"]
+    doubt = np.float32(np.abs(plain - optimized).max())
     for found, verdict in [
-        (optimised, "equal"),
+        (optimized, "equal"),
         (plain, "equal"),
         (plain + np.float32(0.9) * doubt, "uncertain"),
         (plain + np.float32(1.2) * doubt, "different"),
-        (optimised - np.float32(1.2) * doubt, "different"),
+        (optimized - np.float32(1.2) * doubt, "different"),
     ]:
         report = judge.compare(inputs, {"y": found})
         (output,) = report.outputs
         assert output.verdict == verdict
         assert report.equal is (verdict == "equal")
         assert report.ok is (verdict != "different")
-        assert found is optimised or output.doubt == doubt > output.allowed
+        assert found is optimized or output.doubt == doubt > output.allowed
     assert not judge.compare(inputs, {"y": plain}, tolerance=1e-5).ok
 
 
@@ -168,7 +168,7 @@ def test_what_onnxruntime_is_sure_of_is_not() -> None:
 
 
 def test_what_is_not_equal_is_measured_in_double_precision_too() -> None:
-    model = onnx.parser.parse_model(CANCELLING)
+    model = onnx.parser.parse_model(CANCELING)
     report = compiler.verify(model, compiler.compile(model, compiler.Options(optimize=False)), {"x": ALMOST_ONE})
     (output,) = report.outputs
     assert output.verdict == "equal" and output.max_abs > output.allowed
@@ -269,7 +269,7 @@ def test_random_numbers_are_compared_by_dtype_and_shape(optimize: bool) -> None:
 
 
 def test_a_reference_opens_its_plain_form_once() -> None:
-    reference = Reference(onnx.parser.parse_model(CANCELLING))
+    reference = Reference(onnx.parser.parse_model(CANCELING))
     assert reference.plain is reference.plain is reference.plain.plain
 
 

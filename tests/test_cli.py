@@ -588,8 +588,8 @@ def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytes
     assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
 
 
-# The scale makes rounding errors of the convolution large; onnxruntime and optimised plans fold the one into the other.
-CANCELLING = """
+# The scale makes rounding errors of the convolution large; onnxruntime and optimized plans fold the one into the other.
+CANCELING = """
 <ir_version: 8, opset_import: ["" : 13]>
 unsure (float[1, 1, 64] x) => (float[1, 1, 64] y)
 <float[1, 1, 1] w = {1.1}, float[1] scale = {1000000}, float[1] shift = {0}, float[1] mean = {1.1}, float[1] var = {1}>
@@ -601,9 +601,9 @@ unsure (float[1, 1, 64] x) => (float[1, 1, 64] y)
 
 
 @pytest.fixture
-def cancelling(folder: Path) -> Path:
+def canceling(folder: Path) -> Path:
     """A folder with a model whose rounding errors are large."""
-    onnx.save(onnx.parser.parse_model(CANCELLING), "unsure.onnx")
+    onnx.save(onnx.parser.parse_model(CANCELING), "unsure.onnx")
     noise = np.random.default_rng(0).standard_normal((1, 1, 64)) / 100_000
     np.savez("unsure.npz", x=(1 + noise).astype(np.float32))
     (folder / "INDEX.json").write_text(json.dumps([{"name": "unsure", "file": "unsure.onnx", "cases": ["unsure.npz"]}]))
@@ -611,13 +611,13 @@ def cancelling(folder: Path) -> Path:
 
 
 @pytest.fixture
-def unsure(cancelling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def unsure(canceling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, and the model has no form in double precision."""
     monkeypatch.setattr("compiler.check.in_double_precision", lambda _: None)
-    return cancelling
+    return canceling
 
 
-def test_rounding_like_onnxruntimes_is_equal(cancelling: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--path", ".") == 0
     printed = capsys.readouterr().out
     assert re.search(r"✓ unsure, unsure: y: \S+ off, \S+ allowed; \S+ off double precision, onnxruntime \S+\n", printed)
@@ -635,8 +635,8 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys:
     told = json.loads(capsys.readouterr().out)
     assert not told["ok"]
     assert {each["way"]: (each["verdict"], each["ok"]) for each in told["outcomes"]} == {
-        "optimised, 1 thread": ("equal", True),
-        "optimised, 2 threads": ("equal", True),
+        "optimized, 1 thread": ("equal", True),
+        "optimized, 2 threads": ("equal", True),
         "plain, 1 thread": ("uncertain", False),
         "plain, 2 threads": ("uncertain", False),
     }
@@ -761,7 +761,7 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz") == 0
     printed = capsys.readouterr().out
     assert "≈" in printed
-    assert "y: onnxruntime with and without its optimisations is " in printed
+    assert "y: onnxruntime with and without its optimizations is " in printed
     assert "0 of 1 output equals onnxruntime's; 1 differs from it by less" in printed
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
     told = json.loads(capsys.readouterr().out)

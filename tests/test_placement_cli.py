@@ -103,7 +103,7 @@ def test_bench_and_zoo_run_on_a_device(told: Any) -> None:
     models = str(Path(__file__).parent.parent / "models")
     code, out, _ = told(WHOLE, "zoo", "run", "--path", models, "--model", "digits", "--device", "emulator", "--json")
     assert code == 0
-    assert {each["way"] for each in json.loads(out)["outcomes"]} == {"optimised, emulator", "plain, emulator"}
+    assert {each["way"] for each in json.loads(out)["outcomes"]} == {"optimized, emulator", "plain, emulator"}
 
 
 @pytest.mark.parametrize("verb", [("check", "model.onnx"), ("ops",), ("bench", "model.plan"), ("zoo", "run")])

@@ -1,4 +1,4 @@
-"""Models that the standard does not allow are refused, optimised or not: never computed in one way of many."""
+"""Models that the standard does not allow are refused, optimized or not: never computed in one way of many."""
 
 import numpy as np
 import onnx.parser

@@ -61,7 +61,7 @@ def test_double_precision_is_as_near_as_can_be() -> None:
     np.testing.assert_allclose(exact["y"], wide / wide.sum(1, keepdims=True), rtol=1e-14)
 
 
-def test_what_quantises_has_no_double_precision() -> None:
+def test_what_quantizes_has_no_double_precision() -> None:
     text = """<ir_version: 10, opset_import: ["": 21]> m (float[4] x, float s) => (uint8[4] y) {
         y = QuantizeLinear (x, s)
     }"""

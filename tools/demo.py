@@ -35,7 +35,7 @@ def say(text: str) -> None:
 
 
 def rows(picture: np.ndarray) -> list[str]:
-    """Grey levels `[8, 8]` in 0…1 as text, two characters a point."""
+    """Gray levels `[8, 8]` in 0…1 as text, two characters a point."""
     levels = np.clip(np.rint(picture * (len(SHADES) - 1)), 0, len(SHADES) - 1).astype(int)
     return ["".join(SHADES[level] * 2 for level in line) for line in levels]
 

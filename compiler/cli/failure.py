@@ -40,7 +40,7 @@ def report(error: BaseException, as_json: bool = False, verbose: bool = False) -
         show_diagnostics(error.diagnostics)
     else:
         for text in _texts(error):
-            errors.print(_coloured(text), soft_wrap=True)
+            errors.print(_colored(text), soft_wrap=True)
     if verbose:
         import traceback
 
@@ -86,12 +86,12 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     for each in diagnostics:
         groups.setdefault((each.code, each.message, each.help), []).append(each)
     for group in groups.values():
-        errors.print(_coloured(_together(group)), soft_wrap=True)
+        errors.print(_colored(_together(group)), soft_wrap=True)
         errors.print()
     count = sum(each.severity == "error" for each in diagnostics)
     if count:
         summary = f"error: the model is refused: {count} {'finding' if count == 1 else 'findings'}"
-        errors.print(_coloured(summary), soft_wrap=True)
+        errors.print(_colored(summary), soft_wrap=True)
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def _coloured(text: str) -> Text:
+def _colored(text: str) -> Text:
     """`error…:` in red, `warning…:` in yellow, arrows and `help:` dimmed, as rustc does."""
     styled = Text(text)
     styled.highlight_regex(r"^error(\[\w+\])?:", "bold red")

@@ -34,7 +34,7 @@ class Way:
 
     def __str__(self) -> str:
         where = f"{self.threads} thread{'s' if self.threads > 1 else ''}" if self.device == "cpu" else self.device
-        return f"{'optimised' if self.optimize else 'plain'}, {where}"
+        return f"{'optimized' if self.optimize else 'plain'}, {where}"
 
 
 def ways(device: str) -> list[Way]:

@@ -39,7 +39,7 @@ WIDE = 160
 
 
 class Output(Console):
-    """Where results and messages go: plain text, but for colours on a terminal."""
+    """Where results and messages go: plain text, but for colors on a terminal."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, **options)

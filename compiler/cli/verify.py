@@ -206,7 +206,7 @@ def _remarks(output: Comparison) -> list[str]:
     said = [each for each in (output.problem, "" if output.verdict == "equal" else output.note) if each]
     if output.doubt > output.allowed:
         nearest = f"the output is {output.nearest:.1e} from the nearer of the two"
-        said.append(f"onnxruntime with and without its optimisations is {output.doubt:.1e} from itself; {nearest}")
+        said.append(f"onnxruntime with and without its optimizations is {output.doubt:.1e} from itself; {nearest}")
     if output.error is not None and output.reference_error is not None:
         said.append(
             f"from this compiler's own result in double precision the output is {output.error:.1e} off, "

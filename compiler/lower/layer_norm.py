@@ -1,4 +1,4 @@
-"""LayerNormalization, RMSNormalization: normalisation over the last axes."""
+"""LayerNormalization, RMSNormalization: normalization over the last axes."""
 
 from __future__ import annotations
 

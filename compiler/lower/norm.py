@@ -1,4 +1,4 @@
-"""BatchNormalization, InstanceNormalization, GroupNormalization, LRN, LpNormalization: normalisation of channels."""
+"""BatchNormalization, InstanceNormalization, GroupNormalization, LRN, LpNormalization: normalization of channels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compiler.plan import PlanBuilder, Value, ops
 def batch_normalization(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """`BatchNormalization`. `spatial` (before version 9) has to agree with the scale's shape, `[C]` or `[C, D1, …]`.
 
-    In training mode, which models use to standardise weights, the statistics are those of X.
+    In training mode, which models use to standardize weights, the statistics are those of X.
     """
     op, momentum = ops.BatchNorm(epsilon=node.float("epsilon", 1e-5)), node.float("momentum", 0.9)
     if node.version < 9:
@@ -47,8 +47,8 @@ def _statistics(node: Node, x: Value, build: PlanBuilder) -> tuple[Value, Value]
         build(ops.Reduce(function="Mean", keepdims=keep, noop_with_empty_axes=False, axes=axes), wide)
         for keep in (True, False)
     )
-    centred = build(ops.Binary(function="Sub"), wide, kept)
-    square = build(ops.Binary(function="Mul"), centred, centred)
+    centered = build(ops.Binary(function="Sub"), wide, kept)
+    square = build(ops.Binary(function="Mul"), centered, centered)
     variance = build(ops.Reduce(function="Mean", keepdims=False, noop_with_empty_axes=False, axes=axes), square)
     return mean, variance
 

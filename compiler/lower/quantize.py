@@ -1,4 +1,4 @@
-"""Linear quantisation of every granularity."""
+"""Linear quantization of every granularity."""
 
 from __future__ import annotations
 

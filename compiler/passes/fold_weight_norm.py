@@ -35,7 +35,7 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
             constants = dict.fromkeys(constant_nodes(graph, model.opset_imports))
             for root in list(constants):
                 cone = _cone(root, constants)
-                if not _is_normalised_weight(root, cone, constants):
+                if not _is_normalized_weight(root, cone, constants):
                     continue
                 weight = _in_double(cone, root.outputs[0], evaluate, model.opset_imports)
                 if isinstance(weight, str):
@@ -60,7 +60,7 @@ def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:
     return [node for node in constants if node in found]
 
 
-def _is_normalised_weight(root: ir.Node, cone: Sequence[ir.Node], constants: Mapping[ir.Node, None]) -> bool:
+def _is_normalized_weight(root: ir.Node, cone: Sequence[ir.Node], constants: Mapping[ir.Node, None]) -> bool:
     """Whether the root is the last constant before a layer, a product or quotient, and a norm is divided by."""
     if root.op_type not in ("Mul", "Div") or root.domain or root.outputs[0].dtype not in _NARROW:
         return False

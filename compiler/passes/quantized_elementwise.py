@@ -28,7 +28,7 @@ def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     """`Add` and `Mul` of codes."""
     operands = [float_codes(value) for value in node.inputs]
     if None in operands:
-        return "an operand is not dequantised from 8 bits"
+        return "an operand is not dequantized from 8 bits"
     found = [codes for codes in operands if codes is not None]
     parameters = [array for codes in found for array in (codes.scale, codes.zero)]
     constants = [new.constant(array) for array in (*parameters, target.scale, target.zero)]
@@ -49,7 +49,7 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     """`GlobalAveragePool` of codes."""
     x = float_codes(node.inputs[0])
     if x is None or x.value.shape is None or x.value.shape.rank() < 3:
-        return "the input is not dequantised from 8 bits, or its rank is not known"
+        return "the input is not dequantized from 8 bits, or its rank is not known"
     limits = np.iinfo(target.zero.dtype)
     if (target.low, target.high) != (limits.min, limits.max):
         return "it has limits"

@@ -16,7 +16,7 @@ from compiler.passes.rule import Rewriter
 __all__ = ["channels_first", "channels_last", "convolution", "product", "qlinear"]
 
 Array = np.ndarray[Any, Any]
-_NOT_CODES = "an operand is not dequantised from 8 bits, with one scale or one an output"
+_NOT_CODES = "an operand is not dequantized from 8 bits, with one scale or one an output"
 
 
 def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:

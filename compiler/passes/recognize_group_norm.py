@@ -31,7 +31,7 @@ class RecognizeGroupNorm(Rule):
         """Both shapes have the same batch; the groups divide the channels; the result has the shape of `x`."""
         x, grouped = match["x"], match.node("norm").inputs[0]
         if not same_shape(x, match.root.outputs[0]) or x.shape is None or grouped is None or grouped.shape is None:
-            return "the result has not, or not for certain, the shape of what is normalised"
+            return "the result has not, or not for certain, the shape of what is normalized"
         if x.shape.rank() < 3 or grouped.shape.rank() < 3 or x.shape[0] != grouped.shape[0]:
             return f"{x.shape} is not grouped by channels as {grouped.shape}"
         channels, groups = x.shape[1], match.constant("scale").size

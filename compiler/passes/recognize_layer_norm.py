@@ -8,8 +8,8 @@ from compiler.passes.rule import rules_pass
 
 __all__ = ["recognize_layer_norm"]
 
-_CENTRED = Op("Sub", Var("x"), mean_of(Var("x"), "mean"), name="centred")
-_DEVIATION = root_of(Op("Add", mean_of(square_of(_CENTRED), "variance"), Const("epsilon")))
+_CENTERED = Op("Sub", Var("x"), mean_of(Var("x"), "mean"), name="centered")
+_DEVIATION = root_of(Op("Add", mean_of(square_of(_CENTERED), "variance"), Const("epsilon")))
 _NORM = Op("LayerNormalization", Var("x"), Var("ones"), Var(optional=True), name="norm")
 
 
@@ -20,13 +20,13 @@ class _RecognizeLayerNorm(Recognize):
 class RecognizeQuotient(_RecognizeLayerNorm):
     """`(x - mean) / √(mean((x - mean)²) + ε)` → `LayerNormalization(x, 1)`."""
 
-    pattern = Op("Div", _CENTRED, _DEVIATION)
+    pattern = Op("Div", _CENTERED, _DEVIATION)
 
 
 class RecognizeProduct(_RecognizeLayerNorm):
     """`(x - mean) · (1 / √(mean((x - mean)²) + ε))` → `LayerNormalization(x, 1)`."""
 
-    pattern = Op("Mul", _CENTRED, inverse_of(_DEVIATION))
+    pattern = Op("Mul", _CENTERED, inverse_of(_DEVIATION))
 
 
 class TakeLayerScale(TakeScale):

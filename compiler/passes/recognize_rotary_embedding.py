@@ -102,7 +102,7 @@ class RotatePairs(_Recognize):
     pattern = Op("Concat", *_TURNED)
 
 
-class RotateNeighbours(_Recognize):
+class RotateNeighbors(_Recognize):
     """The same of neighbors: the turned parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
 
     pattern = Op(
@@ -120,7 +120,7 @@ class RotateNeighbours(_Recognize):
     def turned(self, match: Match) -> ir.Value | str:
         """The parts are stacked along a new last axis."""
         sizes = [last_size(match[name]) for name in ("one", "other", "stacked")]
-        return super().turned(match) if sizes == [1, 1, 2] else "neighbours are not stacked"
+        return super().turned(match) if sizes == [1, 1, 2] else "neighbors are not stacked"
 
 
 class TakeRest(Rule):
@@ -207,7 +207,7 @@ def _interleaved(source: ir.Value, size: int) -> tuple[Part, Part]:
 
 recognize_rotary_embedding = rules_pass(
     "recognize_rotary_embedding",
-    [RotateHalf(), RotatePairs(), RotateNeighbours(), TakeRest(), MoveTranspose()],
+    [RotateHalf(), RotatePairs(), RotateNeighbors(), TakeRest(), MoveTranspose()],
     result="rotations found",
     requires=frozenset({"shapes"}),
 )

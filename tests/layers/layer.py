@@ -34,7 +34,7 @@ class Layer:
     tolerance: float = 1e-5
     """What an element may differ by, as a share of the largest element of the output; the line says why it is more."""
     steps: Sequence[str] | None = None
-    """The ops of the optimised plan, in order, where the line is about them."""
+    """The ops of the optimized plan, in order, where the line is about them."""
     refused: Mapping[Exporter, str] = field(default_factory=dict)
     """The codes that the layer is refused with."""
     unexportable: Mapping[Exporter, str] = field(default_factory=dict)

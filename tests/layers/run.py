@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 class OnnxRuntime:
-    """A model as onnxruntime runs it, unoptimised."""
+    """A model as onnxruntime runs it, unoptimized."""
 
     def __init__(self, model: bytes) -> None:
         options = onnxruntime.SessionOptions()
@@ -41,7 +41,7 @@ class Unexportable(Exception):
 
 
 def module_of(layer: Layer) -> nn.Module:
-    """The layer's module with seeded weights, ready for inference; its normalisations have seen data."""
+    """The layer's module with seeded weights, ready for inference; its normalizations have seen data."""
     torch.manual_seed(7)
     with quiet():
         module = layer.build()
@@ -54,7 +54,7 @@ def module_of(layer: Layer) -> nn.Module:
 
 
 def exported(layer: Layer, module: nn.Module, exporter: Exporter) -> dict[str, bytes]:
-    """The layer's ONNX models by label: as exported, and as the exporter's own optimiser leaves it.
+    """The layer's ONNX models by label: as exported, and as the exporter's own optimizer leaves it.
 
     Raises:
         Unexportable: the exporter raises an exception.
@@ -76,7 +76,7 @@ def _dynamo(layer: Layer, module: nn.Module) -> dict[str, bytes]:
     )  # fmt: skip
     plain = program.model_proto.SerializeToString()
     program.optimize()
-    return {"as exported": plain, "optimised by the exporter": program.model_proto.SerializeToString()}
+    return {"as exported": plain, "optimized by the exporter": program.model_proto.SerializeToString()}
 
 
 def _torchscript(layer: Layer, module: nn.Module) -> dict[str, bytes]:
@@ -103,7 +103,7 @@ def quiet() -> Iterator[None]:
 
 
 def check(layer: Layer, model: bytes, reference: Reference, label: str, devices: Sequence[str] = ("cpu",)) -> None:
-    """Compiles the model, optimised and not, runs it on each device and compares it with the reference.
+    """Compiles the model, optimized and not, runs it on each device and compares it with the reference.
 
     Raises:
         AssertionError: the outputs differ, or the plan has other steps than expected.

@@ -71,7 +71,7 @@ def rotated(x: torch.Tensor) -> torch.Tensor:
 
 
 def rotated_as_complex_pairs(x: torch.Tensor) -> torch.Tensor:
-    """Rotary positions of neighbours `(x[2i], x[2i + 1])`, without complex numbers."""
+    """Rotary positions of neighbors `(x[2i], x[2i + 1])`, without complex numbers."""
     half = x.shape[-1] // 2
     angles = torch.arange(x.shape[-2])[:, None] * 10000.0 ** (-torch.arange(half) / half)
     even, odd = x[..., 0::2], x[..., 1::2]
@@ -129,7 +129,7 @@ LAYERS = [
         rest={"dynamic": ({2: "time"},) * 3, "again": (f32(2, 4, 9, 8),) * 3},
     ),
     function("rotary positions", rotated, f32(2, 4, 5, 8)),
-    function("rotary positions of neighbours", rotated_as_complex_pairs, f32(2, 4, 5, 8)),
+    function("rotary positions of neighbors", rotated_as_complex_pairs, f32(2, 4, 5, 8)),
     function(
         "rotary positions, any length",
         rotated,

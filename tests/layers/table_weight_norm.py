@@ -25,7 +25,7 @@ MODULES = {
 LARGE = {"Conv1d": 64, "Conv2d": 40, "ConvTranspose1d": 64, "ConvTranspose2d": 40, "Linear": 128}
 
 
-def _normalised(norm: str, kind: str, dim: int | None, channels: int) -> Layer:
+def _normalized(norm: str, kind: str, dim: int | None, channels: int) -> Layer:
     build, given, op = MODULES[kind]
     size = "large" if channels == LARGE[kind] else "small"
     name = f"{norm}, {kind}, dim={dim}, {size}"
@@ -44,8 +44,8 @@ def _at_run_time(norm: str, kind: str, dim: int | None) -> Layer:
 
 
 LAYERS = [
-    *(_normalised(norm, kind, dim, LARGE[kind]) for norm, kind, dim in itertools.product(NORMS, MODULES, DIMS)),
-    *(_normalised(OLD, kind, dim, 4) for kind, dim in itertools.product(MODULES, (0, None))),
+    *(_normalized(norm, kind, dim, LARGE[kind]) for norm, kind, dim in itertools.product(NORMS, MODULES, DIMS)),
+    *(_normalized(OLD, kind, dim, 4) for kind, dim in itertools.product(MODULES, (0, None))),
     *(_at_run_time(norm, kind, dim) for norm, kind in itertools.product(NORMS, ("Conv1d", "Linear")) for dim in DIMS),
     layer(
         "weight_norm, Conv2d, dim=0, opset 17",

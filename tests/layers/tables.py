@@ -22,8 +22,8 @@ from tests.layers.layer import Layer
 FAMILIES: dict[str, list[Layer]] = {
     "Linear": table_linear.LAYERS,
     "Convolution": table_conv.LAYERS,
-    "Weight normalisation": table_weight_norm.LAYERS,
-    "Normalisation": table_norm.LAYERS,
+    "Weight normalization": table_weight_norm.LAYERS,
+    "Normalization": table_norm.LAYERS,
     "Activation": table_activation.LAYERS,
     "Pooling and padding": table_pooling.LAYERS,
     "Upsampling and sampling": table_resize.LAYERS,

@@ -79,7 +79,7 @@ def with_output_types(model: onnx.ModelProto, expected: Sequence[Any]) -> onnx.M
 
 
 def reference(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Any]:
-    """onnxruntime's outputs, unoptimised."""
+    """onnxruntime's outputs, unoptimized."""
     return list(Reference(onnx.shape_inference.infer_shapes(model), optimize=False).run(feeds).values())
 
 
@@ -122,7 +122,7 @@ def check_node_(
     """Compiles and runs the node and compares every output with onnxruntime, or with `expected`.
 
     Three times: all inputs given at run time, all but the first (or just `constants`) as initializers, and with
-    symbolic sizes; each optimised and not.
+    symbolic sizes; each optimized and not.
     """
     given = [i for i, array in enumerate(inputs) if array is not None]
     fixed = given[1:] if constants is None else list(constants)

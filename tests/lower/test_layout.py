@@ -41,7 +41,7 @@ def test_space_to_depth(check_node, shape, block):
     check_node("SpaceToDepth", [numbered(shape)], opset=13, attributes={"blocksize": block}, rtol=0, atol=0)
 
 
-def test_space_to_depth_of_neighbouring_pixels(check_node):
+def test_space_to_depth_of_neighboring_pixels(check_node):
     x = numbered((2, 3, 4, 6))
     blocks = x.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)
     attributes = {"mode": "CRD", "blocksize": 2}

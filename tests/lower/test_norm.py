@@ -68,8 +68,8 @@ def test_batch_normalization_in_training_mode(check_node, shape):
     x, scale, bias, mean, var = (value.astype(np.float64) for value in inputs)
     axes, channels = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
     new_mean, new_var = x.mean(axes), x.var(axes)
-    scale, bias, centre, width = (each.reshape(channels) for each in (scale, bias, new_mean, new_var))
-    y = (x - centre) / np.sqrt(width + 1e-3) * scale + bias
+    scale, bias, center, width = (each.reshape(channels) for each in (scale, bias, new_mean, new_var))
+    y = (x - center) / np.sqrt(width + 1e-3) * scale + bias
     expected = [y, mean * 0.75 + new_mean * 0.25, var * 0.75 + new_var * 0.25]
     attributes = {"training_mode": 1, "epsilon": 1e-3, "momentum": 0.75}
     given = {"opset": 15, "attributes": attributes, **CLOSE}

@@ -1,4 +1,4 @@
-"""Batch normalisations that stand alone become a product and a sum."""
+"""Batch normalizations that stand alone become a product and a sum."""
 
 import pytest
 

@@ -30,7 +30,7 @@ LAYERS = {
     "Conv1d large": lambda: (nn.Conv1d(64, 64, 3), (1, 64, 8)),
 }
 APIS = {"hook": nn.utils.weight_norm, "parametrization": nn.utils.parametrizations.weight_norm}
-EXPORTERS = {"dynamo": {"dynamo": True}, "unoptimised": {"dynamo": True, "optimize": False}}
+EXPORTERS = {"dynamo": {"dynamo": True}, "unoptimized": {"dynamo": True, "optimize": False}}
 EXPORTERS |= {"torchscript 17": {"opset_version": 17}, "torchscript 20": {"opset_version": 20}}
 
 
@@ -92,7 +92,7 @@ def test_weight_norm(layer, api, exporter, dim, evaluate):
 
 def test_it_says_which_layers_it_folded(evaluate):
     module = nn.Sequential(nn.Identity(), nn.utils.parametrizations.weight_norm(nn.Conv1d(64, 64, 3)))
-    _, report = fold(export(module, (1, 64, 8), EXPORTERS["unoptimised"]), evaluate)
+    _, report = fold(export(module, (1, 64, 8), EXPORTERS["unoptimized"]), evaluate)
     assert [(fired.rule, fired.origin.module) for fired in report.fired] == [
         ("weight_norm", "1.parametrizations.weight.0")
     ]
@@ -102,7 +102,7 @@ def test_spectral_norm(evaluate):
     torch.manual_seed(0)
     shape = (1, 16, 8, 8)
     module = nn.utils.parametrizations.spectral_norm(nn.Conv2d(16, 16, 3)).eval()
-    model, report = fold(export(module, shape, EXPORTERS["unoptimised"]), evaluate)
+    model, report = fold(export(module, shape, EXPORTERS["unoptimized"]), evaluate)
     assert report.changed
     assert_folded(model, double_precision_weight(module, shape), rtol=6e-8)
 

@@ -118,7 +118,7 @@ def test_convolutions(dtype, x, w, attributes, axis):
     check(graph, {"x": x}, graph.quantized(y, 2.0, 100), ["QLinearConv"])
 
 
-def test_weights_may_be_numbers_that_are_quantised():
+def test_weights_may_be_numbers_that_are_quantized():
     graph = Graph()
     numbers = graph.constant(RANDOM.standard_normal((8, 16, 1, 1)).astype(np.float32))
     parameters = [graph.constant(np.full(8, number)) for number in (np.float32(0.02), np.int8(0))]
@@ -262,7 +262,7 @@ def product(graph, rows, outputs, *, c=None, unit=0.01, scale=None, code=None):
 
 
 def whole(graph, shape, unit=1e-4):
-    """A dequantised `C` of `Gemm`, in units of the products."""
+    """A dequantized `C` of `Gemm`, in units of the products."""
     codes = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.int32).reshape(shape) * 5000
     return graph.op("DequantizeLinear", graph.constant(codes), graph.constant(np.float32(unit)))
 

@@ -36,8 +36,8 @@ def test_forms(check_pass, parse, nodes, expected):
 @pytest.mark.filterwarnings("ignore")
 def test_layer_norm_with_a_variance(check_export):
     def normalized(x):
-        centred = x - x.mean(-1, keepdim=True)
-        return centred / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt()
+        centered = x - x.mean(-1, keepdim=True)
+        return centered / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt()
 
     x = np.random.default_rng(0).normal(size=(2, 3, 16)).astype("float32")
     assert check_export(normalized, [x], tolerance=1e-5) == ["LayerNorm"]

@@ -1,4 +1,4 @@
-"""Operators written out, in every form that exporters use, are recognised and give the same results."""
+"""Operators written out, in every form that exporters use, are recognized and give the same results."""
 
 import pytest
 

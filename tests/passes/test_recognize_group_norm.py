@@ -1,4 +1,4 @@
-"""Group normalisation that was written out as reshapes around an InstanceNormalization."""
+"""Group normalization that was written out as reshapes around an InstanceNormalization."""
 
 import pytest
 
@@ -39,7 +39,7 @@ GROUPED = "r = Reshape(x, groups)  n = InstanceNormalization(r, ones, zeros)  fu
         ),
     ],
 )
-def test_becomes_one_normalisation(check_pass, parse, body, operators, scale, bias):
+def test_becomes_one_normalization(check_pass, parse, body, operators, scale, bias):
     model = parse(f"{HEAD} {{ {body} }}", opset=21)
     infer_shapes.run(model)
     check_pass(recognize_group_norm, model, same_results=CLOSE)
@@ -54,7 +54,7 @@ def test_becomes_one_normalisation(check_pass, parse, body, operators, scale, bi
     [
         (
             "r = Reshape(x, groups)  n = InstanceNormalization(r, ones, zeros)  y = Reshape(n, other)",
-            "the result has not, or not for certain, the shape of what is normalised",
+            "the result has not, or not for certain, the shape of what is normalized",
         ),
         (f"{GROUPED} z = Exp(n)  m = Reshape(n, full)  e = ReduceSum(z)  y = Add(m, e)", "'n' is needed elsewhere too"),
     ],

@@ -13,7 +13,7 @@ CONSTANTS = """int64[1] none = {0}, int64[1] half = {4}, int64[1] all = {8}, int
     int64[1] last = {-1}, int64[1] one = {1}, int64[1] two = {2}, int64[1] twelve = {12}, float scaling = {1.25},
     int64[4] whole = {0, 0, 0, 8}"""
 HALVES = "a = Slice(x, none, half, last, one)  b = Slice(x, half, end, last, one)"
-NEIGHBOURS = "a = Slice(x, none, end, last, two)  b = Slice(x, one, end, last, two)"
+NEIGHBORS = "a = Slice(x, none, end, last, two)  b = Slice(x, one, end, last, two)"
 DOUBLED = """f2 = Concat<axis=-1>(f, f)  c2 = Cos(f2)  s2 = Sin(f2)  c3 = Mul(c2, scaling)
     cos = Unsqueeze(c3, one)  sin = Unsqueeze(s2, one)"""
 ONCE = "c = Cos(f)  s = Sin(f)  cos = Unsqueeze(c, one)  sin = Unsqueeze(s, one)"
@@ -50,8 +50,8 @@ def turned(check_pass, model):
         (f"{HALVES} {DOUBLED} {SWAPPED}", "N, L, 4", 0),
         (f"{HALVES} {DOUBLED} {SWAPPED}", "1, L, 4", 0),
         (f"{HALVES} {ONCE} {TURNED} y = Concat<axis=-1>(u, v)", "N, L, 4", 0),
-        (f"{NEIGHBOURS} {ONCE} {STACKED} y = Reshape(w, whole)", "N, L, 4", 1),
-        (f"{NEIGHBOURS} cos = Cos(f)  sin = Sin(f) {STACKED} y = Reshape(w, whole)", "L, 4", 1),
+        (f"{NEIGHBORS} {ONCE} {STACKED} y = Reshape(w, whole)", "N, L, 4", 1),
+        (f"{NEIGHBORS} cos = Cos(f)  sin = Sin(f) {STACKED} y = Reshape(w, whole)", "L, 4", 1),
         (f"a, b = Split<axis=-1, num_outputs=2>(x) {DOUBLED} {SWAPPED}", "N, L, 4", 0),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_transpose_comes_after(check_pass, parse):
             "the halves of a table are not known to be equal",
         ),
         (f"{HALVES} {DOUBLED} {SWAPPED.replace('(n, a)', '(a, n)')}", "N, L, 4", None),
-        (f"{NEIGHBOURS} {DOUBLED} {SWAPPED}", "N, L, 4", "the pairs are others"),
+        (f"{NEIGHBORS} {DOUBLED} {SWAPPED}", "N, L, 4", "the pairs are others"),
         (f"{HALVES} cos = Cos(f)  sin = Sin(f) {SWAPPED}", "3, 1, 8", "a table of [3,1,8] does not fit [N,3,L,8]"),
     ],
 )

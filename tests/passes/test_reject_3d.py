@@ -13,8 +13,8 @@ NODES = {
     "y = MaxPool<kernel_shape=[2, 2, 2]>(x)": "3-D max pooling is not supported (kernel 2×2×2)",
     "y = AveragePool<kernel_shape=[2, 2, 2]>(x)": "3-D average pooling is not supported (kernel 2×2×2)",
     "y = GlobalAveragePool(x)": "3-D global average pooling is not supported",
-    "y = BatchNormalization(x, v, v, v, v)": "3-D batch normalisation is not supported",
-    "y = InstanceNormalization(x, v, v)": "3-D instance normalisation is not supported",
+    "y = BatchNormalization(x, v, v, v, v)": "3-D batch normalization is not supported",
+    "y = InstanceNormalization(x, v, v)": "3-D instance normalization is not supported",
     "y = Resize(x, , s)": "3-D resizing is not supported",
     "y = GridSample(x, grid)": "3-D grid sampling is not supported",
 }

@@ -6,22 +6,22 @@ import numpy as np
 import onnx
 
 
-def quantised(model: onnx.ModelProto) -> list[str]:
-    """The names of the quantised values."""
+def quantized(model: onnx.ModelProto) -> list[str]:
+    """The names of the quantized values."""
     return [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear"]
 
 
-def showing_quantised(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its quantised values as outputs too."""
+def showing_quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its quantized values as outputs too."""
     shown = onnx.ModelProto()
     shown.CopyFrom(model)
-    shown.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in quantised(model))
+    shown.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in quantized(model))
     return shown
 
 
-def cut_at_quantised(model: onnx.ModelProto, values: dict[str, np.ndarray]) -> onnx.ModelProto:
-    """That model cut where values are quantised: what uses `name` takes an input `name given`, of the value's shape."""
-    cut = showing_quantised(model)
+def cut_at_quantized(model: onnx.ModelProto, values: dict[str, np.ndarray]) -> onnx.ModelProto:
+    """That model cut where values are quantized: what uses `name` takes an input `name given`, of the value's shape."""
+    cut = showing_quantized(model)
     for node in cut.graph.node:
         node.input[:] = [f"{name} given" if name in values else name for name in node.input]
     for name, array in values.items():

@@ -22,10 +22,10 @@ CALLERS = 8
 REFUSED = [
     # message, module, layer, line, function
     ("3-D convolution is not supported (kernel 3×3×3)", "encoder.0.conv", "Conv3d", 29, "Block3D"),
-    ("3-D batch normalisation is not supported", "encoder.0.norm", "BatchNorm3d", 29, "Block3D"),
+    ("3-D batch normalization is not supported", "encoder.0.norm", "BatchNorm3d", 29, "Block3D"),
     ("3-D max pooling is not supported (kernel 2×2×2)", "encoder.1", "MaxPool3d", 41, "DigitClips"),
     ("3-D convolution is not supported (kernel 3×3×3)", "encoder.2.conv", "Conv3d", 29, "Block3D"),
-    ("3-D batch normalisation is not supported", "encoder.2.norm", "BatchNorm3d", 29, "Block3D"),
+    ("3-D batch normalization is not supported", "encoder.2.norm", "BatchNorm3d", 29, "Block3D"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Every trained model against onnxruntime: optimised and not, shapes pinned and symbolic, with one thread and two."""
+"""Every trained model against onnxruntime: optimized and not, shapes pinned and symbolic, with one thread and two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from compiler.baseline import SHAPES, Shapes
 from compiler.compare import worst_of
 from compiler.reference import Reference
-from tests.trained.rewrite import cut_at_quantised, quantised, showing_quantised
+from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
 from tests.trained.zoo import (
     ABSENT,
     KNOWN,
@@ -31,10 +31,10 @@ from tests.trained.zoo import (
 )
 
 ENTRIES = entries()
-QUANTISED = [name for name in ENTRIES if quantised(onnx.load(ENTRIES[name].path))]
-"""Models in which a rounding error can become a step of a quantised number."""
+QUANTIZED = [name for name in ENTRIES if quantized(onnx.load(ENTRIES[name].path))]
+"""Models in which a rounding error can become a step of a quantized number."""
 STEPS_APART = 1e-5
-"""The part of all quantised numbers that may be a step apart, those that lie between two."""
+"""The part of all quantized numbers that may be a step apart, those that lie between two."""
 
 
 def test_there_are_other_models() -> None:
@@ -61,17 +61,17 @@ def test_equals_onnxruntime(name: str, shapes: Shapes) -> None:
     assert line is None or not line.outdated(verdict), "zoo.toml has a line that it needs no more"
 
 
-@pytest.mark.parametrize("name", QUANTISED)
-def test_quantised_layers(name: str) -> None:
-    """Each layer, given the quantised numbers that onnxruntime has before it, gives those that it has after it."""
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_quantized_layers(name: str) -> None:
+    """Each layer, given the quantized numbers that onnxruntime has before it, gives those that it has after it."""
     entry = ENTRIES[name]
     for case in entry.cases:
         model, inputs = pinned(entry, case), entry.inputs(case)
-        shown = Reference(showing_quantised(model), optimize=False).run(inputs)
-        wanted = {output: shown[output] for output in quantised(model)}
+        shown = Reference(showing_quantized(model), optimize=False).run(inputs)
+        wanted = {output: shown[output] for output in quantized(model)}
         given = {f"{output} given": value for output, value in wanted.items()}
         for optimize in (True, False):
-            [found] = outputs(cut_at_quantised(model, wanted), {**inputs, **given}, optimize=optimize)
+            [found] = outputs(cut_at_quantized(model, wanted), {**inputs, **given}, optimize=optimize)
             steps = np.concatenate([(found[output].astype(int) - wanted[output]).ravel() for output in wanted])
             assert np.abs(steps).max() <= 1
             assert np.count_nonzero(steps) <= STEPS_APART * steps.size
