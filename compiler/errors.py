@@ -43,131 +43,136 @@ class Page(NamedTuple):
     advice: str
 
 
-_REPORT = "This is a fault of the compiler, not of the model: please report it, with the model if you can."
+_REPORT = "This is a bug in the compiler, not in the model. Please report it, and attach the model if you can."
 
 PAGES = {
     "CC0101": Page(
-        "The file is not a sound ONNX model: it is empty, truncated, damaged, or of another format.",
-        "Download or export it again. A model of another framework has to be exported first: `candlec export` does so "
-        "for PyTorch. A plan is run (`candlec run`), not compiled.",
+        "The file is not a valid ONNX model: it is empty, truncated, damaged, or of another format.",
+        "Download or export the model again. First export a model of another framework to ONNX: `candlec export` "
+        "exports PyTorch modules. To run a plan, use `candlec run`.",
     ),
     "CC0102": Page(
-        "The file cannot be read: it does not exist, is a directory, or permission is missing.",
-        "Look at the path, which is relative to the folder that the command is called in, and at the file's rights.",
+        "The compiler cannot read the file: it does not exist, is a directory, or permission is missing.",
+        "Check the path and the file's permissions. A relative path starts at the current directory.",
     ),
     "CC0103": Page(
-        "Weights that are kept in another file cannot be read, or are not as long as the model says. Such a file has "
-        "to lie in the model's own folder, itself and not as a link to elsewhere, because a model is not trusted.",
-        "Copy the .onnx file and all files of weights into one folder, with the names that they had. A model given as "
-        "bytes has no folder: give its path. Weights of less than 2 GB can be put into the model: "
+        "The compiler cannot read the model's external data, or its length differs from the length in the model. The "
+        "file of weights must be in the model's own folder, and must not be a link to a file elsewhere, because the "
+        "compiler does not trust the model.",
+        "Copy the .onnx file and all files of weights into one folder, and keep their names. A model passed as bytes "
+        "has no folder: pass its path. You can store weights of less than 2 GB in the model itself: "
         "`onnx.save(onnx.load(path), one_file)`.",
     ),
     "CC0104": Page(
-        "The model is written for an opset that this version does not know.",
-        "Upgrade the onnx package, which knows the opsets, or export the model for an older one "
+        "This version does not support the model's opset.",
+        "Upgrade the onnx package, which defines the opsets, or export the model for an older opset "
         "(`opset_version=…` of torch.onnx.export).",
     ),
     "CC0105": Page(
-        "The graph has a cycle: a node needs, through others, its own result. ONNX graphs have none.",
-        "Look at the nodes that the error names: one of them reads a value that it should not. "
-        "A loop is written with the operators Loop or Scan.",
+        "The graph has a cycle: a node depends on its own output through other nodes. ONNX graphs must be acyclic.",
+        "Check the inputs of the nodes that the error names: one of them reads a wrong value. "
+        "Write a loop with the operators Loop or Scan.",
     ),
     "CC0106": Page(
-        "The graph is broken: a value is used that nothing defines, one name is defined twice, or there is no output.",
-        "Correct the program that wrote or edited the model. `onnx.checker.check_model(path)` finds such faults too.",
+        "The graph is invalid: a value is used but not defined, a name is defined twice, or there is no output.",
+        "Fix the program that wrote or edited the model. `onnx.checker.check_model(path)` also finds such errors.",
     ),
     "CC0107": Page(
-        "Model-local functions call each other in a circle. ONNX functions may not be recursive.",
-        "Write the repetition with Loop or Scan, or export the module again without making functions of its parts.",
+        "Model-local functions call each other recursively. ONNX functions must not be recursive.",
+        "Write the repetition with Loop or Scan, or export the module again without turning its parts into functions.",
     ),
     "CC0201": Page(
-        "The compiler has no such operator.",
-        "`candlec ops` lists those it has; look for a name of other spelling, and at the domain. An operator of "
-        "your own can be given as a model-local function of others, or be added: docs/adding-an-operator.md.",
+        "The compiler does not support this operator.",
+        "`candlec ops` lists the supported operators. Check the spelling and the domain. You can define your own "
+        "operator as a model-local function of supported operators, or add it to the compiler: "
+        "docs/adding-an-operator.md.",
     ),
     "CC0202": Page(
-        "An attribute of the node is missing, or has a value that the operator does not allow or that is not computed.",
-        "Compare the attribute with the operator's page in the ONNX documentation, and correct or export the model "
-        "again. Where the error offers other values, use one of these.",
+        "An attribute of the node is missing, or its value is not allowed or not supported.",
+        "Compare the attribute with the operator's page in the ONNX documentation, then correct the model or export it "
+        "again. If the error lists other values, use one of them.",
     ),
     "CC0203": Page(
-        "The node has an attribute that the compiler does not read. It may change the result, so the node is refused.",
-        "Remove the attribute if it is a leftover of another version of the operator. If the operator's page in the "
-        "ONNX documentation has it for the model's opset, please report it.",
+        "The node has an attribute that the compiler does not read. The attribute may change the result, so the "
+        "compiler refuses the node.",
+        "Remove the attribute if another version of the operator left it behind. If the operator's page in the "
+        "ONNX documentation lists it for the model's opset, please report it.",
     ),
     "CC0204": Page(
-        "The node belongs to a version of its operator that the compiler was not written for.",
+        "The compiler does not support the node's operator version.",
         "Export the model for another opset, such as 20 (`opset_version=20` of torch.onnx.export). "
-        "`candlec ops NAME` tells the newest version of an operator that is understood.",
+        "`candlec ops NAME` prints the newest supported version of an operator.",
     ),
     "CC0205": Page(
-        "An input or output of the node or of the model is missing, or of a type, kind or rank that is not supported.",
-        "Where the type is the matter, cast the value to another type (float32, int64) before it comes to the node. "
-        "Complex numbers are written as a last axis of two. Where something is not known, `--dim` may tell it.",
+        "An input or output of the node or of the model is missing, or its type, kind or rank is not supported.",
+        "If the type is not supported, cast the value to another type (float32, int64) before the node. "
+        "Write complex numbers as a last axis of size two. If a size is unknown, `--dim` may set it.",
     ),
     "CC0206": Page(
         "The node computes something that belongs to training, such as random dropout.",
         "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
     ),
     "CC0207": Page(
-        "The node's result is of another type than the file or the standard says.",
-        "Run `onnx.checker.check_model(path, full_check=True)`: if it finds the model wrong, export the model again. "
-        "If it finds nothing, this is a fault of the compiler: please report it.",
+        "The type of the node's result differs from the type in the file or in the standard.",
+        "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
+        "If it reports none, this is a bug in the compiler: please report it.",
     ),
     "CC0208": Page(
-        "The operator was experimental and was removed from ONNX.",
+        "The operator was experimental, and ONNX removed it.",
         "Export the model again with a current exporter.",
     ),
     "CC0210": Page(
-        "The node is given shapes that its operator cannot take, so it would fail whenever it runs.",
-        "Look at the shapes that the error names, and at the sizes of `--dim` if you gave any. "
+        "The operator does not accept the shapes of the node's inputs. The node would fail in every run.",
+        "Check the shapes that the error names, and the sizes of `--dim` if you set any. "
         "If onnxruntime runs the model with such inputs, please report it.",
     ),
     "CC0301": Page(
-        "The model has a three-dimensional operator (convolution, pooling, normalization, resize … with three spatial "
-        "dimensions). A plan has one- and two-dimensional ones only, by design.",
-        "Keep that part of the model in onnxruntime. Where a kernel has size 1 along an axis, write it as a "
-        "two-dimensional operator, with that axis moved to the batch.",
+        "The model has a three-dimensional operator: convolution, pooling, normalization, resize and so on, with three "
+        "spatial dimensions. By design, plans support only one- and two-dimensional operators.",
+        "Run that part of the model in onnxruntime. If a kernel has size 1 along an axis, rewrite the operator as a "
+        "two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
-        "Nodes whose inputs are all constants fail when they are computed: their shapes or values contradict each "
-        "other.",
-        "Look at the constants of the nodes that the error names; onnxruntime would fail there as well.",
+        "Constant folding fails: the shapes or values of constant nodes contradict each other.",
+        "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
-        "The file declares another shape or type for a value than follows from the operators. What follows is used, "
-        "and this is only a warning.",
-        "Nothing has to be done. `onnx.shape_inference.infer_shapes` writes what is right into a model "
-        "from which the declarations were removed.",
+        "The file declares a shape or type for a value, and the operators give it another one. This is only a warning: "
+        "the compiler uses the shape or type that the operators give.",
+        "You need not do anything. To correct the file, remove its declarations and run "
+        "`onnx.shape_inference.infer_shapes`.",
     ),
     "CC0403": Page(
-        "A size is given (`--dim`) for a dimension that no input of the model has as a symbol.",
-        "`candlec inspect MODEL` shows the inputs with their symbols. An unnamed dimension is called by its place: "
+        "`--dim` sets a size for a dimension that no input of the model has as a symbol.",
+        "`candlec inspect MODEL` prints the inputs with their symbols. Name an unnamed dimension by its position: "
         "`--dim image.0=1`.",
     ),
     "CC0404": Page(
-        "An output of the model is declared with another element type than the operators give it. "
-        "Whoever reads it would get what the declaration does not say, so the model is refused, as by onnxruntime.",
-        "Correct the declaration (`model.graph.output[0].type.tensor_type.elem_type`), or put a Cast before the "
-        "output. Converters to float16 leave such declarations behind: use their option that keeps input and output "
-        "types, or convert again.",
+        "The model declares an element type for an output, and the operators give it another one. "
+        "A reader of the output would get a wrong type, so the compiler refuses the model, as onnxruntime does.",
+        "Correct the declaration (`model.graph.output[0].type.tensor_type.elem_type`), or insert a Cast before the "
+        "output. Converters to float16 leave such declarations behind: use their option that keeps the types of inputs "
+        "and outputs, or convert again.",
     ),
     "CC0405": Page(
-        "Inputs of the model have default values: they are initializers too. A plan has no such inputs, so these are "
-        "constants of it, as most exporters mean it, and this is only a warning.",
-        "To give them at run time, take them out of `model.graph.initializer`. To be rid of the warning, take them out "
-        "of `model.graph.input`.",
+        "Inputs of the model have default values: they are also initializers. A plan has no inputs with defaults, so "
+        "the compiler makes them constants, which is what most exporters mean. This is only a warning.",
+        "To pass these inputs at run time, remove them from `model.graph.initializer`. To silence the warning, remove "
+        "them from `model.graph.input`.",
     ),
-    "CC0501": Page("A pass left the graph broken.", f"{_REPORT} `--passes` without the pass that is named avoids it."),
-    "CC0502": Page("The plan that was written is not valid.", f"{_REPORT} `--no-optimize` may avoid it."),
+    "CC0501": Page(
+        "A pass made the graph invalid.",
+        f"{_REPORT} To avoid it, use `--passes` without the pass that the error names.",
+    ),
+    "CC0502": Page("The compiler wrote an invalid plan.", f"{_REPORT} `--no-optimize` may avoid it."),
     "CC0503": Page(
         "There is no pass of that name.",
         "`candlec compile --help` lists the names.",
     ),
     "CC0504": Page(
-        "The plan does not fit its file format: its description (steps, names, strings) may have 100,000,000 bytes. "
-        "Constants of numbers do not count.",
-        "`--strip-origins` makes the description smaller. Tables of strings can be looked up outside the model.",
+        "The plan's description (steps, names, strings) is larger than the file format allows: 100,000,000 bytes. "
+        "Numeric constants do not count.",
+        "`--strip-origins` makes the description smaller. Look up tables of strings outside the model.",
     ),
 }
 """Code → the page that `candlec explain` prints."""
