@@ -31,7 +31,7 @@ def clip(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Clip",
-    "NaN stays NaN. A bound that is absent bounds nothing; in onnxruntime it makes infinity the largest number.",
+    "NaN stays NaN. An absent bound has no effect; in onnxruntime it turns infinity into the largest number.",
 )
 
 

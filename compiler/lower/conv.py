@@ -29,8 +29,8 @@ def conv(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Conv",
-    "Windows of three rows or columns may be computed in tiles of outputs (Winograd): infinity and NaN make NaN of the "
-    "results of all tiles that see them; in onnxruntime only of the windows that do.",
+    "Windows of three rows or columns may be computed in tiles of outputs (Winograd). Infinity or NaN in the input "
+    "then makes all outputs of its tiles NaN; in onnxruntime, only the outputs of its windows.",
 )
 
 

@@ -28,8 +28,8 @@ def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
 
 remark(
     "MaxPool",
-    "NaN is no maximum of a window; in onnxruntime it depends on where it stands. A window of padding alone gives −∞, "
-    "in onnxruntime the least finite number.",
+    "A window ignores NaN; in onnxruntime, the result depends on the position of NaN. A window of padding alone "
+    "gives −∞; in onnxruntime, it gives the lowest finite number.",
 )
 
 
@@ -40,7 +40,7 @@ def average_pool(node: Node, build: PlanBuilder) -> Value:
     return build(op, node.input(0))
 
 
-remark("AveragePool", "The mean of a window of padding alone, which is not counted, is NaN; in onnxruntime 0.")
+remark("AveragePool", "A window that covers only uncounted padding gives NaN; in onnxruntime, it gives 0.")
 
 
 @lowers("LpPool", newest=22)
@@ -61,7 +61,7 @@ def global_max_pool(node: Node, build: PlanBuilder) -> Value:
     return _reduce(node, build, "Max")
 
 
-remark("GlobalMaxPool", "NaN is the largest, as in NumPy; in onnxruntime it depends on where it stands.")
+remark("GlobalMaxPool", "NaN is the largest, as in NumPy; in onnxruntime, the result depends on the position of NaN.")
 
 
 @lowers("GlobalLpPool", newest=22)

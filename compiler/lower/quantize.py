@@ -25,9 +25,9 @@ def quantize_linear(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "QuantizeLinear",
-    "Infinity is the largest code, as the standard says; of float16, onnxruntime before 1.32 gives the smallest. "
-    "A quotient of float16 is rounded to float16, as in the standard's reference; onnxruntime 1.32 rounds it so from "
-    "version 23 on.",
+    "Infinity becomes the largest quantized value, as in the standard; for float16, onnxruntime before 1.32 gives the "
+    "smallest. A float16 quotient is rounded to float16, as in the standard's reference implementation; onnxruntime "
+    "1.32 does so from version 23 of the operator.",
 )
 
 

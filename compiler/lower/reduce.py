@@ -30,5 +30,5 @@ def reduce(node: Node, build: PlanBuilder) -> Value:
 
 for _sibling, _newest in _SIBLINGS.items():
     lowers(f"Reduce{_sibling}", newest=_newest)(reduce)
-remark("ReduceMax", "NaN is the largest, as in NumPy; in onnxruntime it depends on where it stands.")
-remark("ReduceMin", "NaN is the smallest, as in NumPy; in onnxruntime it depends on where it stands.")
+remark("ReduceMax", "NaN is the largest, as in NumPy; in onnxruntime, the result depends on the position of NaN.")
+remark("ReduceMin", "NaN is the smallest, as in NumPy; in onnxruntime, the result depends on the position of NaN.")

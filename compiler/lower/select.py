@@ -31,4 +31,4 @@ def unique(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     return build(op, node.input(0), outputs=node.outputs)
 
 
-remark("Unique", "NaNs are one value, the largest, as in NumPy; onnxruntime counts them beside the numbers.")
+remark("Unique", "All NaNs are one value, the largest, as in NumPy; onnxruntime counts them beside the numbers.")

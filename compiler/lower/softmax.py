@@ -18,7 +18,7 @@ def log_softmax(node: Node, build: PlanBuilder) -> Value:
     return _normalized(node, build, "LogSoftmax")
 
 
-remark("LogSoftmax", "A row with NaN or infinity is NaN; in float64, onnxruntime gives numbers.")
+remark("LogSoftmax", "A row with NaN or infinity becomes NaN; in float64, onnxruntime gives numbers.")
 
 
 @lowers("Hardmax", newest=13)
@@ -29,8 +29,8 @@ def hardmax(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Hardmax",
-    "The first of the largest numbers is marked, and the first NaN where there are no numbers; onnxruntime marks none "
-    "in a row with NaN.",
+    "The first of the largest numbers becomes 1, or the first NaN in a row without numbers; in onnxruntime, a row with "
+    "NaN has no 1.",
 )
 
 

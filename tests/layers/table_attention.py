@@ -85,9 +85,9 @@ def attention(
     """A line for `scaled_dot_product_attention`, whose fourth input is a mask."""
     line: dict[str, Any] = {"opset": opset, **(rest or {})}
     if how.get("enable_gqa"):
-        line["unexportable"] = {"torchscript": "it takes no enable_gqa"}
+        line["unexportable"] = {"torchscript": "it does not support enable_gqa"}
     if opset is None and "rows of nothing" in name:
-        line["misexported"] = {"dynamo": "rows of nothing become means"}
+        line["misexported"] = {"dynamo": "fully masked rows become means"}
     if opset is not None and opset > 20:
         name += f", opset {opset}"
     return function(

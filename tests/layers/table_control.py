@@ -9,8 +9,8 @@ from torch import nn
 
 from tests.layers.layer import f32, ints, layer
 
-NOT_TRACED = {"torchscript": "it traces no torch.cond and while_loop"}
-NOT_SCRIPTED = {"dynamo": "torch.export takes no branches and loops that depend on data"}
+NOT_TRACED = {"torchscript": "it cannot trace torch.cond and while_loop"}
+NOT_SCRIPTED = {"dynamo": "torch.export does not support data-dependent branches and loops"}
 X = f32(3, 4)
 
 

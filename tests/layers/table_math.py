@@ -37,7 +37,7 @@ LAYERS = [
         lambda i, j: i // j,
         I1,
         I2,
-        misexported={"torchscript": "some quotients are rounded up"},
+        misexported={"torchscript": "it rounds some quotients up"},
     ),
     function("remainder, fmod", lambda x, y: (torch.remainder(x, y), torch.fmod(x, y)), X, Y),
     function("remainder, fmod of integers", lambda i, j: (i % j, torch.fmod(i, j)), I1, I2),
@@ -166,7 +166,7 @@ LAYERS = [
         lambda i, j: (i & j, i | j, i ^ j, ~i),
         I1,
         I2,
-        unexportable={"torchscript": "it knows the bitwise or of booleans only"},
+        unexportable={"torchscript": "it supports the bitwise or only for booleans"},
     ),
     function("bitwise and", lambda i, j: i & j, I1, I2),
     function(
@@ -181,7 +181,7 @@ LAYERS = [
     function("half precision", lambda x: (x * x + 1.5).sum(-1).exp() / 9, f16(3, 4), tolerance=2e-3),  # f16 has 11 bits
     function("double precision", lambda x: (x * x + 1.5).sum(-1).sqrt(), f64(3, 4), tolerance=1e-14),
     function("bfloat16", lambda x: (x.bfloat16() * 1.5 + 1).float(), f32(3, 4), tolerance=1e-2),  # it has 8 bits
-    function("stft", spectrogram, f32(2, 40), unexportable={"torchscript": "it knows no complex numbers"}),
+    function("stft", spectrogram, f32(2, 40), unexportable={"torchscript": "it does not support complex numbers"}),
     function(
         "fft.rfft",
         lambda x: torch.view_as_real(torch.fft.rfft(x)),
@@ -202,7 +202,7 @@ LAYERS = [
     ),
     function("hann_window", lambda x: x * torch.hann_window(5), X),
     function(
-        "hamming_window", lambda x: x * torch.hamming_window(5), X, misexported={"dynamo": "with 25/46 instead of 0.54"}
+        "hamming_window", lambda x: x * torch.hamming_window(5), X, misexported={"dynamo": "25/46 instead of 0.54"}
     ),
     function("cosine_similarity", torch.cosine_similarity, X, X.flip(1)),
     function("softmax of another dtype", lambda x: torch.softmax(x, 1, dtype=torch.float64), X),

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from tests.layers.layer import f16, f32, ints, layer
 
 X = f32(5, 2, 3)
-LENGTHS_AS_DATA = {"dynamo": "torch.export takes no lengths of sequences as data"}
+LENGTHS_AS_DATA = {"dynamo": "torch.export does not support sequence lengths as data"}
 LENGTHS = torch.tensor([5, 3])
 
 
@@ -59,7 +59,7 @@ LAYERS = [
         "LSTM, proj_size",
         lambda: nn.LSTM(3, 4, proj_size=2),
         X,
-        unexportable={"torchscript": "it takes no LSTM with projections"},
+        unexportable={"torchscript": "it does not support LSTM projections"},
         refused={"dynamo": "CC0210"},
     ),
     layer("LSTM, unbatched", lambda: nn.LSTM(3, 4), f32(5, 3)),

@@ -75,7 +75,7 @@ LAYERS = [
         X2,
         size=(2, 3),
         mode="area",
-        rest={"unexportable": {"torchscript": "it takes output sizes that divide the input's only"}},
+        rest={"unexportable": {"torchscript": "it supports only output sizes that divide the input size"}},
     ),
     resized(
         "nearest, by 2, any size",

@@ -99,7 +99,7 @@ LAYERS = [
         X,
         INDEX,
         f32(4, 4, 5),
-        unexportable={"torchscript": "it takes no repeated indices"},
+        unexportable={"torchscript": "it does not support repeated indices"},
     ),
     function(
         "index_put, accumulate",
@@ -107,7 +107,7 @@ LAYERS = [
         X,
         INDEX,
         f32(4, 4, 5),
-        misexported={"torchscript": "as an assignment, where indices repeat"},
+        misexported={"torchscript": "it assigns instead of adding where indices repeat"},
     ),
     layer("index_copy", KeyCache, f32(2, 6, 4), f32(2, 1, 4), torch.tensor([3])),
     function(
