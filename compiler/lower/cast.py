@@ -18,8 +18,8 @@ def cast_(node: Node, build: PlanBuilder) -> Value:
 
 remark(
     "Cast",
-    "To uint32 and uint64, a number out of range becomes the bits of a 64-bit integer. The standard does not define this "
-    "result.",
+    "To uint32 and uint64, a number out of range becomes the bits of a 64-bit integer. The standard does not define "
+    "this result.",
 )
 
 
