@@ -38,7 +38,11 @@ pub fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::None);
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return object.try_iter()?.map(|item| from_python(&item?)).collect::<PyResult<_>>().map(Value::Sequence);
+        return object
+            .try_iter()?
+            .map(|item| from_python(&item?))
+            .collect::<PyResult<Vec<_>>>()
+            .map(|items| Value::Sequence(items.into()));
     }
     let array = object.py().import("numpy")?.call_method1("asarray", (object,))?;
     from_array(array.cast()?)
@@ -148,7 +152,8 @@ pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py
     match value {
         Value::None => Ok(py.None().into_bound(py)),
         Value::Sequence(items) => {
-            let items: Vec<_> = items.into_iter().map(|item| to_python_value(py, item)).collect::<PyResult<_>>()?;
+            let items: Vec<_> =
+                items.into_values().into_iter().map(|item| to_python_value(py, item)).collect::<PyResult<_>>()?;
             Ok(PyList::new(py, items)?.into_any())
         }
         Value::Strings(strings) => strings_to_python(py, &strings),

@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -79,3 +81,51 @@ def test_items_of_one_type_only():
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
     with pytest.raises(compiler.CompileError, match="float32"):
         compiler.compile(model)
+
+
+COLLECTED = """test (int64 n, int64[k] x) => (seq(int64[k]) s) {
+    none = SequenceEmpty<dtype = 7>()
+    yes = Constant<value = bool[1] {1}>()
+    s = Loop(n, yes, none) <body = turn (int64 i, bool more, seq(int64[k]) v) => (bool on, seq(int64[k]) w) {
+        on = Identity(more) y = Add(x, i) BODY } >
+}"""
+BODIES_OF_LOOPS = {
+    "at the end": "w = SequenceInsert(v, y)",
+    "at the front": "zero = Constant<value_int = 0>() w = SequenceInsert(v, y, zero)",
+    "taken out again": "a = SequenceInsert(v, y) b = SequenceInsert(a, x) w = SequenceErase(b)",
+    "both kept": "a = SequenceInsert(v, y) b = SequenceInsert(v, x) c = SequenceAt(b, i) w = SequenceInsert(a, c)",
+    "in a branch": "two = Constant<value_int = 2>() odd = Mod(i, two) c = Cast<to = 9>(odd)"
+    " w = If(c) <then_branch = t () => (seq(int64[k]) p) { p = SequenceInsert(v, y) },"
+    " else_branch = e () => (seq(int64[k]) q) { q = Identity(v) }>",
+}
+
+
+@pytest.mark.parametrize("name", BODIES_OF_LOOPS)
+def test_sequences_that_grow_in_a_loop(name):
+    graph = COLLECTED.replace("BODY", BODIES_OF_LOOPS[name])
+    check(graph, {"n": np.array(5), "x": np.array([1, 10])})
+
+
+@pytest.mark.parametrize("body", ["at the end", "in a branch"])
+def test_a_million_insertions_do_not_copy_what_is_there(body):
+    graph = COLLECTED.replace("BODY", BODIES_OF_LOOPS[body]).replace("(seq(int64[k]) s) {", "(int64 count) {")
+    graph = graph[: graph.rindex("}")] + " count = SequenceLength(s) }"
+    session = compiler.load(compiler.compile(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {graph}')))
+    turns = 1_000_000 if body == "at the end" else 200_000
+    begun = time.monotonic()
+    count = session.run({"n": np.array(turns), "x": np.array([1])})["count"]
+    assert count == (turns if body == "at the end" else turns // 2)
+    assert time.monotonic() - begun < 20
+
+
+def test_a_sequence_that_is_held_elsewhere_keeps_its_items():
+    model = parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+        test (seq(float[n]) s, float[n] x) => (seq(float[n]) s1, seq(float[n]) longer, seq(float[n]) shorter) {
+            s1 = Identity(s) longer = SequenceInsert(s, x) shorter = SequenceErase(longer) }""")
+    session = compiler.load(compiler.compile(model, compiler.Options(optimize=False)))
+    given, x = [np.ones(2, np.float32)], np.zeros(2, np.float32)
+    outputs = session.run({"s": given, "x": x})
+    assert [len(items) for items in outputs.values()] == [1, 2, 1]
+    assert len(given) == 1
+    np.testing.assert_array_equal(outputs["longer"][1], x)
+    np.testing.assert_array_equal(outputs["s1"][0], given[0])

@@ -1,48 +1,106 @@
 //! Memory that a kernel is about to fill.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
 use crate::machine;
 
 thread_local! {
-    /// The bytes that this thread may still allocate with [`try_for_overwrite`] and [`try_with_room`].
-    static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// The bytes that this thread may still allocate with this page's functions, beside others that work on the same; none
+    /// where nobody bounds them.
+    static BUDGET: RefCell<Budget> = const { RefCell::new(None) };
 }
+
+/// The bytes that are left, which threads share while they work together.
+pub(crate) type Budget = Option<Arc<AtomicUsize>>;
 
 /// The bytes that this thread may still allocate; `usize::MAX` where nobody bounds them.
 pub fn budget() -> usize {
-    BUDGET.get()
+    BUDGET.with_borrow(|budget| budget.as_ref().map_or(usize::MAX, |left| left.load(Relaxed)))
 }
 
-/// Runs `work`, which may allocate `bytes` bytes in all on this thread.
+/// Runs `work`, which may allocate `bytes` bytes in all, also on threads that [help](crate::threads::Threads) it.
 pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
-    struct Outer(usize);
+    sharing((bytes != usize::MAX).then(|| Arc::new(AtomicUsize::new(bytes))), work)
+}
+
+/// The budget, for a thread that helps this one.
+pub(crate) fn shared() -> Budget {
+    BUDGET.with_borrow(Clone::clone)
+}
+
+/// Runs `work` with the budget of another thread, which it helps.
+pub(crate) fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
+    struct Outer(Budget);
     impl Drop for Outer {
         fn drop(&mut self) {
-            BUDGET.set(self.0);
+            BUDGET.set(self.0.take());
         }
     }
-    let _outer = Outer(BUDGET.replace(bytes));
+    let _outer = Outer(BUDGET.replace(budget));
     work()
 }
 
 /// Whether the [`budget`] has so many bytes, which it has less of afterwards: for memory that lies elsewhere.
 pub fn charge(bytes: usize) -> bool {
-    let left = budget().checked_sub(bytes);
-    if let (Some(left), true) = (left, budget() != usize::MAX) {
-        BUDGET.set(left);
+    BUDGET.with_borrow(|budget| {
+        let take =
+            |left: &Arc<AtomicUsize>| left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok();
+        budget.as_ref().is_none_or(take)
+    })
+}
+
+/// Why a kernel ended before its time: there is no memory for what it holds beside its operands and its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom {
+    /// The bytes that it asked for; `usize::MAX` where these are more than can be counted.
+    pub bytes: usize,
+    /// The bytes that the [`budget`] had left.
+    pub left: usize,
+}
+
+impl NoRoom {
+    /// Ends the kernel: unwinds to [`caught`], through all threads that work on it. No hook for panics is called.
+    #[cold]
+    pub fn end(bytes: Option<usize>) -> ! {
+        resume_unwind(Box::new(NoRoom { bytes: bytes.unwrap_or(usize::MAX), left: budget() }))
     }
-    left.is_some()
+}
+
+/// Runs `work`, a kernel that may [end](NoRoom::end) where it has no room.
+///
+/// # Errors
+/// It did. Its result is not whole.
+pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, NoRoom> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|reason| match reason.downcast::<NoRoom>() {
+        Ok(no_room) => *no_room,
+        Err(panic) => resume_unwind(panic),
+    })
 }
 
 /// A vector of `len` elements whose contents are arbitrary: the kernel that takes it writes every element.
 ///
 /// Zeroing first would cost a kernel that runs at memory speed a third of its time. In debug builds the bytes are
-/// `0xA5`, so that a test sees an element that was not written.
+/// `0xA5`, so that a test sees an element that was not written. Where there is no room, the kernel [ends](NoRoom::end).
 pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
-    filled_up(Vec::with_capacity(len), len)
+    try_for_overwrite(len).unwrap_or_else(|| NoRoom::end(len.checked_mul(size_of::<T>())))
+}
+
+/// The elements that an iterator gives. Where there is no room, the kernel [ends](NoRoom::end).
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let room = || NoRoom::end(items.len().checked_mul(size_of::<T>()));
+    let mut data = try_with_room(items.len()).unwrap_or_else(room);
+    data.extend(items);
+    data
+}
+
+/// `len` elements, each a copy of `value`. Where there is no room, the kernel [ends](NoRoom::end).
+pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
+    collected(std::iter::repeat_n(value, len))
 }
 
 /// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory, or the [`budget`] is
@@ -55,13 +113,12 @@ pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
 /// [memory](machine::memory) is, or there is not so much of it.
 pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
-    let left = budget().checked_sub(bytes)?;
+    if budget() < bytes {
+        return None;
+    }
     let mut data = Vec::new();
     data.try_reserve_exact(len).ok()?;
-    if budget() != usize::MAX {
-        BUDGET.set(left);
-    }
-    Some(data)
+    charge(bytes).then_some(data)
 }
 
 /// The bytes of a huge page.

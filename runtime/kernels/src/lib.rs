@@ -34,6 +34,7 @@ pub mod reduce;
 pub mod resize;
 pub mod rewrite;
 pub mod sample;
+pub mod scratch;
 pub mod softmax;
 pub mod strided;
 pub mod threads;

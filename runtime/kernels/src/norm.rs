@@ -5,6 +5,7 @@
 use crate::isa::Isa;
 use crate::lanes::{fold, per_isa, Real};
 use crate::rewrite::Rewrite;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Elements that make a task of their own.
@@ -67,8 +68,8 @@ pub fn row_statistics<R: Real>(
     n: usize,
     centre: Centre,
     epsilon: f64,
-) -> Vec<(R, R)> {
-    let mut out = vec![(R::ZERO, R::ZERO); x.len().checked_div(n).unwrap_or(0)];
+) -> Scratch<(R, R)> {
+    let mut out = Scratch::filled((R::ZERO, R::ZERO), x.len().checked_div(n).unwrap_or(0));
     let rows = TASK.div_ceil(n.max(1));
     threads.for_each_chunk(&mut out, rows, |i, out| {
         for (k, out) in out.iter_mut().enumerate() {

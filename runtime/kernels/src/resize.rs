@@ -1,21 +1,25 @@
 //! Resampling: every element of the output is a weighted sum of elements of the input, one axis after the other; or, for
 //! nearest neighbours, one of them.
 
+use smallvec::SmallVec;
+
+use crate::broadcast::Dims;
 use crate::isa::Isa;
 use crate::lanes::{per_isa, Real};
+use crate::scratch::Scratch;
 use crate::strided::Word;
 use crate::threads::Threads;
 
 /// For each place of an axis of the output, the places of the input that it is a weighted sum of: the same number for each.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Filter<R> {
     input: usize,
     output: usize,
     taps: usize,
     /// `[taps, output]`; each is below `input`.
-    indices: Vec<u32>,
+    indices: Scratch<u32>,
     /// `[taps, output]`
-    weights: Vec<R>,
+    weights: Scratch<R>,
 }
 
 impl<R: Real> Filter<R> {
@@ -25,9 +29,14 @@ impl<R: Real> Filter<R> {
     /// # Panics
     /// A place is outside the input, or the input has more than 2³² places.
     pub fn new(input: usize, output: usize, taps: usize, tap: impl Fn(usize, usize) -> (usize, R)) -> Filter<R> {
-        let all = (0..taps).flat_map(|k| (0..output).map(move |place| (place, k)));
+        let tap = &tap;
+        let count = taps.saturating_mul(output);
+        let (mut indices, mut weights) = (Scratch::filled(0, count), Scratch::filled(R::ZERO, count));
         let number = |index: usize| u32::try_from(index).ok().filter(|_| index < input).expect("a place of the input");
-        let (indices, weights) = all.map(|(place, k)| tap(place, k)).map(|(index, w)| (number(index), w)).unzip();
+        let all = (0..taps).flat_map(|k| (0..output).map(move |place| tap(place, k)));
+        for ((index, weight), tap) in indices.iter_mut().zip(weights.iter_mut()).zip(all) {
+            (*index, *weight) = (number(tap.0), tap.1);
+        }
         Filter { input, output, taps, indices, weights }
     }
 
@@ -44,7 +53,8 @@ const TASK: usize = 1 << 15;
 /// Elements that are summed side by side: a 512-bit vector of `f32`.
 const BLOCK: usize = 16;
 
-/// Resamples `x` of shape `dims` along the axes that have a filter, the last one first, into `y`.
+/// Resamples `x` of shape `dims` along the axes that have a filter, into `y`: first the one that makes the least of it, of
+/// equals the last one.
 ///
 /// # Panics
 /// The filters or the lengths do not fit the shape.
@@ -70,13 +80,24 @@ pub fn resample<R: Real>(
     if y.is_empty() {
         return;
     }
-    let group = (TASK / result).max(1);
+    let (group, order) = ((TASK / result).max(1), order(&filters[first..]));
     threads.for_each_chunk(y, group * result, |i, y| {
-        let mut scratch = [Vec::new(), Vec::new()];
+        let mut scratch = [Scratch::new(), Scratch::new()];
         for (x, y) in x[i * group * image..].chunks_exact(image).zip(y.chunks_exact_mut(result)) {
-            resample_image(isa, threads, x, &dims[first..], &filters[first..], &mut scratch, y);
+            resample_image(isa, threads, x, &dims[first..], &order, &mut scratch, y);
         }
     });
+}
+
+/// The filters with their axes, in the order in which the least is between them.
+fn order<R>(filters: &[Option<Filter<R>>]) -> SmallVec<[(usize, &Filter<R>); 2]> {
+    let all = filters.iter().enumerate().rev();
+    let mut order: SmallVec<_> = all.filter_map(|(axis, filter)| Some((axis, filter.as_ref()?))).collect();
+    order.sort_by(|(_, a): &(usize, &Filter<R>), (_, b)| {
+        let [a, b] = [[a.output, b.input], [b.output, a.input]].map(|[new, old]| new as u128 * old as u128);
+        a.cmp(&b)
+    });
+    order
 }
 
 fn resample_image<R: Real>(
@@ -84,44 +105,40 @@ fn resample_image<R: Real>(
     threads: &Threads,
     x: &[R],
     dims: &[usize],
-    filters: &[Option<Filter<R>>],
-    [from, to]: &mut [Vec<R>; 2],
+    order: &[(usize, &Filter<R>)],
+    [from, to]: &mut [Scratch<R>; 2],
     y: &mut [R],
 ) {
+    let Some(((last, filter), before)) = order.split_last() else { return y.copy_from_slice(x) };
+    let mut dims = Dims::from_slice(dims);
     let mut source = x;
-    let mut inner = 1;
-    for (axis, filter) in filters.iter().enumerate().rev() {
-        let Some(filter) = filter else {
-            inner *= dims[axis];
-            continue;
-        };
-        let outer: usize = dims[..axis].iter().product();
-        if axis == 0 {
-            // Where there is a single image, threads share its rows; inside a task, the caller does them all.
-            let rows = (TASK / inner).max(1);
-            return match inner {
-                1 => resample_line(isa, filter, source, y),
-                _ => threads
-                    .for_each_chunk(y, rows * inner, |i, y| resample_rows(isa, filter, i * rows, source, inner, y)),
-            };
-        }
-        to.resize(outer * filter.output * inner, R::ZERO);
-        resample_axis(isa, filter, source, inner, to);
+    for (axis, filter) in before {
+        dims[*axis] = filter.output;
+        let length = dims.iter().fold(1, |length: usize, &dim| length.saturating_mul(dim));
+        resample_axis(isa, threads, filter, source, dims[axis + 1..].iter().product(), to.room(length));
         std::mem::swap(from, to);
-        source = from;
-        inner *= filter.output;
+        source = &from[..length];
     }
+    resample_axis(isa, threads, filter, source, dims[last + 1..].iter().product(), y);
 }
 
-fn resample_axis<R: Real>(isa: Isa, filter: &Filter<R>, x: &[R], inner: usize, y: &mut [R]) {
-    let parts = x.chunks_exact(filter.input * inner).zip(y.chunks_exact_mut(filter.output * inner));
-    for (x, y) in parts {
-        if inner == 1 {
-            resample_line(isa, filter, x, y);
-        } else {
-            resample_rows(isa, filter, 0, x, inner, y);
-        }
+/// Resamples the middle axis of `x [outer, input, inner]`. Threads share the rows of one part, or the parts; inside a task,
+/// the caller does them all.
+fn resample_axis<R: Real>(isa: Isa, threads: &Threads, filter: &Filter<R>, x: &[R], inner: usize, y: &mut [R]) {
+    let [input, output] = [filter.input * inner, filter.output * inner];
+    if inner > 1 && y.len() == output {
+        let rows = (TASK / inner).max(1);
+        return threads.for_each_chunk(y, rows * inner, |i, y| resample_rows(isa, filter, i * rows, x, inner, y));
     }
+    let group = (TASK / output).max(1);
+    threads.for_each_chunk(y, group * output, |i, y| {
+        for (x, y) in x[i * group * input..].chunks_exact(input).zip(y.chunks_exact_mut(output)) {
+            match inner {
+                1 => resample_line(isa, filter, x, y),
+                _ => resample_rows(isa, filter, 0, x, inner, y),
+            }
+        }
+    });
 }
 
 per_isa! {
@@ -289,13 +306,16 @@ mod tests {
 
     #[test]
     fn every_instruction_set_sums_every_axis() {
-        let cases: [(&[usize], Vec<Option<Filter<f32>>>); 8] = [
+        let cases: [(&[usize], Vec<Option<Filter<f32>>>); 11] = [
             (&[2, 9], vec![None, Some(filter(9, 21, 2))]),
             (&[3, 7, 5], vec![None, Some(filter(7, 3, 4)), None]),
             (&[2, 6, 37], vec![None, Some(filter(6, 11, 2)), Some(filter(37, 50, 2))]),
             (&[5, 6, 7], vec![Some(filter(5, 4, 3)), None, Some(filter(7, 9, 4))]),
             (&[2, 5, 6, 3], vec![None, Some(filter(5, 10, 2)), Some(filter(6, 12, 2)), None]),
             (&[2, 30, 9, 21], vec![None, Some(filter(30, 70, 2)), Some(filter(9, 40, 2)), None]),
+            (&[2, 30, 9], vec![None, Some(filter(30, 7, 2)), Some(filter(9, 40, 3))]),
+            (&[40, 30, 9, 21], vec![Some(filter(40, 3, 2)), None, Some(filter(9, 40, 3)), None]),
+            (&[5, 8, 6], vec![Some(filter(5, 4, 3)), Some(filter(8, 2, 2)), Some(filter(6, 7, 4))]),
             (&[2, 3], vec![None, Some(filter(3, 0, 2))]),
             (&[2, 3], vec![None, None]),
         ];
@@ -312,6 +332,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_axis_that_makes_the_least_is_first() {
+        let (shrinks, grows) = (filter(100, 1, 2), filter(1, 100, 2));
+        let axes = |filters: &[Option<Filter<f32>>]| order(filters).iter().map(|(axis, _)| *axis).collect::<Vec<_>>();
+        assert_eq!(axes(&[None, Some(shrinks), Some(grows)]), [1, 2]);
+        assert_eq!(axes(&[Some(filter(2, 4, 2)), Some(filter(3, 6, 2))]), [1, 0]);
+        assert_eq!(axes(&[Some(filter(usize::MAX, 1, 0)), Some(filter(1, usize::MAX, 0))]), [0, 1]);
     }
 
     #[test]

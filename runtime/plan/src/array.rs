@@ -16,7 +16,7 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::size::element_count;
+use crate::size::{element_count, list};
 use crate::words::{self, Word};
 
 /// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a
@@ -190,7 +190,7 @@ impl Array {
     pub fn to_i64(&self) -> Result<Vec<i64>> {
         match self.dtype {
             DType::Int64 => Ok(self.read::<i64>()?.to_vec()),
-            DType::Bool => Ok(self.read::<Bool>()?.iter().map(|b| i64::from(b.0)).collect()),
+            DType::Bool => list(self.read::<Bool>()?.iter().map(|b| i64::from(b.0))),
             dtype => dispatch!("an index", dtype, [i32, i16, i8, u8, u16, u32, u64], T => {
                 let fits = |v: &T| i64::try_from(*v).map_err(|_| Error::op(format!("{v} does not fit in 64 bits")));
                 self.read::<T>()?.iter().map(fits).collect()

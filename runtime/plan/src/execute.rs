@@ -14,7 +14,7 @@ use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
-use crate::value::Value;
+use crate::value::{in_room, Value};
 
 impl Executable {
     /// The outputs for the inputs, both in the plan's order.
@@ -267,7 +267,8 @@ impl Run<'_> {
             Input::Shared(value) => step.describe(i, value),
             Input::Owned(value) => step.describe(i, value),
             Input::Absent => match outlines.iter().find(|outline| outline.input == i) {
-                Some(outline) => step.describe_tensor(i, outline.dtype, &outline.dims),
+                Some(Outline { dtype: Some(dtype), dims, .. }) => step.describe_tensor(i, *dtype, dims),
+                Some(Outline { dims, .. }) => format!("sequence of {}", dims[0]),
                 None => "absent".to_string(),
             },
         };
@@ -323,10 +324,10 @@ fn run_kernel(
     bound: Option<&Bound>,
     call: &mut Call,
 ) -> Result<Vec<Value>> {
-    match bound {
+    in_room(|| match bound {
         None => step.kernel.as_ref().run(call),
         Some(bound) => bound.run(step.kernel.as_ref(), slots, call),
-    }
+    })
 }
 
 /// Takes over the inputs that die with the step, and outlines them; the others are yet to come.
@@ -341,16 +342,24 @@ fn take<'a>(
             Operand::Dying(slot) => slots[slot as usize].take(),
             _ => None,
         };
-        if let Some(Value::Tensor(array)) = &taken {
-            outlines.push(Outline { input, dtype: array.dtype(), dims: Dims::from_slice(array.dims()) });
-        }
+        outlines.extend(match &taken {
+            Some(Value::Tensor(array)) => {
+                Some(Outline { input, dtype: Some(array.dtype()), dims: Dims::from_slice(array.dims()) })
+            }
+            Some(Value::Sequence(items)) => {
+                Some(Outline { input, dtype: None, dims: Dims::from_slice(&[items.len()]) })
+            }
+            _ => None,
+        });
         inputs.push(taken.map_or(Input::Absent, Input::Owned));
     }
 }
 
-/// What an error says of a tensor that its step has taken over: the tensor itself is gone.
+/// What an error says of a tensor or a sequence that its step has taken over: the value itself is gone.
 struct Outline {
     input: usize,
-    dtype: DType,
+    /// None for a sequence.
+    dtype: Option<DType>,
+    /// A sequence's is the number of its items.
     dims: Dims,
 }

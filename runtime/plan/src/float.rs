@@ -8,7 +8,6 @@ use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
 use half::slice::HalfFloatSliceExt;
-use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
 
 use crate::dtype::{DType, Element};
@@ -81,11 +80,15 @@ macro_rules! half {
             type Wide = f32;
 
             fn widen(x: &[$float]) -> Cow<'_, [f32]> {
-                Cow::Owned(x.to_f32_vec())
+                let mut wide = buffer::for_overwrite(x.len());
+                x.convert_to_f32_slice(&mut wide);
+                Cow::Owned(wide)
             }
 
             fn narrow(x: Vec<f32>) -> Vec<$float> {
-                Vec::from_f32_slice(&x)
+                let mut narrow = buffer::for_overwrite::<$float>(x.len());
+                narrow.convert_from_f32_slice(&x);
+                narrow
             }
         })*
     };
@@ -101,7 +104,7 @@ half! { f16 bf16 }
 #[allow(clippy::cast_possible_truncation)]
 pub fn read_wide<W: Real>(array: &Array) -> Result<Vec<W>> {
     crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
-        Ok(T::widen(array.read::<T>()?).iter().map(|&v| W::from_f64(Source::to_f64(v))).collect())
+        Ok(buffer::collected(T::widen(array.read::<T>()?).iter().map(|&v| W::from_f64(Source::to_f64(v)))))
     })
 }
 
@@ -114,7 +117,7 @@ pub fn read_number<W: Real>(array: &Array) -> Result<Vec<W>> {
         return read_wide(array);
     }
     crate::dispatch!("a numeric input", array.dtype(), [i8, i16, i32, i64, u8, u16, u32, u64], T => {
-        Ok(array.read::<T>()?.iter().map(|&v| W::from_f64(Source::to_f64(v))).collect())
+        Ok(buffer::collected(array.read::<T>()?.iter().map(|&v| W::from_f64(Source::to_f64(v)))))
     })
 }
 

@@ -14,7 +14,7 @@ use crate::form::Form;
 use crate::layout::Blocked;
 use crate::plan::Block;
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{Array, Items, Value};
 use crate::work::Work;
 
 /// What an op's struct states about itself. The struct's fields are its attributes; the plan stores them.
@@ -35,6 +35,12 @@ pub trait Kernel: Any + Debug + Send + Sync {
     /// The inputs whose buffer `run` can [take](Call::take) for output 0 when nobody needs them later.
     fn in_place(&self) -> &'static [usize] {
         &[]
+    }
+
+    /// Whether `run` takes input `input` over where it is a sequence that nobody reads later: to change it where it stands, or
+    /// to hand it on to a block.
+    fn takes_sequence(&self, _input: usize) -> bool {
+        false
     }
 
     /// Whether an output may share storage with input `input` (be a view of it, or the input itself): then the storage
@@ -313,6 +319,29 @@ impl<'a> Call<'a, '_> {
         match std::mem::replace(input, Input::Absent) {
             Input::Owned(Value::Tensor(array)) => Some(array),
             _ => None,
+        }
+    }
+
+    /// The items of input `i`, a sequence: without a copy where it dies here, and is gone afterwards.
+    ///
+    /// # Errors
+    /// The input is no sequence.
+    pub fn take_items(&mut self, i: usize) -> Result<Items> {
+        match self.take_value(i)? {
+            Value::Sequence(items) => Ok(items),
+            other => Err(Error::op(format!("expected a sequence, found {}", other.describe()))),
+        }
+    }
+
+    /// Input `i`, which must be there; a sequence that dies here is gone afterwards.
+    ///
+    /// # Errors
+    /// The input is missing.
+    pub fn take_value(&mut self, i: usize) -> Result<Value> {
+        let input = self.inputs.get_mut(i).filter(|input| matches!(input, Input::Owned(Value::Sequence(_))));
+        match input.map(|input| std::mem::replace(input, Input::Absent)) {
+            Some(Input::Owned(value)) => Ok(value),
+            _ => self.value(i).cloned(),
         }
     }
 

@@ -21,6 +21,7 @@ pub mod infer;
 pub mod inputs;
 pub mod inspect;
 pub mod interrupt;
+mod items;
 pub mod kernel;
 pub mod layout;
 pub mod lend;

@@ -1,6 +1,7 @@
 //! Sizes that come from outside, and the memory for what has them.
 
-use candle_plan_kernels::{buffer, machine};
+use candle_plan_kernels::buffer::{self, NoRoom};
+use candle_plan_kernels::machine;
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -57,6 +58,28 @@ pub fn list<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
 /// There is not so much memory.
 pub fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
     buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| no_room(dims))
+}
+
+/// Runs `work`, which has no room for what it needs beside its operands and results where that is an error.
+///
+/// # Errors
+/// That, or what `work` returned.
+pub(crate) fn in_room<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    buffer::caught(work).unwrap_or_else(|no_room| Err(beyond(no_room)))
+}
+
+/// Why there is no room beside operands and results.
+fn beyond(NoRoom { bytes, left }: NoRoom) -> Error {
+    let needed = match bytes {
+        usize::MAX => "more bytes than can be counted".to_string(),
+        bytes => format!("{bytes} bytes"),
+    };
+    Error::op(match left < bytes && left < machine::memory() {
+        true => format!(
+            "it needs {needed} beside its inputs and outputs, max_memory leaves {left}: raise max_memory, or give it less"
+        ),
+        false => format!("it needs {needed} beside its inputs and outputs, there is no memory for them: give it less"),
+    })
 }
 
 /// Why there is no [`room`].

@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory, Packed, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::{in_room, Array, Value};
 use crate::words;
 
 /// Of an op that has none.
@@ -46,7 +46,9 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     let go = |owned: bool, threads: &Threads, packed| {
         let give = |(i, value): (usize, &'_ Option<Value>)| match value {
             None => Input::Absent,
-            Some(value) if owned && kernel.in_place().contains(&i) => Input::Owned(deep_copy(value)),
+            Some(value) if owned && (kernel.in_place().contains(&i) || kernel.takes_sequence(i)) => {
+                Input::Owned(deep_copy(value))
+            }
             Some(value) => Input::Owned(value.clone()),
         };
         let mut owned_inputs: Vec<Input> = inputs.iter().enumerate().map(give).collect();
@@ -57,7 +59,8 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
                 }
             }
         }
-        kernel.run(&mut Call { inputs: &mut owned_inputs, outputs: count, packed, threads, blocks: &NoBlocks })
+        let mut call = Call { inputs: &mut owned_inputs, outputs: count, packed, threads, blocks: &NoBlocks };
+        in_room(|| kernel.run(&mut call))
     };
     let outputs = go(false, &Threads::serial(), None)?;
     assert_sharing(kernel, inputs, &outputs);

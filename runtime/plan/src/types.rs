@@ -153,7 +153,7 @@ impl Type {
         match (self, value) {
             (Type::Tensor(tensor), Value::Tensor(array)) => tensor.admits(array.dtype(), array.dims()),
             (Type::Tensor(tensor), Value::Strings(strings)) => tensor.admits(DType::String, &strings.dims),
-            (Type::Sequence(item), Value::Sequence(items)) => items.iter().all(|value| item.admits(value)),
+            (Type::Sequence(item), Value::Sequence(items)) => items.are_all(item),
             (Type::Optional(_), Value::None) => true,
             (Type::Optional(item), value) => item.admits(value),
             _ => false,

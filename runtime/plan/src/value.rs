@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 pub use crate::array::Array;
 use crate::error::{Error, Result};
-pub(crate) use crate::size::no_room;
+pub use crate::items::Items;
 pub use crate::size::{element_count, list, room, scratch, with_room, MAX_RANK};
+pub(crate) use crate::size::{in_room, no_room};
 
 /// One value: what an input, an output or a step's result holds.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ pub enum Value {
     /// A tensor of strings.
     Strings(Strings),
     /// A sequence of values of one type.
-    Sequence(Vec<Value>),
+    Sequence(Items),
     /// An optional that holds nothing.
     None,
 }

@@ -7,6 +7,7 @@ use super::split::MOST;
 use super::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
 use crate::gemm::Sizes;
 use crate::isa::Isa;
+use crate::scratch::Scratch;
 
 /// One head of one batch.
 pub(super) struct Head<'a, R> {
@@ -27,7 +28,7 @@ impl<'a, R: Attends> Head<'a, R> {
     pub fn run(&self, queries: Range<usize>, out: &mut [R], mut kept: Option<(Stage, &mut [R])>) {
         let Dims { keys, width, .. } = self.problem.dims;
         let tile = self.problem.dims.tile();
-        let mut scores = vec![R::ZERO; tile * keys];
+        let mut scores = Scratch::filled(R::ZERO, tile.saturating_mul(keys));
         for first in queries.clone().step_by(tile) {
             let (rows, at) = (tile.min(queries.end - first), first - queries.start);
             // Who wants to see the scores sees them all.

@@ -5,6 +5,7 @@ use super::filter::Filter;
 use super::{Epilogue, BLOCK};
 use crate::conv::Shape;
 use crate::gemm::Shared;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Multiplications that are worth a thread of their own.
@@ -40,7 +41,7 @@ pub fn conv(
 pub(super) struct Convolution<'a> {
     pub shape: &'a Shape,
     pub filter: &'a Filter,
-    bias: Option<Vec<f32>>,
+    bias: Option<Scratch<f32>>,
     pub epilogue: Epilogue<'a>,
     x: &'a [f32],
     out: Shared,

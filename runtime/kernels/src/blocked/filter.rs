@@ -7,6 +7,7 @@ use super::{cost, BLOCK};
 use crate::conv::Shape;
 use crate::isa::Isa;
 use crate::recent::Recent;
+use crate::scratch::Scratch;
 
 /// Weights in the order in which tiles read them.
 #[derive(Debug, Clone)]
@@ -142,9 +143,9 @@ impl Filter {
     }
 
     /// The bias with a value for every lane of every block.
-    pub(super) fn padded(&self, bias: &[f32]) -> Vec<f32> {
+    pub(super) fn padded(&self, bias: &[f32]) -> Scratch<f32> {
         let lanes = self.outputs.next_multiple_of(BLOCK);
-        let mut padded = vec![0.0; self.groups * lanes];
+        let mut padded = Scratch::filled(0.0, self.groups * lanes);
         for (group, bias) in padded.chunks_exact_mut(lanes.max(1)).zip(bias.chunks_exact(self.outputs.max(1))) {
             group[..bias.len()].copy_from_slice(bias);
         }

@@ -4,6 +4,7 @@ use super::BLOCK;
 use crate::isa::Isa;
 use crate::pool::window::{spans, Span};
 use crate::pool::{Divisor, Window};
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
 
@@ -42,7 +43,7 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
     assert!(windows.columns.iter().all(|span| span.lies_in(columns.input, columns.dilation)));
     let together = (TASK / (columns.input.max(columns.output) * rows.kernel).max(1)).max(1);
     threads.for_each_chunk(y, together * row, |task, y| {
-        let mut line = vec![0.0; columns.input * BLOCK];
+        let mut line = Scratch::filled(0.0, columns.input * BLOCK);
         for (i, y) in y.chunks_exact_mut(row).enumerate() {
             let i = task * together + i;
             let (x, span) = (&x[i / rows.output * image..][..image], windows.rows[i % rows.output]);
@@ -57,9 +58,9 @@ pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]:
 struct Windows {
     pool: Pool,
     dilations: [usize; 2],
-    rows: Vec<Span>,
+    rows: Scratch<Span>,
     /// All inside of a row.
-    columns: Vec<Span>,
+    columns: Scratch<Span>,
 }
 
 impl Windows {
@@ -113,7 +114,7 @@ impl Windows {
         join: impl Fn(V, V) -> V,
         finish: impl Fn(V, Span) -> V,
     ) {
-        for (y, &column) in y.chunks_exact_mut(BLOCK).zip(&self.columns) {
+        for (y, &column) in y.chunks_exact_mut(BLOCK).zip(self.columns.iter()) {
             for lane in (0..BLOCK).step_by(V::LANES) {
                 let mut total = start;
                 for tap in 0..column.taps {

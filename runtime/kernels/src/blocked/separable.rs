@@ -4,9 +4,9 @@
 use super::conv::Convolution;
 use super::direct::Direct;
 use super::{depthwise, DepthwiseFilter, Epilogue, Weights, BLOCK};
-use crate::buffer;
 use crate::conv::Shape;
 use crate::gemm::Finish;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Elements between the two that stay in the second-level cache beside weights and results.
@@ -86,7 +86,7 @@ fn depthwise_rows(
     x: &[f32],
     n: usize,
     [start, end]: [usize; 2],
-) -> Vec<f32> {
+) -> Scratch<f32> {
     let [height, width] = shape.output;
     let blocks = shape.channels.div_ceil(BLOCK);
     let before = [shape.before[0] - (start * shape.strides[0]) as isize, shape.before[1]];
@@ -96,7 +96,7 @@ fn depthwise_rows(
     let place = |offset: usize| (n * blocks + offset / part) * plane + start * width * BLOCK + offset % part;
     let finish = stage.epilogue.finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, place(offset)));
     let epilogue = Epilogue { finish: finish.as_ref().map(|finish| finish as Finish), ..stage.epilogue };
-    let mut between = buffer::for_overwrite(blocks * part);
+    let mut between = Scratch::for_overwrite(blocks * part);
     depthwise(&Threads::serial(), &rows, filter, stage.bias, x, &mut between, epilogue);
     between
 }

@@ -1,8 +1,8 @@
 //! How a convolution reads its input: parts of the output, and their taps at fixed offsets.
 
 use super::BLOCK;
-use crate::buffer;
 use crate::conv::{copy_row, Shape};
+use crate::scratch::Scratch;
 
 /// A part of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ impl Windows {
     }
 
     /// The elements from the first output's first tap on, given the input `[C / unit, H, W, unit]` of one group.
-    pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], part: &Part, scratch: &'a mut Vec<f32>) -> &'a [f32] {
+    pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], part: &Part, scratch: &'a mut Scratch<f32>) -> &'a [f32] {
         let first = [part.y[0] * shape.strides[0], part.x[0] * shape.strides[1]];
         if self.taps.is_empty() {
             return &[];
@@ -117,9 +117,7 @@ impl Windows {
         let line = shape.input[1] * self.unit;
         let image = shape.input[0] * line;
         let blocks = (shape.channels / shape.groups).div_ceil(self.unit);
-        if scratch.len() < blocks * self.block {
-            *scratch = buffer::for_overwrite(blocks * self.block);
-        }
+        let scratch = scratch.room(blocks * self.block);
         let rows = (part.y[1] - part.y[0] - 1) * shape.strides[0] + (shape.kernel[0] - 1) * shape.dilations[0] + 1;
         for b in 0..blocks {
             for (r, out) in scratch[b * self.block..].chunks_exact_mut(self.row).take(rows).enumerate() {

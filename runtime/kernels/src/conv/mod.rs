@@ -16,9 +16,9 @@ pub use transposed::{conv_transposed, TransposedWeights};
 pub use weights::Weights;
 
 use crate::blocked::{self, Images};
-use crate::buffer;
 use crate::gemm::tile::{Start, Tile, Tiles};
 use crate::gemm::{Finish, Shared};
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 pub(crate) use window::copy_row;
 use window::{Block, Windows};
@@ -157,11 +157,11 @@ fn by_blocks(
     let x = if matches!(weights, blocked::Weights::Rows(_)) {
         x
     } else {
-        moved = buffer::for_overwrite(from.blocked_len());
+        moved = Scratch::for_overwrite(from.blocked_len());
         blocked::to_blocks(weights.isa(), threads, from, x, &mut moved);
         &moved
     };
-    let mut blocks = buffer::for_overwrite(to.blocked_len());
+    let mut blocks = Scratch::for_overwrite(to.blocked_len());
     weights.conv(threads, shape, bias, x, &mut blocks, blocked::Epilogue::NONE);
     blocked::from_blocks(weights.isa(), threads, to, &blocks, out, finish);
 }
@@ -195,7 +195,7 @@ fn by_rows(
     let cost = (shape.taps() * shape.outputs / shape.groups * blocks[0].rows() * blocks[0].columns() / shares).max(1);
     let per_task = if wanted == 1 { units * shares } else { (TASK / cost).max(1) };
     threads.for_each((units * shares).div_ceil(per_task), |task| {
-        let mut scratch = Scratch::default();
+        let mut scratch = Buffers::default();
         for i in task * per_task..(units * shares).min((task + 1) * per_task) {
             let (unit, share) = (i / shares, i % shares);
             let panels = [share, share + 1].map(|i| weights.panels() * i / shares);
@@ -215,14 +215,14 @@ struct Convolution<'a> {
 }
 
 #[derive(Default)]
-struct Scratch {
-    input: Vec<f32>,
-    rows: Vec<f32>,
+struct Buffers {
+    input: Scratch<f32>,
+    rows: Scratch<f32>,
 }
 
 impl Convolution<'_> {
     /// One block of the outputs of some panels of one image (batch entry and group).
-    fn block(&self, image: usize, block: &Block, panels: [usize; 2], scratch: &mut Scratch) {
+    fn block(&self, image: usize, block: &Block, panels: [usize; 2], scratch: &mut Buffers) {
         let shape = self.shape;
         let size = shape.channels / shape.groups * shape.input[0] * shape.input[1];
         let x = self.windows.read(shape, &self.x[image * size..(image + 1) * size], block, &mut scratch.input);
@@ -231,7 +231,7 @@ impl Convolution<'_> {
         }
     }
 
-    fn panel(&self, image: usize, block: &Block, panel: usize, x: &[f32], scratch: &mut Vec<f32>) {
+    fn panel(&self, image: usize, block: &Block, panel: usize, x: &[f32], scratch: &mut Scratch<f32>) {
         let panel = self.weights.panel(image % self.shape.groups, panel);
         let [height, width] = self.shape.output;
         let first = image * self.weights.outputs + panel.first;
@@ -260,7 +260,7 @@ impl Convolution<'_> {
     }
 
     /// All rows of pixels of a block, for the `outputs` of a tile that covers the first.
-    fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Vec<f32>) {
+    fn rows(&self, outputs: usize, block: &Block, tile: Tile, scratch: &mut Scratch<f32>) {
         let (tiles, width, row) = (Tiles::of(self.weights.isa), self.shape.output[1], self.windows.row);
         // Rows of the input are longer than rows of the output: the outputs in between are computed and left out, or each
         // row is computed for itself where that leaves out fewer.
@@ -276,9 +276,7 @@ impl Convolution<'_> {
                     tiles.run(outputs, Tile { b, out, ..tile });
                 }
             } else {
-                if scratch.len() < outputs * length {
-                    *scratch = buffer::for_overwrite(outputs * length);
-                }
+                let scratch = scratch.room(outputs * length);
                 tiles.run(outputs, Tile { out: scratch.as_mut_ptr(), out_row: length, width: length, ..tile });
                 for (output, wide) in scratch.chunks_exact(length).take(outputs).enumerate() {
                     for (y, wide) in wide.chunks(row).enumerate() {

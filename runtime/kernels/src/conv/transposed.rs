@@ -7,9 +7,9 @@
 
 use super::taps::Taps;
 use super::{conv, Rows, Shape, Weights};
-use crate::buffer;
 use crate::gemm::Finish;
 use crate::isa::Isa;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// The weights of a transposed convolution, rearranged once: those of each pair of remainders that has taps.
@@ -145,7 +145,7 @@ pub fn conv_transposed(
         let bias = |plane: usize| bias.map_or(0.0, |bias| bias[plane % shape.outputs]);
         threads.for_each_chunk(out, plane, |plane, run| run.fill(bias(plane)));
     }
-    let mut part = buffer::for_overwrite(weights.scratch(shape));
+    let mut part = Scratch::for_overwrite(weights.scratch(shape));
     for phase in &weights.phases {
         let small = phase.shape(shape);
         let part = &mut part[..shape.batch * shape.outputs * small.pixels()];

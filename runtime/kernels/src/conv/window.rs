@@ -6,8 +6,8 @@
 //! one another read elements that follow one another.
 
 use super::Shape;
-use crate::buffer;
 use crate::isa::Isa;
+use crate::scratch::Scratch;
 use crate::vector::dispatch_isa;
 
 /// A block of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
@@ -122,7 +122,7 @@ impl Windows {
     }
 
     /// The elements that [`Windows::offsets`] are counted from, for one block of one group's input `[channels, H, W]`.
-    pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], block: &Block, scratch: &'a mut Vec<f32>) -> &'a [f32] {
+    pub fn read<'a>(&self, shape: &Shape, x: &'a [f32], block: &Block, scratch: &'a mut Scratch<f32>) -> &'a [f32] {
         if self.offsets.is_empty() {
             return &[];
         }
@@ -130,9 +130,7 @@ impl Windows {
             return &x[block.y[0] * self.row + block.x[0]..];
         }
         let channels = shape.channels / shape.groups;
-        if scratch.len() != channels * self.channel {
-            *scratch = buffer::for_overwrite(channels * self.channel);
-        }
+        let scratch = scratch.room(channels * self.channel);
         let [h, w] = shape.input;
         let plane = self.channel / self.phases.len();
         for (c, planes) in scratch.chunks_exact_mut(self.channel).enumerate() {

@@ -31,7 +31,8 @@ impl Lines {
     /// `len` elements, whose contents are arbitrary.
     pub fn room(&mut self, len: usize) -> &mut [f32] {
         if self.len() < len {
-            *self = Lines::for_overwrite(len);
+            // As large as a cache, and kept for the next product: no step's own.
+            *self = buffer::within(usize::MAX, || Lines::for_overwrite(len));
         }
         &mut self[..len]
     }

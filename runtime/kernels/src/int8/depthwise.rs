@@ -9,6 +9,7 @@ use crate::conv::Shape;
 use crate::isa::Isa;
 use crate::lanes::per_isa;
 use crate::quantize::Code;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Weights less their zero points, `[tap][channel]`.
@@ -55,12 +56,12 @@ impl Depthwise {
     pub fn finish(&self, shape: &Shape, zero: i32, bias: Option<&[i32]>, out: &mut Out) -> Finish {
         assert!([shape.groups, shape.outputs, self.channels] == [shape.channels; 3], "{shape:?}");
         assert!(self.taps > 0 && self.taps == shape.kernel[0] * shape.kernel[1], "{shape:?}");
-        let mut start: Vec<i32> = self.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()).collect();
+        let mut start = Scratch::filled(0, self.channels.next_multiple_of(WIDE));
+        start.iter_mut().zip(&self.sums).for_each(|(start, sum)| *start = sum.wrapping_mul(zero).wrapping_neg());
         for (start, bias) in start.iter_mut().zip(bias.unwrap_or_default()) {
             *start = start.wrapping_add(*bias);
         }
-        start.resize(self.channels.next_multiple_of(WIDE), 0);
-        Finish::new(out, 0, self.channels, start, Vec::new())
+        Finish::new(out, 0, self.channels, start, Scratch::new())
     }
 
     /// Calls `task` for runs of the output's rows, counted through all images.
@@ -83,7 +84,7 @@ pub(super) fn conv(
     mut out: Out,
 ) {
     let finish = weights.finish(shape, x.zero, bias, &mut out);
-    let outside = vec![x.zero as u8; shape.channels * shape.output[1]];
+    let outside = Scratch::filled(x.zero as u8, shape.channels * shape.output[1]);
     weights.for_each_run(threads, shape, |run| {
         if x.signed {
             let (x, outside) = (bytemuck::cast_slice(x.bits), bytemuck::cast_slice(&outside));

@@ -8,8 +8,8 @@ use super::product::BLOCK;
 use super::tile::{configured, Tile, Tiles};
 use super::weights::Weights;
 use super::{Codes, SIGN, SPLIT};
-use crate::buffer;
 use crate::conv::Shape;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// A convolution of one group, whose weights have a whole number of quads for each row of the window.
@@ -79,7 +79,7 @@ impl<'a> Direct<'a> {
         let (shape, weights, width) = (self.shape, self.weights, self.width());
         // What fills up a row of the window may be read beyond the last.
         let beyond = self.row - shape.kernel[1] * shape.channels;
-        let mut band = buffer::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
+        let mut band = Scratch::for_overwrite(self.rows(lines.len()) * self.pitch + beyond);
         self.fill(image, lines.start, &mut band);
         let pieces: Vec<usize> = (0..shape.kernel[0]).map(|i| i * shape.dilations[0] * self.pitch).collect();
         let dots = weights.dots.for_rows(shape.output[1]);

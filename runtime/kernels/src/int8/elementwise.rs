@@ -3,6 +3,7 @@
 use super::{Codes, SIGN};
 use crate::isa::Isa;
 use crate::lanes::per_isa;
+use crate::scratch::Scratch;
 
 /// What two numbers become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +91,13 @@ pub fn mean(isa: Isa, x: Codes, by: Quantize, out: &mut [u8]) {
     assert!(rows > 0 && rows * out.len() == x.bits.len(), "whole rows");
     let flip = if x.signed { SIGN } else { 0 };
     let nothing = -i64::from(x.zero + i32::from(flip)) * rows as i64;
-    let mut sums = vec![nothing; out.len()];
+    let mut sums = Scratch::filled(nothing, out.len());
     for rows in x.bits.chunks(MOST * out.len().max(1)) {
-        let mut part = vec![0; out.len()];
+        let mut part = Scratch::filled(0, out.len());
         add_rows(isa, rows, flip, &mut part);
-        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += i64::from(part));
+        sums.iter_mut().zip(part.iter()).for_each(|(sum, &part)| *sum += i64::from(part));
     }
-    for (out, sum) in out.iter_mut().zip(sums) {
+    for (out, &sum) in out.iter_mut().zip(sums.iter()) {
         *out = code(sum as f32 / (rows as f32 * by.scale), by);
     }
 }

@@ -1,5 +1,7 @@
 //! What becomes of a sum.
 
+use crate::scratch::Scratch;
+
 /// What sums become, and where they are written.
 pub enum Out<'a> {
     /// Themselves.
@@ -28,10 +30,10 @@ pub struct Requantize<'a> {
 pub(super) struct Finish {
     pub sink: Sink,
     /// What a column's sums begin with, and its scale.
-    pub start: Vec<i32>,
-    pub scale: Vec<f32>,
+    pub start: Scratch<i32>,
+    pub scale: Scratch<f32>,
     /// What a row's sum is multiplied with and taken away for each column; empty: nothing.
-    pub zeros: Vec<i32>,
+    pub zeros: Scratch<i32>,
 }
 
 /// See [`Out`].
@@ -96,7 +98,7 @@ impl Finish {
     ///
     /// # Panics
     /// There are too few scales, or limits that no byte holds.
-    pub fn new(out: &mut Out, first: usize, columns: usize, start: Vec<i32>, zeros: Vec<i32>) -> Finish {
+    pub fn new(out: &mut Out, first: usize, columns: usize, start: Scratch<i32>, zeros: Scratch<i32>) -> Finish {
         assert!(columns <= start.len() && (zeros.is_empty() || zeros.len() == start.len()));
         let (sink, scales) = match out {
             Out::Sums(out) => (Sink::Sums(out.as_mut_ptr()), &[1.0f32][..]),
@@ -107,7 +109,7 @@ impl Finish {
                 (Sink::Codes(out.as_mut_ptr(), Bounds::new(by)), by.scale)
             }
         };
-        let mut scale = vec![0.0; start.len()];
+        let mut scale = Scratch::filled(0.0, start.len());
         match scales {
             [one] => scale[..columns].fill(*one),
             each => scale[..columns].copy_from_slice(&each[first..first + columns]),

@@ -19,6 +19,7 @@ use super::vector::Vector;
 use super::{Codes, SIGN};
 use crate::conv::Shape;
 use crate::gemm::Lines;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Weights, `[block][rows / 4][column][channel][4]`. A block has the channels of four registers; the blocks go through the
@@ -86,7 +87,7 @@ pub(super) fn conv(
     let mut finish = weights.plain.finish(shape, shifted_zero(&x), bias, &mut out);
     repeat(&mut finish, shape.channels, weights.blocks * 4 * weights.lanes);
     let strips = Strips::new(shape, weights.lanes);
-    let outside = vec![x.zero as u8; shape.channels * shape.input[1]];
+    let outside = Scratch::filled(x.zero as u8, shape.channels * shape.input[1]);
     let task = Task { weights, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
     weights.plain.for_each_run(threads, shape, |run| {
         // SAFETY: there are such weights only where the processor has the features; the results of the run's pixels are
@@ -102,8 +103,8 @@ pub(super) fn conv(
 
 /// Brings what there is for each channel into the order of the blocks, of `len` channels together.
 fn repeat(finish: &mut Finish, channels: usize, len: usize) {
-    finish.start = (0..len).map(|at| finish.start[at % channels]).collect();
-    finish.scale = (0..len).map(|at| finish.scale[at % channels]).collect();
+    finish.start = Scratch::of((0..len).map(|at| finish.start[at % channels]));
+    finish.scale = Scratch::of((0..len).map(|at| finish.scale[at % channels]));
 }
 
 struct Task<'a> {

@@ -6,7 +6,7 @@ use super::finish::{Finish, Out};
 use super::tile::{configured, Tile, Tiles};
 use super::weights::Weights;
 use super::{Codes, SIGN, SPLIT};
-use crate::buffer;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`; `out`, `[m, n]`, has what becomes of the sums.
@@ -93,18 +93,18 @@ impl Product<'_> {
     /// Some rows times some panels.
     fn block(&self, rows: Range<usize>, panels: Range<usize>, finish: &Finish, first: usize) {
         let (b, row) = (self.b, self.b.depth());
-        let mut gathered = Vec::new();
+        let mut gathered = Scratch::new();
         let a = match self.rows {
             Rows::Lying(a) => &a[rows.start * row..rows.end * row],
             Rows::Gathered(write) => {
-                gathered = buffer::for_overwrite(rows.len() * row);
+                gathered = Scratch::for_overwrite(rows.len() * row);
                 write(rows.clone(), &mut gathered);
                 &gathered
             }
         };
         let sum = |row: &[u8]| row[..b.k].iter().map(|&a| u32::from(a)).sum::<u32>() as i32;
-        let row_sums: Vec<i32> =
-            if finish.needs_row_sums() && b.k > 0 { a.chunks_exact(row).map(sum).collect() } else { Vec::new() };
+        let needed = finish.needs_row_sums() && b.k > 0;
+        let row_sums = if needed { Scratch::of(a.chunks_exact(row).map(sum)) } else { Scratch::new() };
         let dots = b.dots.for_rows(rows.len());
         let (pieces, quads) = dots.cut(&[0], row / 4);
         let _configured = configured(dots, quads);

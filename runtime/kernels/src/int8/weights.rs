@@ -6,6 +6,7 @@ use super::tile::Tiles;
 use super::SIGN;
 use crate::gemm::Lines;
 use crate::isa::Isa;
+use crate::scratch::Scratch;
 
 /// A `[k, n]` matrix of codes inside a slice: element `(i, j)` is `bits[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]
@@ -104,11 +105,11 @@ impl Weights {
     /// The bias does not fit.
     pub(super) fn finish(&self, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) -> Finish {
         assert!(bias.is_none_or(|bias| bias.len() == self.n), "the bias does not fit");
-        let mut start: Vec<i32> = self.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()).collect();
+        let mut start = Scratch::of(self.sums.iter().map(|sum| sum.wrapping_mul(zero).wrapping_neg()));
         for (start, bias) in start.iter_mut().zip(bias.unwrap_or_default()) {
             *start = start.wrapping_add(*bias);
         }
-        Finish::new(out, first, self.n, start, self.zeros.clone())
+        Finish::new(out, first, self.n, start, Scratch::of(self.zeros.iter().copied()))
     }
 
     /// The bytes of a row of the left side: `k`, and what fills it up.

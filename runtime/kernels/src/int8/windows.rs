@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::conv::{inside, position};
 use crate::conv::Shape;
+use crate::scratch::Scratch;
 
 /// Where a window reads a tap, and how far from there it is to the next column's: not at all, outside the image.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +20,7 @@ pub(super) struct Windows<'a, T> {
     outside: *const T,
     /// The columns of the output whose windows lie inside the image's.
     inside: Range<usize>,
-    taps: Vec<Tap<T>>,
+    taps: Scratch<Tap<T>>,
 }
 
 impl<'a, T> Windows<'a, T> {
@@ -31,7 +32,7 @@ impl<'a, T> Windows<'a, T> {
     pub fn new(shape: &'a Shape, x: &'a [T], outside: &'a [T], taps: usize) -> Windows<'a, T> {
         assert!(outside.len() >= shape.channels * shape.output[1] && shape.kernel[0] * shape.kernel[1] <= taps);
         let outside = outside.as_ptr();
-        let taps = (0..taps).map(|_| Tap { at: outside, step: 0 }).collect();
+        let taps = Scratch::of((0..taps).map(|_| Tap { at: outside, step: 0 }));
         Windows { shape, x, outside, inside: inside(shape), taps }
     }
 

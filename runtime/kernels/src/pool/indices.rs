@@ -1,6 +1,7 @@
 //! Where the largest element of a window stands.
 
 use super::{Ordered, Window, TASK};
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// As [`max`](super::max), and in `indices` where in its plane the largest element stands: the first of equals in row-major
@@ -22,8 +23,8 @@ pub fn max_with_indices<T: Ordered>(
     assert_eq!(y.len(), indices.len(), "every output has its index");
     assert!(plane == 0 || x.len() == y.len() / plane * image, "input and output are as many planes");
     let planes = y.chunks_mut(plane.max(1)).zip(indices.chunks_mut(plane.max(1))).enumerate();
-    let mut planes: Vec<_> = planes.collect();
-    let together = (TASK / (plane * rows.kernel * columns.kernel).max(1)).max(1);
+    let mut planes = Scratch::of(planes);
+    let together = (TASK / plane.saturating_mul(rows.kernel).saturating_mul(columns.kernel).max(1)).max(1);
     threads.for_each_chunk(&mut planes, together, |_, planes| {
         for (p, (y, indices)) in planes {
             let x = &x[*p * image..][..image];

@@ -10,6 +10,7 @@ pub(crate) mod window;
 use crate::isa::Isa;
 use crate::lanes::{per_isa, Real};
 use crate::reduce::Ordered;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 pub use indices::max_with_indices;
@@ -175,10 +176,11 @@ fn pool<R: Rule>(
     isa: Isa,
     threads: &Threads,
     x: &[R::Element],
-    [rows, columns]: [Window; 2],
+    windows: [Window; 2],
     by: Divisor,
     y: &mut [R::Element],
 ) {
+    let [rows, columns] = windows.map(Window::trimmed);
     let [plane, image] = [rows.output * columns.output, rows.input * columns.input];
     if plane == 0 || y.is_empty() {
         return;
@@ -188,8 +190,9 @@ fn pool<R: Rule>(
     let is_closed = rows.is_closed() && columns.is_closed();
     let together = if is_closed { LINE.div_ceil(columns.input) } else { 1 };
     let row_spans = spans(&rows, by);
-    let counts: Vec<f32> = spans(&columns.repeated(together), by).iter().map(|span| rule.weight(span.count)).collect();
-    let rows_of_task = (TASK / (columns.input.max(columns.output) * rows.kernel)).max(1);
+    let column_spans = spans(&columns.repeated(together), by);
+    let counts = Scratch::of(column_spans.iter().map(|span| rule.weight(span.count)));
+    let rows_of_task = (TASK / columns.input.max(columns.output).saturating_mul(rows.kernel)).max(1);
     threads.for_each_chunk(y, rows_of_task * columns.output, |task, y| {
         pool_rows(isa, rule, x, [&rows, &columns], together, &row_spans, &counts, task * rows_of_task, y);
     });
@@ -211,7 +214,7 @@ per_isa! {
         let wide = columns.repeated(together);
         // Several lines, so that none is read while it is still on its way to memory.
         let length = wide.line();
-        let mut lines = vec![R::START; length * LINES.div_ceil(length)];
+        let mut lines = Scratch::filled(R::START, length.saturating_mul(LINES.div_ceil(length)));
         let mut counts_of_lines = [1.0; LINES];
         let mut row = first;
         for y in y.chunks_mut(lines.len() / length * wide.output) {

@@ -1,6 +1,7 @@
 //! How the windows of a pooling lie.
 
 use super::BLOCK;
+use crate::scratch::Scratch;
 
 /// How windows lie along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +53,15 @@ impl Window {
 
     /// The length of a line in which every tap of whole blocks of windows has a place.
     pub(super) fn line(&self) -> usize {
-        let taps = self.output.next_multiple_of(BLOCK) * self.stride + (self.kernel - 1) * self.dilation;
-        taps.max(self.pads[0] + self.input)
+        let reach = (self.kernel - 1).saturating_mul(self.dilation);
+        let taps = self.output.next_multiple_of(BLOCK).saturating_mul(self.stride).saturating_add(reach);
+        taps.max(self.pads[0].saturating_add(self.input))
+    }
+
+    /// The same windows, where one alone may have any stride: one that needs no longer a line than its elements do.
+    pub(super) fn trimmed(self) -> Window {
+        let is_alone = self.output == 1 && self.stride > self.input;
+        Window { stride: if is_alone { self.input.max(1) } else { self.stride }, ..self }
     }
 }
 
@@ -85,11 +93,11 @@ impl Span {
 }
 
 /// What each window covers.
-pub(crate) fn spans(window: &Window, by: Divisor) -> Vec<Span> {
+pub(crate) fn spans(window: &Window, by: Divisor) -> Scratch<Span> {
     let span = |at: usize| {
         let (taps, from) = window.inside(at);
         let count = if by == Divisor::Inside { taps } else { window.inside_padded(at) };
         Span { from, taps, count: count as f32 }
     };
-    (0..window.output).map(span).collect()
+    Scratch::of((0..window.output).map(span))
 }

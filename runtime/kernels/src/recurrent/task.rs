@@ -1,5 +1,6 @@
 //! The steps of some sequences in one direction.
 
+use crate::scratch::Scratch;
 use std::marker::PhantomData;
 
 use super::fused::Turn;
@@ -47,7 +48,7 @@ pub(super) struct Task<'a, R: Scalar> {
 impl<R: Scalar> Task<'_, R> {
     pub fn run(&mut self) {
         let (Sequences { steps, count, .. }, hidden) = (self.sequences, self.layer.form.hidden);
-        let mut rows = vec![None; count];
+        let mut rows = Scratch::filled(None, count);
         for turn in 0..steps {
             rows.iter_mut().enumerate().for_each(|(i, row)| *row = self.sequences.row(turn, i));
             self.step(&rows, turn % 2 == 1);

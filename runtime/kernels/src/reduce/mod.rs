@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use crate::isa::Isa;
 use crate::lanes::{fold, per_isa, LANES};
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// What is folded. A total is `f64` for floating-point sums and products, 64 bits wide and wrapping for integer ones, and
@@ -97,12 +98,12 @@ fn reduce<R: Rule>(isa: Isa, threads: &Threads, x: &[R::In], [outer, n, inner]: 
         reduce_columns::<R>(isa, threads, x, n, inner, out);
     } else if n > TASK && outer < threads.count() {
         for (row, total) in x.chunks_exact(n).zip(out) {
-            let mut parts = vec![R::total(R::START); n.div_ceil(TASK)];
+            let mut parts = Scratch::filled(R::total(R::START), n.div_ceil(TASK));
             threads.for_each_chunk(&mut parts, 1, |i, part| {
                 let task = task_of(row, i);
                 fold_rows::<R>(isa, task, task.len(), part);
             });
-            *total = parts.into_iter().fold(R::total(R::START), R::add);
+            *total = parts.iter().copied().fold(R::total(R::START), R::add);
         }
     } else {
         let rows = (TASK / n).max(1);

@@ -11,6 +11,7 @@ pub(crate) use rows::exponentiate as exponentiate_rows;
 use crate::isa::Isa;
 use crate::lanes::{fold, load, per_isa, Real, LANES};
 use crate::rewrite::Rewrite;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Elements that make a task of their own.
@@ -187,9 +188,9 @@ struct Stats<R> {
     sum: [R; LANES],
 }
 
-fn column_stats<R: Real>(isa: Isa, threads: &Threads, x: &[R], inner: usize) -> Vec<Stats<R>> {
+fn column_stats<R: Real>(isa: Isa, threads: &Threads, x: &[R], inner: usize) -> Scratch<Stats<R>> {
     let start = || Stats { max: [R::NEG_INFINITY; LANES], sum: [R::ZERO; LANES] };
-    let mut stats: Vec<Stats<R>> = std::iter::repeat_with(start).take(inner.div_ceil(LANES)).collect();
+    let mut stats = Scratch::of((0..inner.div_ceil(LANES)).map(|_| start()));
     let tiles = (TASK * inner).div_ceil(x.len() * LANES);
     threads.for_each_chunk(&mut stats, tiles, |i, stats| fill_stats(isa, x, inner, i * tiles * LANES, stats));
     stats

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use workers::Workers;
 
+use crate::buffer;
+
 /// The threads a kernel may use: the caller alone, or the caller and workers that belong to the session.
 ///
 /// A kernel splits its output among tasks that never share an element and never change the order of a sum, so that the
@@ -47,8 +49,12 @@ impl Threads {
 
     /// The task is behind a pointer so that it is compiled once, for the caller and for the workers.
     fn for_each_of(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        let share = |workers: &Workers| match buffer::shared() {
+            None => workers.share(tasks, task),
+            budget => workers.share(tasks, &|i| buffer::sharing(budget.clone(), || task(i))),
+        };
         match self.workers.as_deref().filter(|_| tasks > 1) {
-            Some(workers) if workers.share(tasks, task) => {}
+            Some(workers) if share(workers) => {}
             _ => (0..tasks).for_each(task),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::keys::{Key, Packed};
 use crate::lanes::per_isa;
+use crate::scratch::Scratch;
 
 /// Keys that are looked at together: of a row, or of as many columns side by side.
 pub(super) const BLOCK: usize = 16;
@@ -11,7 +12,7 @@ const SPARE: usize = 32;
 /// The `k` first entries of those that were offered, and some that may still be thrown away.
 pub(super) struct Best<K, P> {
     /// Room for the entries, of which `len` count, and for a block more.
-    entries: Vec<P>,
+    entries: Scratch<P>,
     len: usize,
     k: usize,
     /// No later entry with a greater key can be among the first.
@@ -27,7 +28,7 @@ pub(super) fn room(n: usize, k: usize) -> usize {
 impl<K: Key, P: Packed<K>> Best<K, P> {
     /// Nothing yet, of `n` keys of which the first `k > 0` are wanted.
     pub fn new(n: usize, k: usize) -> Best<K, P> {
-        Best { entries: vec![P::default(); room(n, k)], len: 0, k, limit: K::MAX }
+        Best { entries: Scratch::filled(P::default(), room(n, k)), len: 0, k, limit: K::MAX }
     }
 
     /// Takes the keys of a block at the places from `first` on that are within the limit; places never decrease.

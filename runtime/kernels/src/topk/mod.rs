@@ -13,6 +13,7 @@ use half::{bf16, f16};
 
 use crate::isa::Isa;
 use crate::lanes::per_isa;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 use best::{offer_columns, offer_row, Best, BLOCK};
 use keys::{Key, Keyed, Packed};
@@ -31,17 +32,6 @@ pub struct Order {
     pub k: usize,
     /// Whether the greatest come first, and not the smallest.
     pub largest: bool,
-}
-
-impl Order {
-    /// The most bytes that are held beside the outputs.
-    pub fn scratch(&self, threads: &Threads) -> usize {
-        let [outer, n, inner] = self.dims;
-        let columns = if inner == 1 { 0 } else { outer.saturating_mul(inner).saturating_mul(self.k) };
-        let live = threads.count().saturating_mul(BLOCK.min(inner)).min(outer.saturating_mul(inner));
-        let entries = live.saturating_mul(best::room(n, self.k)).saturating_mul(size_of::<u128>());
-        columns.saturating_mul(size_of::<i64>()).saturating_add(entries)
-    }
 }
 
 /// Elements that have an order.
@@ -94,7 +84,7 @@ fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order
     if inner == 1 {
         return find_columns::<T, P>(isa, threads, x, order, indices);
     }
-    let mut columns = vec![0; indices.len()];
+    let mut columns = Scratch::filled(0, indices.len());
     find_columns::<T, P>(isa, threads, x, order, &mut columns);
     let rows = (TASK / inner).max(1);
     threads.for_each_chunk(indices, rows * inner, |task, indices| {

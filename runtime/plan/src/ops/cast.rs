@@ -1,5 +1,6 @@
 //! Other element types: converted, or the same bits.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::cast::{cast, convert, Convert, Source, Target};
 use candle_plan_kernels::minifloat::{self, Format};
 use candle_plan_kernels::threads::Threads;
@@ -97,13 +98,13 @@ impl Cast {
             DType::Int4 | DType::Int2 => {
                 let shift = if to == DType::Int4 { 4 } else { 6 };
                 let bytes = converted(&x, DType::Int8, threads)?;
-                let low = bytes.read::<i8>()?.iter().map(|v| (v << shift) >> shift).collect::<Vec<i8>>();
+                let low = collected(bytes.read::<i8>()?.iter().map(|v| (v << shift) >> shift));
                 Array::new(low, dims)?.reinterpret(to)
             }
             DType::Uint4 | DType::Uint2 => {
                 let mask = if to == DType::Uint4 { 15 } else { 3 };
                 let bytes = converted(&x, DType::Uint8, threads)?;
-                let low = bytes.read::<u8>()?.iter().map(|v| v & mask).collect::<Vec<u8>>();
+                let low = collected(bytes.read::<u8>()?.iter().map(|v| v & mask));
                 Array::new(low, dims)?.reinterpret(to)
             }
             _ => converted(&x, to, threads),
@@ -111,7 +112,7 @@ impl Cast {
     }
 
     fn encode(&self, x: &Array, code: impl Fn(f32) -> u8) -> Result<Array> {
-        let codes: Vec<u8> = x.read::<f32>()?.iter().map(|&v| code(v)).collect();
+        let codes: Vec<u8> = collected(x.read::<f32>()?.iter().map(|&v| code(v)));
         Array::new(codes, x.dims())?.reinterpret(self.to)
     }
 }
@@ -133,7 +134,7 @@ pub fn widened(x: &Array) -> Result<Array> {
     let decode = |number: &dyn Fn(u8) -> f32| {
         let table: Vec<f32> = (0..=255).map(number).collect();
         let codes = x.bits::<u8>()?;
-        Array::new(codes.iter().map(|&code| table[usize::from(code)]).collect(), x.dims())
+        Array::new(collected(codes.iter().map(|&code| table[usize::from(code)])), x.dims())
     };
     match (format_of(x.dtype()), x.dtype()) {
         (Some(format), _) => decode(&|code| format.decode(code)),

@@ -47,6 +47,10 @@ impl Kernel for If {
         then.into_iter().zip(other).map(|(then, other)| join(then, other)).collect()
     }
 
+    fn takes_sequence(&self, _: usize) -> bool {
+        true
+    }
+
     fn shares(&self, _: usize) -> bool {
         true
     }
@@ -71,7 +75,8 @@ impl Kernel for If {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let branch = usize::from(!is_true(call.value(0)?)?);
-        call.run_block(branch, given(call, 1)?)
+        let given = given(call, 1)?;
+        call.run_block(branch, given)
     }
 }
 
@@ -120,6 +125,10 @@ impl Kernel for Loop {
         initial.chain(stacked.iter().map(|item| stacked_type(item, 0, None))).collect()
     }
 
+    fn takes_sequence(&self, _: usize) -> bool {
+        true
+    }
+
     fn shares(&self, _: usize) -> bool {
         true
     }
@@ -145,10 +154,10 @@ impl Kernel for Loop {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let bound = call.optional_tensor(0)?.map(one_i64).transpose()?;
         let mut proceed = call.optional(1).map(is_true).transpose()?.unwrap_or(true);
+        let mut kept = Kept::beside(call);
         let mut carried = given(call, 2)?;
         let captures = carried.split_off(self.carried);
         let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.stacked()];
-        let mut kept = Kept::beside(call);
         let mut iteration = 0;
         while proceed && bound.is_none_or(|bound| iteration < bound) {
             let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
@@ -241,6 +250,10 @@ impl Kernel for Scan {
         initial.chain(stacked.map(|(item, scan)| stacked_type(item, scan.axis, length))).collect()
     }
 
+    fn takes_sequence(&self, _: usize) -> bool {
+        true
+    }
+
     fn shares(&self, _: usize) -> bool {
         true
     }
@@ -264,6 +277,7 @@ impl Kernel for Scan {
     on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let mut kept = Kept::beside(call);
         let mut states = given(call, 0)?;
         let mut scanned = states.split_off(self.states);
         let captures = scanned.split_off(self.inputs.len());
@@ -271,7 +285,6 @@ impl Kernel for Scan {
         let axes: Vec<usize> = axes.collect::<Result<_>>()?;
         let length = self.length(&scanned, &axes)?;
         let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.outputs.len()];
-        let mut kept = Kept::beside(call);
         for step in 0..length {
             let mut inputs = std::mem::take(&mut states);
             for ((value, scan), &axis) in scanned.iter().zip(&self.inputs).zip(&axes) {

@@ -24,7 +24,7 @@ use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
 use crate::layout::Blocked;
 use crate::types::Type;
 pub(super) use crate::value::room;
-use crate::value::{scratch, Array, Value};
+use crate::value::{Array, Value};
 use crate::work::{self, Work};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
@@ -149,7 +149,6 @@ impl Conv {
                 &packed_here
             }
         };
-        scratch::<f32>(weights.scratch(&shape))?;
         let dims = out_dims(&shape, x.rank());
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{scratch, Array, Value};
+use crate::value::{Array, Value};
 use crate::work::{self, Work};
 
 /// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the
@@ -139,7 +139,6 @@ impl ConvTranspose {
             }
         };
         let dims = out_dims(shape, x.rank());
-        scratch::<f32>(weights.scratch(shape))?;
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {

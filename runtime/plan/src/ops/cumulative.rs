@@ -1,6 +1,7 @@
 //! Running sums and products along an axis.
 
 use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -102,7 +103,7 @@ impl Cumulative {
         let block = (n * inner).max(1);
         let together = (TASK / block).max(1) * block;
         threads.for_each_chunk(&mut y, together, |task, y| {
-            let mut totals = vec![start; inner];
+            let mut totals = Scratch::filled(start, inner);
             for (x, y) in x[task * together..].chunks_exact(block).zip(y.chunks_exact_mut(block)) {
                 totals.fill(start);
                 self.accumulate_block(x, y, &mut totals, &combine);

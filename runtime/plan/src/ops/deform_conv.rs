@@ -2,6 +2,7 @@
 
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -185,13 +186,13 @@ impl DeformConv {
         sizes: &Sizes,
         image: usize,
         threads: &Threads,
-    ) -> Result<Vec<Taps<R, 4>>> {
+    ) -> Result<Scratch<Taps<R, 4>>> {
         let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
         let offset = inputs.offset.read::<R>()?;
         let mask = inputs.mask.as_ref().map(Array::read::<R>).transpose()?;
         let linear = GridSample { mode: Sampling::Linear, outside: Outside::Zeros, align_corners: true };
         let planes = self.offset_groups * taps;
-        let mut points = vec![Taps::NOTHING; element_count(&[planes, positions])?];
+        let mut points = Scratch::filled(Taps::NOTHING, element_count(&[planes, positions])?);
         threads.for_each_chunk(&mut points, positions, |plane, points| {
             let (tap, plane) = (plane % taps, image * planes + plane);
             let [down, across] = [0, 1].map(|i| &offset[(2 * plane + i) * positions..][..positions]);

@@ -1,5 +1,6 @@
 //! Boxes: those that stand for objects, and what lies inside them.
 
+use candle_plan_kernels::scratch::Scratch;
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::ops::cast::converted;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, with_room, Array, Value};
+use crate::value::{element_count, list, room, with_room, Array, Value};
 
 /// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.
 ///
@@ -79,12 +80,12 @@ impl Kernel for NonMaxSuppression {
 
 impl NonMaxSuppression {
     /// The boxes as `[low y, low x, high y, high x]`.
-    fn corners(&self, boxes: &[f32]) -> Vec<[f32; 4]> {
+    fn corners(&self, boxes: &[f32]) -> Scratch<[f32; 4]> {
         let corner = |b: &[f32]| match self.centered {
             true => [b[1] - b[3] / 2.0, b[0] - b[2] / 2.0, b[1] + b[3] / 2.0, b[0] + b[2] / 2.0],
             false => [b[0].min(b[2]), b[1].min(b[3]), b[0].max(b[2]), b[1].max(b[3])],
         };
-        boxes.chunks_exact(4).map(corner).collect()
+        Scratch::of(boxes.chunks_exact(4).map(corner))
     }
 }
 
@@ -225,7 +226,7 @@ impl RoiAlign {
                 let x = start(0) + x * step_x + column * step_x / columns as f64;
                 corners(y, x, high, wide)
             };
-            bins.push((0..rows * columns).map(sample).collect());
+            bins.push(list((0..rows * columns).map(sample))?);
         }
         Ok(bins)
     }

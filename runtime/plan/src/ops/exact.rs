@@ -1,5 +1,6 @@
 //! Integers as numbers of `float32`, in which their products are exact, and back.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
@@ -12,8 +13,8 @@ use crate::value::Array;
 /// The elements of `int8` or `uint8` as `float32`.
 pub(super) fn floats(x: &Array) -> Result<Vec<f32>> {
     match x.dtype() {
-        DType::Int8 => Ok(x.read::<i8>()?.iter().map(|&x| f32::from(x)).collect()),
-        _ => Ok(x.read::<u8>()?.iter().map(|&x| f32::from(x)).collect()),
+        DType::Int8 => Ok(collected(x.read::<i8>()?.iter().map(|&x| f32::from(x)))),
+        _ => Ok(collected(x.read::<u8>()?.iter().map(|&x| f32::from(x)))),
     }
 }
 
@@ -56,7 +57,7 @@ pub(super) fn largest(x: &Array) -> Result<f64> {
 
 #[allow(clippy::cast_possible_truncation)] // whole numbers in range
 pub(super) fn whole_elements(x: &[f32]) -> Vec<i32> {
-    x.iter().map(|&x| x as i32).collect()
+    collected(x.iter().map(|&x| x as i32))
 }
 
 pub(super) fn whole(x: &Array) -> Result<Array> {

@@ -1,5 +1,6 @@
 //! Tensors made from a few numbers.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::cast::Source;
 use half::{bf16, f16};
 use schemars::JsonSchema;
@@ -295,10 +296,10 @@ impl OneHot {
 /// Numbers as integers, fractions cut off.
 fn truncated(array: &Array) -> Result<Vec<i64>> {
     match array.dtype() {
-        DType::Float32 => Ok(array.read::<f32>()?.iter().map(|&value| value as i64).collect()),
-        DType::Float64 => Ok(array.read::<f64>()?.iter().map(|&value| value as i64).collect()),
-        DType::Float16 => Ok(array.read::<f16>()?.iter().map(|value| value.to_f32() as i64).collect()),
-        DType::Bfloat16 => Ok(array.read::<bf16>()?.iter().map(|value| value.to_f32() as i64).collect()),
+        DType::Float32 => Ok(collected(array.read::<f32>()?.iter().map(|&value| value as i64))),
+        DType::Float64 => Ok(collected(array.read::<f64>()?.iter().map(|&value| value as i64))),
+        DType::Float16 => Ok(collected(array.read::<f16>()?.iter().map(|value| value.to_f32() as i64))),
+        DType::Bfloat16 => Ok(collected(array.read::<bf16>()?.iter().map(|value| value.to_f32() as i64))),
         _ => array.to_i64(),
     }
 }

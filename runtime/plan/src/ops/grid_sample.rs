@@ -2,6 +2,7 @@
 
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,9 +120,9 @@ const BLOCK: usize = 1 << 12;
 
 impl GridSample {
     /// The points of the grid, `[y, x]` in pixels.
-    fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Vec<[f64; 2]>> {
+    fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Scratch<[f64; 2]>> {
         let [high, wide] = size;
-        let mut points = vec![[0.0; 2]; grid.len() / 2];
+        let mut points = Scratch::filled([0.0; 2], grid.len() / 2);
         if grid.dtype() == DType::Float64 {
             let grid = grid.read::<f64>()?;
             for (point, p) in points.iter_mut().zip(grid.chunks_exact(2)) {
@@ -250,7 +251,7 @@ fn planes<T: Send + Sync, P: Copy + Send + Sync>(
     if y.is_empty() {
         return;
     }
-    let mut places = vec![nothing; count];
+    let mut places = Scratch::filled(nothing, count);
     for (image, (points, y)) in points.chunks_exact(count).zip(y.chunks_exact_mut(channels * count)).enumerate() {
         threads.for_each_chunk(&mut places, BLOCK, |block, places| {
             places.iter_mut().zip(&points[block * BLOCK..]).for_each(|(to, &point)| *to = place(point));

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::form::Form;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{scratch, Array, Value};
+use crate::value::{with_room, Array, Value};
 use crate::work::Work;
 
 /// `Y = (A − a_zero) · (B − b_zero)` in `int32`, matrices and batches as in `MatMul`.
@@ -208,7 +208,6 @@ impl Kernel for ConvInteger {
         let x = shifted(x, call.optional_tensor(2)?, call.threads)?;
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
-            scratch::<f32>(packed.weights.scratch(&shape))?;
             let mut out = room(&dims)?;
             conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, None);
             whole_elements(&out)
@@ -326,22 +325,22 @@ impl Kernel for Requantize {
         let runs = x_data.chunks(run.max(1)).zip(scales);
         let out = if zero.dtype() == DType::Int8 {
             let code = |x: f32| (x + zero_point).clamp(-128.0, 127.0) as i8;
-            Array::new(requantized(runs, x.len(), code), x.dims())?
+            Array::new(requantized(runs, x.len(), code)?, x.dims())?
         } else {
             let code = |x: f32| (x + zero_point).clamp(0.0, 255.0) as u8;
-            Array::new(requantized(runs, x.len(), code), x.dims())?
+            Array::new(requantized(runs, x.len(), code)?, x.dims())?
         };
         Ok(vec![out.into()])
     }
 }
 
 /// Runs of sums that share a scale, scaled and rounded.
-fn requantized<'a, T>(runs: impl Iterator<Item = (&'a [i32], f32)>, len: usize, code: impl Fn(f32) -> T) -> Vec<T> {
-    let mut out = Vec::with_capacity(len);
+fn requantized<'a, T>(runs: impl Iterator<Item = (&'a [i32], f32)>, len: usize, code: impl Fn(f32) -> T) -> Result<Vec<T>> {
+    let mut out = with_room(len)?;
     for (run, scale) in runs {
         out.extend(run.iter().map(|&x| code((x as f32 * scale).round_ties_even())));
     }
-    out
+    Ok(out)
 }
 
 /// How many of the last axes of `dims` share each of the scales.

@@ -1,10 +1,12 @@
 //! Normalisation over the last axes: layer normalisation and RMS normalisation.
 
+use candle_plan_kernels::buffer::filled;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
+use candle_plan_kernels::scratch::Scratch;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +85,7 @@ impl Kernel for LayerNorm {
                 let scale = spread(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
                 let bias = match call.optional_tensor(2)? {
                     Some(bias) => spread(&T::widen(bias.read::<T>()?), bias.dims(), &dims, axis)?,
-                    None => vec![Number::from_f64(0.0); scale.len()],
+                    None => filled(Number::from_f64(0.0), scale.len()),
                 };
                 let n = dims[axis..].iter().product();
                 let (scale, bias) = of_one_length(scale, bias, n);
@@ -167,7 +169,7 @@ impl RmsNorm {
         axis: usize,
     ) -> Result<()> {
         let scale = spread(scale, scale_dims, dims, axis)?;
-        let bias = vec![R::ZERO; scale.len()];
+        let bias = Scratch::filled(R::ZERO, scale.len());
         let n = dims[axis..].iter().product();
         let affine = Affine::Elements { scale: &scale, bias: &bias };
         normalize_rows(Isa::get(), call.threads, x, n, Centre::Zero, self.epsilon, affine);

@@ -10,9 +10,9 @@ use crate::stack;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 
-/// The values of the inputs from `first` on.
-pub(super) fn given(call: &Call, first: usize) -> Result<Vec<Value>> {
-    (first..call.len()).map(|i| call.value(i).cloned()).collect()
+/// The values of the inputs from `first` on; sequences that die here are gone afterwards.
+pub(super) fn given(call: &mut Call, first: usize) -> Result<Vec<Value>> {
+    (first..call.len()).map(|i| call.take_value(i)).collect()
 }
 
 /// Adds what an iteration gives to what those before it gave.

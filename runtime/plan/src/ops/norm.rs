@@ -1,9 +1,11 @@
 //! Normalisation by means and variances: of batches, instances and groups; and by neighbouring channels.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
 use candle_plan_kernels::reduce::Number;
+use candle_plan_kernels::scratch::Scratch;
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -288,20 +290,20 @@ impl Kernel for Lrn {
 
 impl Lrn {
     fn normalize<R: Real>(&self, call: &Call, x: &[R], [_, channels, spatial]: [usize; 3]) -> Vec<R> {
-        let mut y = x.to_vec();
+        let mut y = collected(x.iter().copied());
         let (before, after) = ((self.size - 1) / 2, self.size / 2);
         let (bias, factor) = (R::from_f64(self.bias), R::from_f64(self.alpha / self.size as f64));
         let power = R::from_f64(-self.beta);
         call.threads.for_each_chunk(&mut y, spatial, |plane, y| {
             let (batch, channel) = (plane / channels, plane % channels);
-            let mut sums = vec![R::ZERO; y.len()];
+            let mut sums = Scratch::filled(R::ZERO, y.len());
             for c in channel.saturating_sub(before)..channels.min(channel.saturating_add(after) + 1) {
                 let start = (batch * channels + c) * spatial;
                 for (sum, &v) in sums.iter_mut().zip(&x[start..start + spatial]) {
                     *sum += v * v;
                 }
             }
-            for (y, sum) in y.iter_mut().zip(sums) {
+            for (y, &sum) in y.iter_mut().zip(sums.iter()) {
                 *y = *y * (bias + factor * sum).powf(power);
             }
         });

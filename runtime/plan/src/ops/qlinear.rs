@@ -4,6 +4,7 @@
 //! makes no such step of floating-point operators); they are multiplied with the scales of the operands over the result's,
 //! which the compiler has put together, and rounded once, as onnxruntime does.
 
+use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
@@ -310,7 +311,7 @@ pub(crate) fn is_signed(codes: &Array) -> bool {
 /// The elements of `int8` or `uint8`.
 fn numbers(codes: &Array) -> Result<Vec<i32>> {
     let number = |&bits: &u8| if is_signed(codes) { i32::from(bits.cast_signed()) } else { i32::from(bits) };
-    Ok(codes.bits::<u8>()?.iter().map(number).collect())
+    Ok(collected(codes.bits::<u8>()?.iter().map(number)))
 }
 
 /// The one element of `int8` or `uint8`.

@@ -1,6 +1,6 @@
 //! Linear quantisation.
 
-use candle_plan_kernels::buffer::for_overwrite;
+use candle_plan_kernels::buffer::{collected, filled, for_overwrite};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
 use candle_plan_kernels::threads::Threads;
@@ -95,7 +95,7 @@ impl Kernel for QuantizeLinear {
             (Some(limits), _) => self.low_precision(&x, &scales, limits)?,
             (None, Some(format)) => {
                 let divided = scales.map(&x, |x, scale, zero| self.rounded(x / scale) + zero)?;
-                Array::new(divided.iter().map(|&x| format.encode(x, self.saturate)).collect::<Vec<u8>>(), x.dims())?
+                Array::new(collected(divided.iter().map(|&x| format.encode(x, self.saturate))), x.dims())?
             }
             _ => bail!("cannot quantise to {}", self.to),
         };
@@ -302,7 +302,7 @@ impl Scales {
     fn new(dims: &[usize], scale: &Array, zero: Option<&Array>, axis: i64, block: usize) -> Result<Scales> {
         let spread = Spread::new(dims, scale.dims(), zero.map(Array::dims), axis, block)?;
         let scales = numbers(scale)?;
-        let zeros = zero.map(numbers).transpose()?.unwrap_or_else(|| vec![0.0; scales.len()]);
+        let zeros = zero.map(numbers).transpose()?.unwrap_or_else(|| filled(0.0, scales.len()));
         Ok(Scales { scales, zeros, spread })
     }
 

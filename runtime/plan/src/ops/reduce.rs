@@ -20,7 +20,7 @@ use crate::float::{require_dtype, Float, SUMMED};
 use crate::layout::{Blocked, Image, Layout};
 use crate::kernel::{Constants, Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, scratch, Array, Value};
+use crate::value::{element_count, Array, Value};
 
 /// What [`Reduce`] computes of the elements `x` along the reduced axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -126,7 +126,6 @@ impl Kernel for Reduce {
         let x = call.tensor(0)?;
         let (mask, dims) = self.mask_and_dims(call)?;
         let groups = Groups::new(x.dims(), &mask);
-        groups.passes().iter().try_for_each(|[outer, _, inner]| scratch::<f64>(outer * inner))?;
         let y = match x.dtype() {
             DType::Bool => self.reduce_bools(call.threads, x.read()?, &groups, &dims),
             DType::Float16 => self.reduce_halves::<f16>(call.threads, x, &groups, &dims),

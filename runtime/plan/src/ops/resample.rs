@@ -88,6 +88,15 @@ impl AxisMap {
         Ok(())
     }
 
+    /// How much narrower than the filter's own places those of the axis are.
+    fn shrink(&self, antialias: bool) -> f64 {
+        if antialias {
+            f64::from(self.scale).min(1.0)
+        } else {
+            1.0
+        }
+    }
+
     /// Refuses to make something of nothing; a filter is no wider than a few times the axis.
     pub fn check(&self) -> Result<()> {
         if self.input == 0 && self.output > 0 {
@@ -138,6 +147,16 @@ impl Rounding {
 }
 
 impl Interpolation {
+    /// The most places that a coordinate's value is made of.
+    pub(super) fn most_taps(self, map: &AxisMap, antialias: bool) -> usize {
+        let wide = |reach: f64| (2.0 * reach / map.shrink(antialias)).ceil() as usize;
+        match self {
+            Interpolation::Nearest(_) => 1,
+            Interpolation::Linear => wide(1.0).max(2),
+            Interpolation::Cubic(_) => wide(2.0),
+        }
+    }
+
     /// Appends the places of an axis that a coordinate's value is a weighted sum of, with weights that sum up to 1.
     ///
     /// `antialias` widens the filter where the axis shrinks. Places outside the axis count as the outermost, or not at all.
@@ -151,7 +170,7 @@ impl Interpolation {
     ) {
         let last = map.input - 1;
         let inside = |place: f64| place.clamp(0.0, last as f64) as usize;
-        let shrink = if antialias { f64::from(map.scale).min(1.0) } else { 1.0 };
+        let shrink = map.shrink(antialias);
         match self {
             Interpolation::Nearest(rounding) => taps.push((inside(rounding.round(x, map.scale < 1.0) as f64), 1.0)),
             Interpolation::Linear if shrink == 1.0 => {
@@ -235,6 +254,7 @@ mod tests {
                     let total: f64 = taps.iter().map(|tap| tap.1).sum();
                     assert!((total - 1.0).abs() < 1e-12, "{mode:?} {antialias} {exclude} {x}: {taps:?}");
                     assert!(taps.iter().all(|tap| tap.0 < 7));
+                    assert!(taps.len() <= mode.most_taps(&map, antialias));
                 }
             }
         }

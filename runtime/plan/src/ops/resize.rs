@@ -235,7 +235,7 @@ impl Interpolate {
     /// are to be `double`.
     pub(crate) fn taps(&self, map: &AxisMap, double: bool) -> Result<AxisTaps> {
         map.check()?;
-        let mut taps = with_room(map.output.saturating_mul(4))?;
+        let mut taps = with_room(map.output.saturating_mul(self.mode.most_taps(map, self.antialias)))?;
         let mut ends = with_room(map.output.saturating_add(1))?;
         ends.push(0);
         for at in 0..map.output {

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::movable::Movable;
 use crate::types::Type;
-use crate::value::{element_count, with_room, Array, Value};
+use crate::value::{element_count, list, with_room, Array, Value};
 use crate::words;
 
 /// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,
@@ -191,7 +191,7 @@ impl Kernel for TensorScatter {
         let axis = self.fitting_axis(dims, new)?;
         let first = match call.optional_tensor(2)? {
             Some(first) => axes::dims(&first.to_i64()?)?,
-            None => vec![0; dims[0]],
+            None => list(std::iter::repeat_n(0, dims[0]))?,
         };
         check_places(first.len(), dims)?;
         let places = self.places(dims, axis, new[axis], &first)?;

@@ -13,7 +13,7 @@ use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::memory::Record;
 use crate::movable::Movable;
 use crate::types::{TensorType, Type};
-use crate::value::{list, scratch, Array, Value};
+use crate::value::{list, scratch, Array, Items, Value};
 
 /// A sequence of the inputs, in order.
 ///
@@ -43,7 +43,7 @@ impl Kernel for SequenceConstruct {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items: Result<Vec<Value>> = (0..call.len()).map(|i| call.value(i).cloned()).collect();
-        Ok(vec![Value::Sequence(items?)])
+        Ok(vec![Value::Sequence(items?.into())])
     }
 }
 
@@ -69,7 +69,7 @@ impl Kernel for SequenceEmpty {
     on_device!(Host);
 
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
-        Ok(vec![Value::Sequence(Vec::new())])
+        Ok(vec![Value::Sequence(Items::default())])
     }
 }
 
@@ -120,6 +120,10 @@ impl Kernel for SequenceInsert {
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
     }
 
+    fn takes_sequence(&self, input: usize) -> bool {
+        input == 0
+    }
+
     fn shares(&self, input: usize) -> bool {
         input < 2
     }
@@ -127,9 +131,10 @@ impl Kernel for SequenceInsert {
     on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let mut all = items(call, 0)?.to_vec();
-        let at = place(call, 2, all.len(), all.len() + 1)?;
-        all.insert(at, call.value(1)?.clone());
+        let count = items(call, 0)?.len();
+        let (at, item) = (place(call, 2, count, count + 1)?, call.value(1)?.clone());
+        let mut all = call.take_items(0)?;
+        all.insert(at, item)?;
         Ok(vec![Value::Sequence(all)])
     }
 }
@@ -152,6 +157,10 @@ impl Kernel for SequenceErase {
         Ok(vec![inputs.get(0)?.clone()])
     }
 
+    fn takes_sequence(&self, input: usize) -> bool {
+        input == 0
+    }
+
     fn shares(&self, input: usize) -> bool {
         input == 0
     }
@@ -159,9 +168,10 @@ impl Kernel for SequenceErase {
     on_device!(Host);
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let mut all = items(call, 0)?.to_vec();
-        let at = place(call, 1, all.len().wrapping_sub(1), all.len())?;
-        all.remove(at);
+        let count = items(call, 0)?.len();
+        let at = place(call, 1, count.wrapping_sub(1), count)?;
+        let mut all = call.take_items(0)?;
+        all.remove(at)?;
         Ok(vec![Value::Sequence(all)])
     }
 }
@@ -245,7 +255,7 @@ impl Kernel for SplitToSequence {
         let sizes = part_sizes(split, x.dims()[axis])?;
         scratch::<Record>(sizes.len())?;
         let parts: Result<Vec<Value>> = sizes.into_iter().map(part).collect();
-        Ok(vec![Value::Sequence(parts?)])
+        Ok(vec![Value::Sequence(parts?.into())])
     }
 }
 
@@ -354,7 +364,7 @@ mod tests {
     use crate::testing::{run, tensor};
 
     fn sequence(items: &[&[i32]]) -> Value {
-        Value::Sequence(items.iter().map(|item| tensor(item, &[item.len()])).collect())
+        Value::Sequence(items.iter().map(|item| tensor(item, &[item.len()])).collect::<Vec<_>>().into())
     }
 
     fn ints(value: &Value) -> Vec<Vec<i64>> {
@@ -383,7 +393,7 @@ mod tests {
         assert_eq!(insert(Some(3)), None);
         assert_eq!(at(&SequenceErase {}, std::slice::from_ref(&two), None), Some(vec![vec![1, 2]]));
         assert_eq!(at(&SequenceErase {}, std::slice::from_ref(&two), Some(-2)), Some(vec![vec![3]]));
-        assert_eq!(at(&SequenceErase {}, &[Value::Sequence(vec![])], None), None);
+        assert_eq!(at(&SequenceErase {}, &[Value::Sequence(Items::default())], None), None);
         assert_eq!(at(&SequenceLength {}, &[two], None), Some(vec![vec![2]]));
     }
 

@@ -1,5 +1,6 @@
 //! Spectra of signals.
 
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
@@ -222,9 +223,9 @@ impl Stft {
                 let value = complex(&data[(start + n) * parts..][..parts]);
                 window.as_ref().map_or(value, |window| value * window[n])
             };
-            let mut line: Vec<Complex<f64>> = (0..length).map(sample).collect();
-            fft.process(&mut line);
-            for (out, value) in out.chunks_exact_mut(2).zip(&line) {
+            let mut line = Scratch::of((0..length).map(sample));
+            fft.process_with_scratch(&mut line, &mut Scratch::filled(Complex::default(), fft.get_inplace_scratch_len()));
+            for (out, value) in out.chunks_exact_mut(2).zip(line.iter()) {
                 (out[0], out[1]) = (value.re, value.im);
             }
         });

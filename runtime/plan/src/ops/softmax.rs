@@ -3,6 +3,7 @@
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::rewrite::Rewrite;
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::softmax::{softmax, Form};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -104,13 +105,13 @@ fn hardmax<R: Real>(mut x: Rewrite<R>, [outer, n, inner]: [usize; 3]) {
     if x.source().is_empty() {
         return;
     }
-    let mut largest = vec![0; outer * inner];
+    let mut largest = Scratch::filled(0usize, outer * inner);
     for (column, largest) in largest.iter_mut().enumerate() {
         let at = |k: usize| x.source()[(column / inner * n + k) * inner + column % inner];
         *largest = (1..n).fold(0, |best, k| if at(k) > at(best) { k } else { best });
     }
     x.fill(R::from_f64(0.0));
-    for (column, k) in largest.into_iter().enumerate() {
+    for (column, &k) in largest.iter().enumerate() {
         x.set((column / inner * n + k) * inner + column % inner, R::from_f64(1.0));
     }
 }

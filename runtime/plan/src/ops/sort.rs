@@ -1,6 +1,8 @@
 //! Order along an axis: the places of extrema, and the k greatest or smallest elements.
 
+use candle_plan_kernels::buffer::filled;
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_kernels::topk::{Order, Ranked};
 use half::{bf16, f16};
@@ -13,7 +15,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, NUMBERS};
 use crate::kernel::{Arity, Call, Kernel, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{room, scratch, Array, Value};
+use crate::value::{room, Array, Value};
 use crate::{axes, bail, dispatch};
 
 /// Elements that make a task of their own.
@@ -73,7 +75,6 @@ impl Kernel for ArgReduce {
         let (dims, split) = self.dims_and_split(x.dims())?;
         let y = dispatch!("ArgReduce", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             let x = x.read::<T>()?;
-            scratch::<i64>(split[0] * split[2])?;
             Ok(match (self.function, self.select_last_index) {
                 (ArgReduction::ArgMax, false) => places(call.threads, x, split, |v: T, best| v > best),
                 (ArgReduction::ArgMax, true) => places(call.threads, x, split, |v: T, best| v >= best),
@@ -110,16 +111,16 @@ fn places<T: Element>(
     [outer, n, inner]: [usize; 3],
     beats: impl Fn(T, T) -> bool + Sync,
 ) -> Vec<i64> {
-    let mut out = vec![0i64; outer * inner];
+    let mut out = filled(0i64, outer * inner);
     let block = n * inner;
     let together = (TASK / block.max(1)).max(1);
     threads.for_each_chunk(&mut out, together * inner, |task, out| {
         let blocks = x[task * together * block..].chunks_exact(block.max(1));
         for (x, out) in blocks.zip(out.chunks_exact_mut(inner.max(1))) {
             let (first, rest) = x.split_at(inner);
-            let mut best = first.to_vec();
+            let mut best = Scratch::of(first.iter().copied());
             for (k, row) in (1..).zip(rest.chunks_exact(inner.max(1))) {
-                for ((&v, best), place) in row.iter().zip(&mut best).zip(out.iter_mut()) {
+                for ((&v, best), place) in row.iter().zip(best.iter_mut()).zip(out.iter_mut()) {
                     if beats(v, *best) {
                         (*best, *place) = (v, k);
                     }
@@ -178,7 +179,6 @@ impl Kernel for TopK {
         let order = Order { dims: split, k, largest: self.largest };
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             let (mut values, mut indices) = (room::<T>(&dims)?, room(&dims)?);
-            scratch::<u8>(order.scratch(call.threads))?;
             T::top(Isa::get(), call.threads, x.read()?, order, &mut values, &mut indices);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })

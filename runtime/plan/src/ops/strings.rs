@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
 use crate::pattern::full_match;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Strings, Value};
+use crate::value::{element_count, list, with_room, Array, Strings, Value};
 
 /// `Z = X ‖ Y`: each string of `X` followed by the string of `Y` at the same place, broadcast as NumPy does.
 ///
@@ -94,14 +94,16 @@ impl Kernel for StringSplit {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
-        let parts: Vec<Vec<&str>> = x.data.iter().map(|text| self.parts(text)).collect();
+        let parts: Vec<Vec<&str>> = list(x.data.iter().map(|text| self.parts(text)))?;
         let width = parts.iter().map(Vec::len).max().unwrap_or(0);
-        let padded = |parts: &Vec<&str>| {
+        let dims = [&x.dims[..], &[width]].concat();
+        let mut data = with_room(element_count(&dims)?)?;
+        for parts in &parts {
             let padding = std::iter::repeat_n("", width - parts.len());
-            parts.iter().copied().chain(padding).map(str::to_string).collect::<Vec<_>>()
-        };
-        let counts = parts.iter().map(|parts| parts.len() as i64).collect();
-        let split = Strings { dims: [&x.dims[..], &[width]].concat(), data: parts.iter().flat_map(padded).collect() };
+            data.extend(parts.iter().copied().chain(padding).map(str::to_string));
+        }
+        let counts = list(parts.iter().map(|parts| parts.len() as i64))?;
+        let split = Strings { dims, data: data.into() };
         Ok(vec![Value::Strings(split), Array::new(counts, &x.dims)?.into()])
     }
 }

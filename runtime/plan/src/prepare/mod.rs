@@ -23,7 +23,7 @@ use crate::layout::Layout;
 use crate::memory::bytes_held;
 use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{in_room, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use placement::Border;
@@ -320,7 +320,7 @@ impl Preparing<'_> {
 
     /// What a step makes of its constants, which are released where nobody else reads them.
     fn prepack(&mut self, graph: &Graph, node: &Node) -> Result<Option<Packed>> {
-        let packed = graph.operands(node, &self.constants, |operands| node.kernel.prepack(operands));
+        let packed = graph.operands(node, &self.constants, |operands| in_room(|| node.kernel.prepack(operands)));
         let packed = packed.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))?;
         if packed.is_some() && matches!(self.device, Device::Cpu) {
             self.readers.release(graph, node, &mut self.constants)?;
@@ -368,13 +368,18 @@ impl Context<'_> {
     fn inputs(&self, at: usize, node: &Node) -> Vec<Operand> {
         let input = |(i, id): (usize, &Option<u32>)| match id.map(|id| self.operand(id)) {
             None => Operand::Absent,
-            Some(Operand::Slot(slot))
-                if node.kernel.in_place().contains(&i) && self.lifetimes.is_free(at, node, slot) =>
-            {
-                Operand::Dying(slot)
-            }
+            Some(Operand::Slot(slot)) if self.is_taken(at, node, i, slot) => Operand::Dying(slot),
             Some(operand) => operand,
         };
         node.inputs.iter().enumerate().map(input).collect()
+    }
+
+    /// Whether step `at` takes over input `i`, in slot `slot`.
+    fn is_taken(&self, at: usize, node: &Node, i: usize, slot: u32) -> bool {
+        let is_sequence = matches!(self.graph.kind(slot), Type::Sequence(_));
+        let is_last = || self.lifetimes.dead_after(at).contains(&slot);
+        let is_once = || node.inputs.iter().flatten().filter(|&&id| id == slot).count() == 1;
+        node.kernel.in_place().contains(&i) && self.lifetimes.is_free(at, node, slot)
+            || is_sequence && node.kernel.takes_sequence(i) && is_last() && is_once()
     }
 }

@@ -14,6 +14,7 @@ use super::{Epilogue, BLOCK};
 use crate::conv::{copy_row, Shape};
 use crate::gemm::Shared;
 use crate::isa::Isa;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 use axis::{dilation, Axis};
 use rows::Rows;
@@ -94,7 +95,7 @@ pub fn depthwise(
     if out.is_empty() {
         return;
     }
-    let mut padded = vec![0.0; blocks * BLOCK];
+    let mut padded = Scratch::filled(0.0, blocks * BLOCK);
     if let Some(bias) = bias {
         padded[..bias.len()].copy_from_slice(bias);
     }
@@ -105,7 +106,7 @@ pub fn depthwise(
     let work = Depthwise { shape, filter, bias: padded, form, x, out: Shared::new(out), epilogue };
     let tasks = if threads.count() == 1 { 1 } else { (products / TASK).clamp(1, units) };
     threads.for_each(tasks, |task| {
-        let mut scratch = Vec::new();
+        let mut scratch = Scratch::new();
         for unit in units * task / tasks..units * (task + 1) / tasks {
             let (image, part, block) = (unit / (parts * blocks), unit / blocks % parts, unit % blocks);
             let [first, end] = [part, part + 1].map(|i| shape.output[0] * i / parts);
@@ -151,7 +152,7 @@ fn axes(shape: &Shape) -> [Axis; 2] {
 struct Depthwise<'a> {
     shape: &'a Shape,
     filter: &'a DepthwiseFilter,
-    bias: Vec<f32>,
+    bias: Scratch<f32>,
     form: Form,
     x: &'a [f32],
     out: Shared,
@@ -167,7 +168,7 @@ struct Block<'a> {
 
 impl Depthwise<'_> {
     /// Some rows of one block.
-    fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Vec<f32>) {
+    fn part(&self, index: usize, rows: Range<usize>, scratch: &mut Scratch<f32>) {
         let size = self.shape.input[0] * self.shape.input[1] * BLOCK;
         let x = &self.x[index * size..][..size];
         match &self.form {
@@ -217,12 +218,12 @@ impl Depthwise<'_> {
     }
 
     /// The image `[H, W, 16]` as the axes have it.
-    fn padded<'a>(&self, [down, across]: &[Axis; 2], x: &'a [f32], scratch: &'a mut Vec<f32>) -> &'a [f32] {
+    fn padded<'a>(&self, [down, across]: &[Axis; 2], x: &'a [f32], scratch: &'a mut Scratch<f32>) -> &'a [f32] {
         let [height, width] = self.shape.input;
         if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
             return x;
         }
-        scratch.resize(down.input * across.input * BLOCK, 0.0);
+        let scratch = scratch.room(down.input * across.input * BLOCK);
         for (y, out) in scratch.chunks_exact_mut(across.input * BLOCK).enumerate() {
             match y.checked_add_signed(-down.added).filter(|&y| y < height) {
                 Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], -across.added * BLOCK as isize, 1, out),

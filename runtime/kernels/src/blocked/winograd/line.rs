@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::conv::{split, Convolution};
 use super::super::BLOCK;
-use super::products::{Products, Scratch};
+use super::products::{Buffers, Products};
 use super::transform::{self, Tile};
 use crate::conv::Shape;
 use crate::threads::Threads;
@@ -94,7 +94,7 @@ impl<'a> Line<'a> {
         self.dilation * self.inner
     }
 
-    fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Scratch) {
+    fn part(&self, image: usize, groups: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
         let (blocks, count) = (filter.channels.div_ceil(BLOCK), groups.len() * self.tiles_of_a_group());
         let step = scratch.grow(self.products, filter.channels, count);

@@ -21,7 +21,7 @@ use crate::threads::Threads;
 use crate::vector::dispatch_isa;
 use line::Line;
 use patches::Patches;
-use products::{Products, Scratch};
+use products::{Buffers, Products};
 pub(super) use transform::Tile;
 
 /// How a convolution is tiled.
@@ -131,7 +131,7 @@ impl Squares<'_> {
         Form::Square(self.tile).products(self.convolution.shape.kernel)
     }
 
-    fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Scratch) {
+    fn part(&self, image: usize, tiles: Range<usize>, spans: &[[usize; 2]], scratch: &mut Buffers) {
         let Convolution { shape, filter, .. } = self.convolution;
         let (blocks, count, isa) = (filter.channels.div_ceil(BLOCK), tiles.len(), filter.isa);
         let step = scratch.grow(self.products(), filter.channels, count);

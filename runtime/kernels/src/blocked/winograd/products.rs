@@ -3,7 +3,7 @@
 use super::super::conv::Convolution;
 use super::super::tile::{Tile, Tiles};
 use super::super::{Epilogue, BLOCK};
-use crate::buffer;
+use crate::scratch::Scratch;
 
 /// The products of one form.
 #[derive(Clone, Copy)]
@@ -22,27 +22,21 @@ const FEW_WEIGHTS: usize = 768 << 10;
 
 /// Some tiles of one image.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct Buffers {
     /// `[position][piece][C / 16][tile][16]`
-    pub input: Vec<f32>,
+    pub input: Scratch<f32>,
     /// `[position][outputs of a span / 16][tile][16]`
-    pub products: Vec<f32>,
+    pub products: Scratch<f32>,
 }
 
-impl Scratch {
+impl Buffers {
     /// Makes room for some tiles; gives the distance of their positions in the input.
     pub fn grow(&mut self, products: Products, channels: usize, tiles: usize) -> usize {
         // A line of the cache between positions, which would otherwise fall onto one another in it.
         let step = (products.pieces * channels.div_ceil(BLOCK) * tiles + 1) * BLOCK;
-        grow(&mut self.input, products.positions * step);
-        grow(&mut self.products, products.positions * (2 * tiles + 1) * BLOCK);
+        self.input.room(products.positions * step);
+        self.products.room(products.positions * (2 * tiles + 1) * BLOCK);
         step
-    }
-}
-
-fn grow(scratch: &mut Vec<f32>, len: usize) {
-    if scratch.len() < len {
-        *scratch = buffer::for_overwrite(len);
     }
 }
 
@@ -94,7 +88,7 @@ impl Products {
         image: usize,
         [first, end]: [usize; 2],
         [count, step]: [usize; 2],
-        scratch: &mut Scratch,
+        scratch: &mut Buffers,
     ) -> usize {
         let filter = convolution.filter;
         let (outputs, partial) = (end - first, filter.channels % BLOCK);

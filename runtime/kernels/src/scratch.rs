@@ -1,0 +1,162 @@
+//! What a kernel holds in passing, beside its operands and its result.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytemuck::Pod;
+
+use crate::buffer::{self, Budget, NoRoom};
+
+/// The bytes that a core's cache holds: buffers as small as this, of which a task has a few, count to no budget.
+const CACHED: usize = 1 << 20;
+
+/// Elements that a kernel holds in passing. Where they are more than a cache holds, they count to the
+/// [budget](buffer::budget) while they are there. Where there is no room for them, the kernel [ends](NoRoom::end).
+#[derive(Debug)]
+pub struct Scratch<T> {
+    data: Vec<T>,
+    bytes: usize,
+    budget: Budget,
+}
+
+impl<T> Scratch<T> {
+    /// No elements.
+    pub const fn new() -> Scratch<T> {
+        Scratch { data: Vec::new(), bytes: 0, budget: None }
+    }
+
+    /// `len` elements, each a copy of `value`.
+    pub fn filled(value: T, len: usize) -> Scratch<T>
+    where
+        T: Clone,
+    {
+        let mut data = Scratch::with_room(len);
+        data.data.resize(len, value);
+        data
+    }
+
+    /// The elements that an iterator gives.
+    pub fn of(items: impl ExactSizeIterator<Item = T>) -> Scratch<T> {
+        let mut data = Scratch::with_room(items.len());
+        data.data.extend(items);
+        data
+    }
+
+    fn with_room(len: usize) -> Scratch<T> {
+        Scratch::made(len, || buffer::try_with_room(len))
+    }
+
+    /// `len` elements, whose contents are arbitrary: the caller writes those that it reads.
+    pub fn for_overwrite(len: usize) -> Scratch<T>
+    where
+        T: Pod,
+    {
+        Scratch::made(len, || buffer::try_for_overwrite(len))
+    }
+
+    fn made(len: usize, allocate: impl FnOnce() -> Option<Vec<T>>) -> Scratch<T> {
+        let bytes = len.checked_mul(size_of::<T>());
+        let budget = if bytes.is_some_and(|bytes| bytes <= CACHED) { None } else { buffer::shared() };
+        match (buffer::sharing(budget.clone(), allocate), bytes) {
+            (Some(data), Some(bytes)) => Scratch { data, bytes, budget },
+            _ => NoRoom::end(bytes),
+        }
+    }
+
+    /// `len` elements, whose contents are arbitrary, in place of those that were there.
+    pub fn room(&mut self, len: usize) -> &mut [T]
+    where
+        T: Pod,
+    {
+        if self.data.len() < len {
+            *self = Scratch::new(); // before there are others
+            *self = Scratch::for_overwrite(len);
+        }
+        &mut self.data[..len]
+    }
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Scratch<T> {
+        Scratch::new()
+    }
+}
+
+impl<T> Drop for Scratch<T> {
+    fn drop(&mut self) {
+        if let Some(left) = &self.budget {
+            left.fetch_add(self.bytes, Relaxed);
+        }
+    }
+}
+
+impl<T> Deref for Scratch<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.data
+    }
+}
+
+impl<T> DerefMut for Scratch<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::{budget, caught, within};
+    use crate::threads::Threads;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn what_is_held_counts_while_it_is_held() {
+        within(10 * MIB, || {
+            let mut some = Scratch::filled(1u16, MIB);
+            assert_eq!((some[99], budget()), (1, 8 * MIB));
+            let other = Scratch::of((0..MIB / 2).map(|i| i as u64));
+            assert_eq!((other[7], budget()), (7, 4 * MIB));
+            let refused = caught(|| Scratch::<f32>::for_overwrite(MIB + 1)).err();
+            assert_eq!(refused, Some(NoRoom { bytes: 4 * MIB + 4, left: 4 * MIB }));
+            let small = Scratch::filled(0u8, CACHED);
+            assert_eq!((small.len(), budget()), (MIB, 4 * MIB));
+            drop(other);
+            assert_eq!((some.room(3 * MIB).len(), budget()), (3 * MIB, 4 * MIB));
+            drop(some);
+            assert_eq!(budget(), 10 * MIB);
+        });
+    }
+
+    #[test]
+    fn more_than_there_is_memory_ends_the_kernel() {
+        for len in [usize::MAX, 1 << 61, 1 << 58] {
+            assert!(caught(|| Scratch::filled(0f64, len)).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn threads_share_a_budget() {
+        for threads in [Threads::serial(), Threads::new(2).unwrap()] {
+            let run = |bytes: usize| {
+                let task = |_: usize| assert_eq!(Scratch::filled(0u8, bytes).len(), bytes);
+                within(10 * MIB, || caught(|| threads.for_each(20, task)).map(|()| budget()))
+            };
+            assert_eq!(run(5 * MIB), Ok(10 * MIB));
+            assert_eq!(run(11 * MIB), Err(NoRoom { bytes: 11 * MIB, left: 10 * MIB }));
+            let held = within(10 * MIB, || {
+                let _held = Scratch::filled(0u8, 6 * MIB);
+                caught(|| threads.for_each(2, |_| drop(Scratch::filled(0u8, 5 * MIB))))
+            });
+            assert_eq!(held, Err(NoRoom { bytes: 5 * MIB, left: 4 * MIB }));
+        }
+    }
+
+    #[test]
+    fn a_panic_is_no_lack_of_room() {
+        let panic = std::panic::catch_unwind(|| caught(|| panic!("another")));
+        assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"another"));
+    }
+}

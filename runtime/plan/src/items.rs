@@ -1,0 +1,176 @@
+//! The items of a sequence.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::types::{Dim, TensorType, Type};
+use crate::value::{with_room, Value};
+
+/// The items of a sequence, which its copies share until one of them changes.
+#[derive(Debug, Clone, Default)]
+pub struct Items(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    values: Vec<Value>,
+    /// What all items have in common, where all are tensors: a loop asks for it in every turn.
+    common: Option<Common>,
+}
+
+/// The type of every item; of those that were taken out too.
+#[derive(Debug, Clone, PartialEq)]
+struct Common {
+    dtype: DType,
+    /// The sizes that are those of every item; none where ranks differ.
+    dims: Option<SmallVec<[Option<usize>; 4]>>,
+}
+
+impl Items {
+    /// Puts an item in before item `at`, which is at most their number: where the items stand, unless others share them.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn insert(&mut self, at: usize, item: Value) -> Result<()> {
+        let items = self.own()?;
+        items.values.try_reserve(1).map_err(|_| {
+            Error::op(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
+        })?;
+        items.common = match Common::of(&item) {
+            one if items.values.is_empty() => one,
+            one => items.common.take().zip(one).and_then(|(all, one)| all.with(&one)),
+        };
+        items.values.insert(at, item);
+        Ok(())
+    }
+
+    /// Takes item `at` out, which is one of them: where the items stand, unless others share them.
+    ///
+    /// # Errors
+    /// There is no memory for a copy.
+    pub fn remove(&mut self, at: usize) -> Result<Value> {
+        Ok(self.own()?.values.remove(at))
+    }
+
+    /// The items, for this sequence alone.
+    fn own(&mut self) -> Result<&mut Shared> {
+        if Arc::get_mut(&mut self.0).is_none() {
+            let mut values = with_room(self.len().saturating_add(1))?;
+            values.extend_from_slice(self);
+            self.0 = Arc::new(Shared { values, common: self.0.common.clone() });
+        }
+        Arc::get_mut(&mut self.0).ok_or_else(|| Error::op("a sequence has another owner"))
+    }
+
+    /// The items, without a copy where no other sequence shares them.
+    pub fn into_values(self) -> Vec<Value> {
+        Arc::try_unwrap(self.0).map_or_else(|shared| shared.values.clone(), |items| items.values)
+    }
+
+    /// Whether every item is of a type.
+    pub fn are_all(&self, kind: &Type) -> bool {
+        match (kind, &self.0.common) {
+            (Type::Tensor(tensor), Some(common)) if common.is(tensor) => true,
+            _ => self.iter().all(|item| kind.admits(item)),
+        }
+    }
+}
+
+impl Common {
+    /// What an item has in common with itself, if it is a tensor.
+    fn of(item: &Value) -> Option<Common> {
+        let dtype = match item {
+            Value::Tensor(array) => array.dtype(),
+            Value::Strings(_) => DType::String,
+            Value::Sequence(_) | Value::None => return None,
+        };
+        Some(Common { dtype, dims: Some(item.dims().ok()?.iter().copied().map(Some).collect()) })
+    }
+
+    /// What both have in common, if they are of one dtype.
+    fn with(self, other: &Common) -> Option<Common> {
+        let dims = self.dims.zip(other.dims.as_ref()).filter(|(a, b)| a.len() == b.len());
+        let dims = dims.map(|(a, b)| a.into_iter().zip(b).map(|(a, b)| a.filter(|_| a == *b)).collect());
+        (self.dtype == other.dtype).then_some(Common { dtype: self.dtype, dims })
+    }
+
+    /// Whether every tensor with this in common is of a type.
+    fn is(&self, kind: &TensorType) -> bool {
+        let fits = |(dim, size): (&Option<Dim>, &Option<usize>)| match dim {
+            Some(Dim::Size(known)) => Some(*known) == *size,
+            _ => true,
+        };
+        let has_dims = |shape: &[Option<Dim>]| {
+            self.dims.as_ref().is_some_and(|dims| shape.len() == dims.len() && shape.iter().zip(dims).all(fits))
+        };
+        self.dtype == kind.dtype && kind.shape.as_deref().is_none_or(has_dims)
+    }
+}
+
+impl From<Vec<Value>> for Items {
+    fn from(values: Vec<Value>) -> Items {
+        let common = values.split_first().and_then(|(first, rest)| {
+            rest.iter().try_fold(Common::of(first)?, |common, item| common.with(&Common::of(item)?))
+        });
+        Items(Arc::new(Shared { values, common }))
+    }
+}
+
+impl Deref for Items {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.0.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tensor;
+
+    fn item(size: usize) -> Value {
+        tensor(&vec![1f32; size], &[size])
+    }
+
+    #[test]
+    fn others_keep_their_items() {
+        let mut items = Items::from(vec![item(1)]);
+        let before = items.clone();
+        items.insert(1, item(2)).expect("there is memory");
+        let standing = items.as_ptr();
+        items.remove(0).expect("there is memory");
+        items.insert(0, item(3)).expect("there is memory");
+        assert_eq!(items.as_ptr(), standing, "nobody else has them");
+        let sizes = |items: &Items| items.iter().map(|item| item.dims().unwrap()[0]).collect::<Vec<_>>();
+        assert_eq!((sizes(&before), sizes(&items)), (vec![1], vec![3, 2]));
+    }
+
+    #[test]
+    fn what_is_common_is_what_each_item_has() {
+        let kind = |shape: Option<Vec<Option<Dim>>>| Type::Tensor(TensorType { dtype: DType::Float32, shape });
+        let two = || Some(Dim::Size(2));
+        let kinds = [kind(None), kind(Some(vec![None])), kind(Some(vec![two()])), kind(Some(vec![two(), None]))];
+        let mut items = Items::default();
+        let check = |items: &Items, expected: [bool; 4]| {
+            assert_eq!(kinds.each_ref().map(|kind| items.are_all(kind)), expected, "{items:?}");
+            assert_eq!(kinds.each_ref().map(|kind| Items::from(items.to_vec()).are_all(kind)), expected, "{items:?}");
+        };
+        check(&items, [true; 4]);
+        items.insert(0, item(2)).expect("there is memory");
+        check(&items, [true, true, true, false]);
+        items.insert(0, item(3)).expect("there is memory");
+        check(&items, [true, true, false, false]);
+        items.insert(2, tensor(&[1f32; 4], &[2, 2])).expect("there is memory");
+        check(&items, [true, false, false, false]);
+        items.remove(2).expect("there is memory");
+        check(&items, [true, true, false, false]);
+        items.remove(0).expect("there is memory");
+        check(&items, [true, true, true, false]);
+        items.insert(0, tensor(&[1i32, 2], &[2])).expect("there is memory");
+        check(&items, [false; 4]);
+    }
+}

@@ -1,0 +1,193 @@
+"""Runs every operator on shapes for which it could hold far more than its inputs and outputs.
+
+`python -m tests.scratch_cases BOUND`: `BOUND` is `max_memory` in bytes, 0 for none. The process may take `MORE_MEMORY` more
+than it has, so a kernel whose memory no check bounds ends it. Each case prints its name, its seconds, and `result` or the
+error.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx.parser
+
+import compiler
+from compiler import Options
+from compiler.cli.ops import _operators
+from tests.fuzz_ops import limit_memory
+
+Feeds = dict[str, Any]
+REFUSED = "refused"
+
+ONE = np.ones((1, 1, 1, 1), np.float32)
+LONG = np.ones((1, 1, 1_000_000, 1), np.float32)
+WIDE = "(float[1, 1, 1000000, 1] x, int64[4] s) => (float[a, b, c, d] y)"
+TURNED = np.array([1, 1, 1, 1_000_000])
+CODES = "float one, uint8 nil"
+CODE = {"one": np.float32(1), "nil": np.uint8(0)}
+FAR = "dilations = [30000, 30000], pads = [30000, 30000, 0, 0]"
+
+# The operator, what is special, the graph, and what it is given.
+CASES: dict[str, tuple[str, Feeds]] = {
+    "Resize, linear": (f'{WIDE} {{ y = Resize<mode = "linear">(x, , , s) }}', {"x": LONG, "s": TURNED}),
+    "Resize, cubic": (f'{WIDE} {{ y = Resize<mode = "cubic">(x, , , s) }}', {"x": LONG, "s": TURNED}),
+    "Resize, antialias": (
+        f'{WIDE} {{ y = Resize<mode = "linear", antialias = 1>(x, , , s) }}',
+        {"x": LONG, "s": TURNED},
+    ),
+    "Resize, nearest": (f'{WIDE} {{ y = Resize<mode = "nearest">(x, , , s) }}', {"x": LONG, "s": TURNED}),
+    "Conv, far taps": (
+        f"(float[1, 1, 1, 1] x, float[1, 1, 2, 2] w) => (float[a, b, c, d] y) {{ y = Conv<{FAR}>(x, w) }}",
+        {"x": ONE, "w": np.ones((1, 1, 2, 2), np.float32)},
+    ),
+    "Conv, far taps of many channels": (
+        f"(float[1, 16, 1, 1] x, float[16, 16, 2, 2] w) => (float[a, b, c, d] y) {{ y = Conv<{FAR}>(x, w) }}",
+        {"x": np.ones((1, 16, 1, 1), np.float32), "w": np.ones((16, 16, 2, 2), np.float32)},
+    ),
+    "Conv, far taps of a channel a group": (
+        f"(float[1, 16, 1, 1] x, float[16, 1, 2, 2] w) => (float[a, b, c, d] y) {{ y = Conv<group = 16, {FAR}>(x, w) }}",
+        {"x": np.ones((1, 16, 1, 1), np.float32), "w": np.ones((16, 1, 2, 2), np.float32)},
+    ),
+    "ConvTranspose, cut": (
+        "(float[1, 1, 2, 2] x, float[1, 1, 3, 3] w) => (float[a, b, c, d] y) { y = ConvTranspose<strides = [20000, 20000],"
+        " pads = [10000, 10000, 10000, 10000]>(x, w) }",
+        {"x": np.ones((1, 1, 2, 2), np.float32), "w": np.ones((1, 1, 3, 3), np.float32)},
+    ),
+    "ConvInteger, far taps": (
+        f"(uint8[1, 1, 1, 1] x, uint8[1, 1, 2, 2] w) => (int32[a, b, c, d] y) {{ y = ConvInteger<{FAR}>(x, w) }}",
+        {"x": ONE.astype(np.uint8), "w": np.ones((1, 1, 2, 2), np.uint8)},
+    ),
+    "QLinearConv, far taps": (
+        f"(uint8[1, 1, 1, 1] x, uint8[1, 1, 2, 2] w, {CODES}) => (uint8[a, b, c, d] y)"
+        f" {{ y = QLinearConv<{FAR}>(x, one, nil, w, one, nil, one, nil) }}",
+        {"x": ONE.astype(np.uint8), "w": np.ones((1, 1, 2, 2), np.uint8), **CODE},
+    ),
+    "MaxPool, far windows": (
+        "(float[1, 1, 4, 4] x) => (float[a, b, c, d] y)"
+        " { y = MaxPool<kernel_shape = [2, 2], strides = [1099511627776, 1099511627776]>(x) }",
+        {"x": np.ones((1, 1, 4, 4), np.float32)},
+    ),
+    "MaxPool, far windows and places": (
+        "(float[1, 1, 4, 4] x) => (float[a, b, c, d] y, int64[a, b, c, d] i)"
+        " { y, i = MaxPool<kernel_shape = [2, 2], strides = [1099511627776, 1099511627776]>(x) }",
+        {"x": np.ones((1, 1, 4, 4), np.float32)},
+    ),
+    "MaxPool, far taps": (
+        "(float[1, 1, 1, 1] x) => (float[a, b, c, d] y) { y = MaxPool<kernel_shape = [2, 2],"
+        " dilations = [1, 1099511627776], pads = [1, 0, 0, 1099511627776]>(x) }",
+        {"x": ONE},
+    ),
+    "AveragePool, wide padding": (
+        "(float[1, 1, 1, 1] x) => (float[a, b, c, d] y) { y = AveragePool<kernel_shape = [1, 8589934593],"
+        " pads = [0, 8589934592, 0, 0]>(x) }",
+        {"x": ONE},
+    ),
+    "LpPool, far windows": (
+        "(float[1, 1, 4, 4] x) => (float[a, b, c, d] y)"
+        " { y = LpPool<kernel_shape = [2, 2], strides = [1099511627776, 1099511627776]>(x) }",
+        {"x": np.ones((1, 1, 4, 4), np.float32)},
+    ),
+    "Einsum, an outer product between": (
+        '(float[n] x) => (float[a] y) { y = Einsum<equation = "i,j,i,j->i">(x, x, x, x) }',
+        {"x": np.ones(60_000, np.float32)},
+    ),
+    "Pad, cut again": (
+        '(float[4] x, int64[2] p) => (float[n] y) { y = Pad<mode = "edge">(x, p) }',
+        {"x": np.ones(4, np.float32), "p": np.array([2**40, -(2**40)])},
+    ),
+    "RoiAlign, many samples": (
+        "(float[1, 1, 4, 4] x, float[1, 4] r, int64[1] b) => (float[a, b, c, d] y)"
+        " { y = RoiAlign<sampling_ratio = 1000000>(x, r, b) }",
+        {"x": np.ones((1, 1, 4, 4), np.float32), "r": np.float32([[0, 0, 3, 3]]), "b": np.array([0])},
+    ),
+    "StringSplit, one long": (
+        '(string[n] x) => (string[n, m] y, int64[n] c) { y, c = StringSplit<delimiter = ",">(x) }',
+        {"x": np.array(["a" + ",a" * 200_000, *["a"] * 100_000], object)},
+    ),
+    "LSTM, many steps of nothing": (
+        "(float[t, b, 1] x, float[1, 256, 1] w, float[1, 256, 64] r) => (float[p, q, s, u] y)"
+        " { y = LSTM<hidden_size = 64>(x, w, r) }",
+        {
+            "x": np.zeros((2**40, 0, 1), np.float32),
+            "w": np.ones((1, 256, 1), np.float32),
+            "r": np.ones((1, 256, 64), np.float32),
+        },
+    ),
+    "Attention, many keys": (
+        "(float[1, 1, a, 1] q, float[1, 1, b, 1] k) => (float[c, d, e, f] y) { y = Attention(q, k, k) }",
+        {"q": np.ones((1, 1, 20_000, 1), np.float32), "k": np.ones((1, 1, 20_000, 1), np.float32)},
+    ),
+    "TopK, all of long columns": (
+        "(float[n, m] x, int64[1] k) => (float[a, b] y, int64[a, b] i) { y, i = TopK<axis = 0>(x, k) }",
+        {"x": np.ones((100_000, 16), np.float32), "k": np.array([100_000])},
+    ),
+}
+
+EMPTY = [(0, 2**40), (2**40, 0), (1, 0, 2**38), (1, 2**38, 0, 1)]
+
+
+def empty_cases() -> Iterator[tuple[str, str, Feeds]]:
+    """Every operator on tensors that hold nothing, and are long along an axis that a kernel may have something for."""
+    for name, _, _, domain in _operators():
+        if domain:
+            continue
+        for shape in EMPTY:
+            dims = ", ".join("abcd"[: len(shape)])
+            for given in ("x", "xy", "xyz"):
+                inputs = ", ".join(f"float[{dims}] {one}" for one in given)
+                yield (
+                    f"{name} of {len(given)} × {list(shape)}",
+                    f"({inputs}) => (float[{', '.join('efgh'[: len(shape)])}] r) {{ r = {name}({', '.join(given)}) }}",
+                    {one: np.zeros(shape, np.float32) for one in given},
+                )
+
+
+def every_case() -> Iterator[tuple[str, str, Feeds]]:
+    """The cases: name, graph, inputs."""
+    for name, (graph, feeds) in CASES.items():
+        yield name, graph, feeds
+    yield from empty_cases()
+
+
+@functools.cache
+def plan_of(graph: str, bound: int | None) -> compiler.Plan | None:
+    """The graph's plan; nothing where an operator takes no such inputs."""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 23]> agraph {graph}')
+    try:
+        return compiler.compile(model, Options(max_memory=bound, optimize=False))
+    except compiler.CompileError:
+        return None
+
+
+def outcome(graph: str, feeds: Feeds, bound: int | None) -> str:
+    """`result`, or the error."""
+    plan = plan_of(graph, bound)
+    if plan is None:
+        return REFUSED
+    try:
+        compiler.load(plan, threads=2).run(feeds)
+    except compiler.RunError as error:
+        return str(error)
+    return "result"
+
+
+def main() -> None:
+    """Every case, its name written first."""
+    bound = int(sys.argv[1]) or None
+    cases = list(every_case())
+    limit_memory()
+    for name, graph, feeds in cases:
+        print(json.dumps(name), flush=True)
+        begun = time.monotonic()
+        ended = outcome(graph, feeds, bound)
+        print(json.dumps([time.monotonic() - begun, ended]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
