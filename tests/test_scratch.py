@@ -1,4 +1,4 @@
-"""What a kernel holds beside its inputs and outputs is memory too: it is bounded, and no lack of it ends the process."""
+"""What a kernel holds beside its inputs and outputs is bounded, and no lack of memory for it ends the process."""
 
 from __future__ import annotations
 

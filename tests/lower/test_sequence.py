@@ -83,10 +83,9 @@ def test_items_of_one_type_only():
         compiler.compile(model)
 
 
-COLLECTED = """test (int64 n, int64[k] x) => (seq(int64[k]) s) {
+COLLECTED = """test (int64 n, bool go, int64[k] x) => (seq(int64[k]) s) {
     none = SequenceEmpty<dtype = 7>()
-    yes = Constant<value = bool[1] {1}>()
-    s = Loop(n, yes, none) <body = turn (int64 i, bool more, seq(int64[k]) v) => (bool on, seq(int64[k]) w) {
+    s = Loop(n, go, none) <body = turn (int64 i, bool more, seq(int64[k]) v) => (bool on, seq(int64[k]) w) {
         on = Identity(more) y = Add(x, i) BODY } >
 }"""
 BODIES_OF_LOOPS = {
@@ -103,7 +102,7 @@ BODIES_OF_LOOPS = {
 @pytest.mark.parametrize("name", BODIES_OF_LOOPS)
 def test_sequences_that_grow_in_a_loop(name):
     graph = COLLECTED.replace("BODY", BODIES_OF_LOOPS[name])
-    check(graph, {"n": np.array(5), "x": np.array([1, 10])})
+    check(graph, {"n": np.array(5), "go": np.array(True), "x": np.array([1, 10])})
 
 
 @pytest.mark.parametrize("body", ["at the end", "in a branch"])
@@ -113,7 +112,7 @@ def test_a_million_insertions_do_not_copy_what_is_there(body):
     session = compiler.load(compiler.compile(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {graph}')))
     turns = 1_000_000 if body == "at the end" else 200_000
     begun = time.monotonic()
-    count = session.run({"n": np.array(turns), "x": np.array([1])})["count"]
+    count = session.run({"n": np.array(turns), "go": np.array(True), "x": np.array([1])})["count"]
     assert count == (turns if body == "at the end" else turns // 2)
     assert time.monotonic() - begun < 20
 

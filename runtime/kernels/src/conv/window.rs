@@ -6,6 +6,7 @@
 //! one another read elements that follow one another.
 
 use super::Shape;
+use crate::buffer::collected;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
 use crate::vector::dispatch_isa;
@@ -57,7 +58,7 @@ impl Windows {
         let [sh, sw] = shape.strides;
         let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * shape.dilations[axis]);
         let remainders = |axis: usize, stride: usize| {
-            let mut found: Vec<usize> = taps(axis).map(|tap| tap % stride).collect();
+            let mut found = collected(taps(axis).map(|tap| tap % stride));
             found.sort_unstable();
             found.dedup();
             found
@@ -65,7 +66,7 @@ impl Windows {
         let columns = remainders(1, sw);
         let phases: Vec<[usize; 2]> =
             remainders(0, sh).into_iter().flat_map(|y| columns.iter().map(move |&x| [y, x])).collect();
-        let reach = [0, 1].map(|axis| taps(axis).max().unwrap_or(0) / shape.strides[axis]);
+        let reach = [0, 1].map(|axis| taps(axis).next_back().unwrap_or(0) / shape.strides[axis]);
         let direct = shape.strides == [1, 1]
             && (0..2).all(|a| shape.before[a] == 0 && shape.output[a] + reach[a] <= shape.input[a]);
         let mut windows = Windows { phases, reach, block: [0, 0], row: 0, channel: 0, offsets: Vec::new(), direct };

@@ -176,11 +176,10 @@ fn pool<R: Rule>(
     isa: Isa,
     threads: &Threads,
     x: &[R::Element],
-    windows: [Window; 2],
+    [rows, columns]: [Window; 2],
     by: Divisor,
     y: &mut [R::Element],
 ) {
-    let [rows, columns] = windows.map(Window::trimmed);
     let [plane, image] = [rows.output * columns.output, rows.input * columns.input];
     if plane == 0 || y.is_empty() {
         return;

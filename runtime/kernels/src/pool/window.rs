@@ -57,12 +57,6 @@ impl Window {
         let taps = self.output.next_multiple_of(BLOCK).saturating_mul(self.stride).saturating_add(reach);
         taps.max(self.pads[0].saturating_add(self.input))
     }
-
-    /// The same windows, where one alone may have any stride: one that needs no longer a line than its elements do.
-    pub(super) fn trimmed(self) -> Window {
-        let is_alone = self.output == 1 && self.stride > self.input;
-        Window { stride: if is_alone { self.input.max(1) } else { self.stride }, ..self }
-    }
 }
 
 /// What an average divides by.

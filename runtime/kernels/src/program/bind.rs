@@ -109,7 +109,8 @@ impl Bound<'_> {
     /// Run by run of the innermost merged dimension, or of the two innermost ones where an operand may cycle.
     fn run_spans(&self, isa: Isa, span: usize, offset: usize, values: &mut [f32]) {
         for_each_run(span, offset, values.len(), |position, count| {
-            let out = &mut values[position - offset..][..count];
+            // One pointer for what is read and what is written: another one would end the first one's right.
+            let out = values[position - offset..][..count].as_mut_ptr();
             let place = |(i, operand): (usize, &Resolved)| match *operand {
                 Resolved::Tensor(data, _) => {
                     let start = self.broadcast.offset(i, position);
@@ -123,12 +124,12 @@ impl Bound<'_> {
                 }
                 Resolved::Constant(ref value) => Place::Repeat(value),
                 Resolved::Saved(slot) => Place::Saved(slot),
-                Resolved::Result => Place::Advance(out.as_ptr()),
+                Resolved::Result => Place::Advance(out.cast_const()),
             };
             let places: SmallVec<[Place; 4]> = self.operands.iter().enumerate().map(place).collect();
             // SAFETY: slices of `count` elements, or of a cycle, and references were made above; slots are saved before
             // read.
-            unsafe { machine::run(isa, &self.steps, &places, out.as_mut_ptr(), count) };
+            unsafe { machine::run(isa, &self.steps, &places, out, count) };
         });
     }
 
@@ -145,16 +146,17 @@ impl Bound<'_> {
                     _ => {}
                 }
             }
+            let (out, count) = (tile.as_mut_ptr(), tile.len());
             let place = |(operand, expanded): (&Resolved, &Vec<f32>)| match *operand {
                 Resolved::Tensor(data, _) if data.len() < self.length => Place::Advance(expanded.as_ptr()),
-                Resolved::Tensor(data, _) => Place::Advance(data[start..start + tile.len()].as_ptr()),
+                Resolved::Tensor(data, _) => Place::Advance(data[start..start + count].as_ptr()),
                 Resolved::Constant(ref value) => Place::Repeat(value),
                 Resolved::Saved(slot) => Place::Saved(slot),
-                Resolved::Result => Place::Advance(tile.as_ptr()),
+                Resolved::Result => Place::Advance(out.cast_const()),
             };
             let places: Vec<Place> = self.operands.iter().zip(&expanded).map(place).collect();
             // SAFETY: every expanded operand has as many elements as the tile; slots are saved before read.
-            unsafe { machine::run(isa, &self.steps, &places, tile.as_mut_ptr(), tile.len()) };
+            unsafe { machine::run(isa, &self.steps, &places, out, count) };
         }
     }
 

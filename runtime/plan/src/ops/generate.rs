@@ -191,7 +191,7 @@ impl Kernel for EyeLike {
         by_width!(self.dtype, W => {
             let mut out = words::room::<W>(&[rows, columns])?;
             out.fill(0);
-            for row in 0..rows {
+            for row in 0..rows.min(out.len()) {
                 let column = self.k.checked_add(row as i64).and_then(|column| usize::try_from(column).ok());
                 if let Some(column) = column.filter(|&column| column < columns) {
                     out[row * columns + column] = one as W;

@@ -226,7 +226,8 @@ impl TensorScatter {
             if rows > 0 && !self.circular && first > size - rows {
                 bail!("{rows} rows from {first} on go beyond the cache of {size}");
             }
-            for prefix in batch * per_batch..(batch + 1) * per_batch {
+            let prefixes = if rows > 0 { per_batch } else { 0 };
+            for prefix in batch * per_batch..batch * per_batch + prefixes {
                 starts.extend((0..rows).map(|row| (prefix * size + (first % size + row) % size) * run));
             }
         }
