@@ -82,6 +82,12 @@ impl<T> Default for Scratch<T> {
     }
 }
 
+impl<T: Clone> Clone for Scratch<T> {
+    fn clone(&self) -> Scratch<T> {
+        Scratch::of(self.iter().cloned())
+    }
+}
+
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         if let Some(left) = &self.budget {

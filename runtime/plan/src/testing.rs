@@ -46,9 +46,7 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
     let go = |owned: bool, threads: &Threads, packed| {
         let give = |(i, value): (usize, &'_ Option<Value>)| match value {
             None => Input::Absent,
-            Some(value) if owned && (kernel.in_place().contains(&i) || kernel.takes_sequence(i)) => {
-                Input::Owned(deep_copy(value))
-            }
+            Some(value) if owned && kernel.in_place().contains(&i) => Input::Owned(deep_copy(value)),
             Some(value) => Input::Owned(value.clone()),
         };
         let mut owned_inputs: Vec<Input> = inputs.iter().enumerate().map(give).collect();

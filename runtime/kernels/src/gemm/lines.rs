@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::buffer;
+use crate::scratch::Scratch;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -15,17 +16,17 @@ unsafe impl bytemuck::Pod for Line {}
 
 /// Elements that begin at a cache line.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lines(Vec<Line>);
+pub(crate) struct Lines(Scratch<Line>);
 
 impl Lines {
     /// No elements.
     pub const fn new() -> Lines {
-        Lines(Vec::new())
+        Lines(Scratch::new())
     }
 
     /// At least `len` elements, whose contents are arbitrary.
     pub fn for_overwrite(len: usize) -> Lines {
-        Lines(buffer::for_overwrite(len.div_ceil(16)))
+        Lines(Scratch::for_overwrite(len.div_ceil(16)))
     }
 
     /// `len` elements, whose contents are arbitrary.

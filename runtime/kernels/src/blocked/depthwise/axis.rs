@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::conv::Shape;
+use crate::scratch::Scratch;
 
 /// One axis of a depthwise convolution.
 pub(super) struct Axis {
@@ -13,7 +14,7 @@ pub(super) struct Axis {
     /// Places before the input's first that were added to it.
     pub added: isize,
     /// Those of each output.
-    pub taps: Vec<Taps>,
+    pub taps: Scratch<Taps>,
     /// The outputs whose taps all lie inside.
     pub whole: Range<usize>,
 }
@@ -58,7 +59,7 @@ impl Axis {
             let from = if count > 0 { start + (first * dilation) as isize } else { 0 };
             Taps { first, count, from: from.unsigned_abs() }
         };
-        let taps: Vec<Taps> = (0..shape.output[a]).map(taps).collect();
+        let taps = Scratch::of((0..shape.output[a]).map(taps));
         let first = taps.iter().position(|taps| taps.count == kernel).unwrap_or(taps.len());
         let end = taps.iter().rposition(|taps| taps.count == kernel).map_or(first, |last| last + 1);
         Axis { input, stride, dilation, added, taps, whole: first..end }
