@@ -50,15 +50,13 @@ pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) 
             Some(value) => Input::Owned(value.clone()),
         };
         let mut owned_inputs: Vec<Input> = inputs.iter().enumerate().map(give).collect();
-        if !owned {
-            for (input, value) in owned_inputs.iter_mut().zip(inputs) {
-                if let Some(value) = value {
-                    *input = Input::Shared(value);
-                }
+        for (input, value) in owned_inputs.iter_mut().zip(inputs).filter(|_| !owned) {
+            if let Some(value) = value {
+                *input = Input::Shared(value);
             }
         }
-        let mut call = Call { inputs: &mut owned_inputs, outputs: count, packed, threads, blocks: &NoBlocks };
-        in_room(|| kernel.run(&mut call))
+        let (inputs, outputs, blocks) = (&mut owned_inputs[..], count, &NoBlocks);
+        in_room(|| kernel.run(&mut Call { inputs, outputs, packed, threads, blocks }))
     };
     let outputs = go(false, &Threads::serial(), None)?;
     assert_sharing(kernel, inputs, &outputs);

@@ -6,7 +6,6 @@
 //! one another read elements that follow one another.
 
 use super::Shape;
-use crate::buffer::collected;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
 use crate::vector::dispatch_isa;
@@ -58,10 +57,9 @@ impl Windows {
         let [sh, sw] = shape.strides;
         let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * shape.dilations[axis]);
         let remainders = |axis: usize, stride: usize| {
-            let mut found = collected(taps(axis).map(|tap| tap % stride));
+            let mut found = Scratch::of(taps(axis).map(|tap| tap % stride));
             found.sort_unstable();
-            found.dedup();
-            found
+            found.chunk_by(|a, b| a == b).map(|run| run[0]).collect::<Vec<usize>>()
         };
         let columns = remainders(1, sw);
         let phases: Vec<[usize; 2]> =
