@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use smallvec::{smallvec, SmallVec};
 
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants, Packed};
+use crate::kernel::Call;
 use crate::types::TensorType;
 use crate::value::{Array, MAX_RANK};
 
@@ -83,32 +83,20 @@ pub fn numbers(list: &Array) -> Result<Vec<i64>> {
     }
 }
 
-/// The inputs of a step that are constant lists, read once.
-struct Lists(SmallVec<[Option<Vec<i64>>; 5]>);
-
-/// What [`list`] finds its lists in.
-pub fn read_lists(constants: &Constants) -> Packed {
-    let read = |i: usize| constants.tensor(i).filter(|list| list.dtype().is_int()).and_then(|list| numbers(list).ok());
-    Box::new(Lists((0..constants.types.len()).map(read).collect()))
-}
-
 /// The [numbers] of input `i`.
 ///
 /// # Errors
 /// The input is missing, no list, or none of integers.
-pub fn list<'a>(call: &Call<'a, '_>, i: usize) -> Result<Cow<'a, [i64]>> {
-    match call.packed::<Lists>().and_then(|lists| lists.0.get(i)?.as_deref()) {
-        Some(numbers) => Ok(Cow::Borrowed(numbers)),
-        None => numbers(call.tensor(i)?).map(Cow::Owned),
-    }
+pub fn list(call: &Call, i: usize) -> Result<Vec<i64>> {
+    numbers(call.tensor(i)?)
 }
 
 /// [`list`] of an input that may be absent.
 ///
 /// # Errors
 /// As [`list`].
-pub fn optional_list<'a>(call: &Call<'a, '_>, i: usize) -> Result<Option<Cow<'a, [i64]>>> {
-    call.optional_tensor(i)?.map(|_| list(call, i)).transpose()
+pub fn optional_list(call: &Call, i: usize) -> Result<Option<Cow<'static, [i64]>>> {
+    call.optional_tensor(i)?.map(|_| list(call, i).map(Cow::Owned)).transpose()
 }
 
 fn no_list(rank: usize) -> Error {

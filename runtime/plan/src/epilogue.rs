@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Types};
+use crate::kernel::Call;
+use crate::operator::Types;
 
 /// Checks that a step of result dtype `dtype` can have the epilogue: programs and their operands are of `float32`.
 ///

@@ -222,13 +222,8 @@ impl Run<'_> {
         take(step, slots, &mut inputs, &mut outlines);
         self.share(step, slots, &mut inputs);
         let blocks = Nested { run: self, step };
-        let mut call = Call {
-            inputs: &mut inputs,
-            outputs: step.outputs.len(),
-            packed: step.packed.as_ref(),
-            threads: self.threads,
-            blocks: &blocks,
-        };
+        let mut call =
+            Call { inputs: &mut inputs, outputs: step.outputs.len(), threads: self.threads, blocks: &blocks };
         let outputs = match self.observer {
             None => run_kernel(step, slots, bound, &mut call),
             Some(observer) => {
@@ -326,7 +321,7 @@ fn run_kernel(
 ) -> Result<Vec<Value>> {
     in_room(|| match bound {
         None => step.kernel.as_ref().run(call),
-        Some(bound) => bound.run(step.kernel.as_ref(), slots, call),
+        Some(bound) => bound.run((step.kernel.as_ref(), step.operator()), slots, call),
     })
 }
 

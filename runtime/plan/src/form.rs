@@ -3,8 +3,6 @@
 use candle_plan_kernels::program::Program;
 use serde::Serialize;
 
-use crate::kernel::Packed;
-
 /// The kernel of a step, and what it has beside its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Form {
@@ -22,9 +20,9 @@ impl Form {
         Form { kernel: Some(kernel.into()), ..Form::default() }
     }
 
-    /// The form that `tell` finds in what was packed, if that is a `P`.
-    pub fn of<P: 'static>(packed: Option<&Packed>, tell: impl FnOnce(&P) -> Form) -> Form {
-        packed.and_then(|packed| packed.downcast_ref()).map(tell).unwrap_or_default()
+    /// The form that `tell` finds in what was packed.
+    pub fn of<P>(packed: Option<&P>, tell: impl FnOnce(&P) -> Form) -> Form {
+        packed.map(tell).unwrap_or_default()
     }
 
     /// The form with so many bytes of packed constants.

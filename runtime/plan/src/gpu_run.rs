@@ -2,8 +2,8 @@
 
 use candle_plan_device::{Gpu, Turn};
 
-use crate::device::{upload, Homecoming};
 use crate::error::{Error, Result};
+use crate::gpu::{upload, Homecoming};
 use crate::prepare::Executable;
 use crate::value::Value;
 

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::kernel::Types;
+use crate::operator::Types;
 use crate::ops::Op;
 use crate::types::Type;
 
@@ -19,8 +19,7 @@ pub fn infer(op: &str, inputs: &str, outputs: usize) -> Result<String> {
     let op: Op = parse(op)?;
     let inputs: Vec<Option<Type>> = parse(inputs)?;
     let inputs: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
-    let kernel = op.kernel();
-    let arity = kernel.arity();
+    let arity = op.operator().arity();
     if !arity.inputs.contains(&inputs.len()) || !arity.outputs.contains(&outputs) {
         bail!("{} does not take {} inputs to {outputs} outputs", op.name(), inputs.len());
     }

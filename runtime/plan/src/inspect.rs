@@ -1,14 +1,12 @@
 //! What prepare made of a plan: every step with its kernel, the layouts of its values, and what is alive at once.
 
+use crate::operator::{Kind, Types};
 use std::collections::HashMap;
 
-use candle_plan_device::Gpu;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
-use crate::device::OnDevice;
 use crate::form::Form;
-use crate::kernel::{Constants, Memory, Types};
 use crate::layout::{type_in_blocks, Layout};
 use crate::memory::{bytes_held, bytes_of};
 use crate::plan::{Block, ValueInfo};
@@ -117,15 +115,15 @@ impl Listing<'_> {
                 depth: self.depth,
                 origin: self.executable.origin(step),
                 added: step.added,
-                form: step.kernel.form(step.packed.as_ref()),
+                form: step.kernel.form(),
                 inputs: step.inputs.iter().enumerate().map(|(i, operand)| self.input(step, i, *operand)).collect(),
                 outputs: step.outputs.iter().map(|slot| slot.map(|slot| self.slot(slot, false, false))).collect(),
                 dies: step.drops.iter().map(|slot| self.name(*slot)).collect(),
                 in_place: step.kernel.in_place().to_vec(),
-                shares: (0..step.inputs.len()).filter(|&i| step.kernel.shares(i)).collect(),
+                shares: (0..step.inputs.len()).filter(|&i| step.ops.shares(i)).collect(),
                 alive_bytes: alive.during(self, step),
             });
-            for (plan, block) in step.kernel.blocks().into_iter().zip(&step.blocks) {
+            for (plan, block) in step.ops.blocks().into_iter().zip(&step.blocks) {
                 Listing { executable: self.executable, plan, block, depth: self.depth + 1 }.list(steps);
             }
         }
@@ -148,7 +146,7 @@ impl Listing<'_> {
             Operand::Constant(_) => step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind),
         };
         let inputs: Vec<Option<&Type>> = step.inputs.iter().enumerate().map(kind).collect();
-        step.kernel.scratch(step.packed.as_ref(), &Types { inputs: &inputs, outputs: step.outputs.len() })
+        step.kernel.scratch(&Types { inputs: &inputs, outputs: step.outputs.len() })
     }
 
     fn slot(&self, slot: u32, constant: bool, taken: bool) -> Slot {
@@ -245,6 +243,5 @@ impl Alive {
 
 /// Whether the step always gives a view; a transpose, say, does so only where no element moves.
 fn is_view(step: &PreparedStep) -> bool {
-    let nothing = Constants { values: &[], types: &[], memory: Memory::Full };
-    Gpu::dry_run().is_ok_and(|gpu| matches!(step.kernel.on_device(&nothing, &gpu), Ok(OnDevice::View)))
+    step.ops.single().is_some_and(|op| op.kind() == Kind::View)
 }

@@ -5,9 +5,10 @@ use std::any::Any;
 use candle_plan_kernels::strided::View;
 
 use crate::bail;
-use crate::device::{copied, Device};
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::gpu::copied;
 use crate::session::Session;
 use crate::size::element_count;
 use crate::value::{Array, Value};

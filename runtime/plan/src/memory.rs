@@ -7,7 +7,8 @@ use candle_plan_kernels::buffer;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Input, Kernel, Types};
+use crate::kernel::{Call, Input, Kernel};
+use crate::operator::{Operator, Types};
 use crate::types::{TensorType, Type};
 use crate::value::{element_count, Value};
 
@@ -30,18 +31,25 @@ impl Bound {
         Bound { limit: buffer::budget(), outside: held.into_keys().collect() }
     }
 
-    /// Runs an op while `slots` hold the block's other values.
+    /// Runs a step's kernel while `slots` hold the block's other values; the operator, where it is known, tells the results'
+    /// sizes.
     ///
     /// # Errors
     /// The op's results do not fit beside them: known before it runs where they follow from the inputs' shapes.
-    pub fn run(&self, kernel: &dyn Kernel, slots: &[Option<Value>], call: &mut Call) -> Result<Vec<Value>> {
+    pub fn run(
+        &self,
+        step: (&dyn Kernel, Option<&dyn Operator>),
+        slots: &[Option<Value>],
+        call: &mut Call,
+    ) -> Result<Vec<Value>> {
+        let (kernel, operator) = step;
         let mut held = HashMap::new();
         slots.iter().flatten().for_each(|value| storages(value, &mut held));
         let shared = self.bytes(&held);
         call.inputs.iter().filter_map(owned).for_each(|value| storages(value, &mut held));
         let before = self.bytes(&held);
         // The results may lie where inputs that die lay.
-        self.check(shared.saturating_add(expected(kernel, call)).max(before))?;
+        self.check(shared.saturating_add(expected(operator, call)).max(before))?;
         let outputs = buffer::within(self.limit - before, || kernel.run(call))?;
         outputs.iter().for_each(|value| storages(value, &mut held));
         self.check(self.bytes(&held))?;
@@ -150,12 +158,13 @@ pub(crate) fn storages(value: &Value, held: &mut HashMap<usize, usize>) {
 }
 
 /// The bytes of the results as far as they follow from the inputs' shapes.
-fn expected(kernel: &dyn Kernel, call: &Call) -> usize {
+fn expected(operator: Option<&dyn Operator>, call: &Call) -> usize {
+    let Some(operator) = operator else { return 0 };
     let types: Option<Vec<Option<Type>>> =
         (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
-    let Some(types) = types.filter(|_| !(0..call.len()).any(|i| kernel.shares(i))) else { return 0 };
+    let Some(types) = types.filter(|_| !(0..call.len()).any(|i| operator.shares(i))) else { return 0 };
     let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
-    let results = kernel.infer(&Types { inputs: &types, outputs: call.outputs }).unwrap_or_default();
+    let results = operator.infer(&Types { inputs: &types, outputs: call.outputs }).unwrap_or_default();
     results.iter().map(|kind| kind.tensor().map_or(0, bytes_of)).fold(0, usize::saturating_add)
 }
 

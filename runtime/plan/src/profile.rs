@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Form;
 use crate::interrupt::Stop;
-use crate::kernel::{Call, Types};
+use crate::kernel::Call;
 use crate::memory::{storages, type_of};
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::types::Type;
@@ -80,7 +80,7 @@ impl Executable {
                 seconds: time.as_secs_f64(),
                 alive_bytes,
                 host: step.host.map(|hosted| hosted.reason),
-                form: step.kernel.form(step.packed.as_ref()),
+                form: step.kernel.form(),
                 work: work.map(|work| work * found.runs),
             });
             for block in &step.blocks {
@@ -166,8 +166,7 @@ impl Observer for Survey {
 /// What a step had to do for its outputs, where its op tells.
 pub(crate) fn work_of(step: &PreparedStep, given: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
     let made = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
-    let inputs: Vec<Option<&Type>> = given.iter().map(Option::as_ref).collect();
-    step.kernel.work(&Types { inputs: &inputs, outputs: made.len() }, &made)
+    step.work(given, &made)
 }
 
 struct Clock<'a> {

@@ -5,13 +5,28 @@ use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 
 use crate::by_width;
-use crate::device::{download, upload, Needs, OnDevice, OnGpu};
+use crate::cpu;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory, Packed, Types};
+use crate::gpu::{self, download, upload, OnDevice, OnGpu};
+use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory};
+use crate::operator::{Needs, Types};
+use crate::ops::Op;
 use crate::types::{TensorType, Type};
 use crate::value::{in_room, Array, Value};
 use crate::words;
+
+/// An op's struct, or an op.
+pub trait Tested: std::fmt::Debug {
+    /// The op.
+    fn op(&self) -> Op;
+}
+
+impl<T: Clone + Into<Op> + std::fmt::Debug> Tested for T {
+    fn op(&self) -> Op {
+        self.clone().into()
+    }
+}
 
 /// Of an op that has none.
 struct NoBlocks;
@@ -27,76 +42,87 @@ pub fn tensor<T: crate::dtype::Element>(data: &[T], dims: &[usize]) -> Value {
     Array::new(data.to_vec(), dims).expect("test data fills its shape").into()
 }
 
-/// The outputs of `kernel` for the inputs, with one output. See [`run_outputs`].
-pub fn run(kernel: &dyn Kernel, inputs: &[Option<Value>]) -> Result<Value> {
-    run_outputs(kernel, inputs, 1).map(|mut outputs| outputs.remove(0))
+/// The outputs of an op for the inputs, with one output. See [`run_outputs`].
+pub fn run(op: &dyn Tested, inputs: &[Option<Value>]) -> Result<Value> {
+    run_outputs(op, inputs, 1).map(|mut outputs| outputs.remove(0))
 }
 
-/// The `count` outputs of `kernel`: run with shared inputs, with inputs it may overwrite, with two threads and with
-/// prepacked constants; all must agree to the bit, and with the types that `infer` gives.
-pub fn run_outputs(kernel: &dyn Kernel, inputs: &[Option<Value>], count: usize) -> Result<Vec<Value>> {
+/// The `count` outputs of an op: run with shared inputs, with inputs that the kernel may overwrite, with two threads and with
+/// packed constants; all must agree to the bit, and with the types that `infer` gives.
+pub fn run_outputs(op: &dyn Tested, inputs: &[Option<Value>], count: usize) -> Result<Vec<Value>> {
+    let op = op.op();
     let types: Vec<Option<Type>> = inputs.iter().map(|value| value.as_ref().map(type_of)).collect();
     let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
-    assert!(kernel.arity().inputs.contains(&inputs.len()), "{kernel:?} takes {:?} inputs", kernel.arity().inputs);
-    let inferred = kernel.infer(&Types { inputs: &types, outputs: count })?;
+    let arity = op.operator().arity();
+    assert!(arity.inputs.contains(&inputs.len()), "{op:?} takes {:?} inputs", arity.inputs);
+    let inferred = op.operator().infer(&Types { inputs: &types, outputs: count })?;
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
-    let packed = kernel.prepack(&Constants { values: &values, types: &types, memory: Memory::Full })?;
+    let kernel =
+        |values: &[Option<&Value>]| cpu::kernel(&op, &Constants { values, types: &types, memory: Memory::Full });
+    let (plain, packed) = (kernel(&vec![None; inputs.len()])?, kernel(&values)?);
 
-    let two = Threads::new(2).map_err(|error| Error::op(error.to_string()))?;
-    let go = |owned: bool, threads: &Threads, packed| {
-        let give = |(i, value): (usize, &'_ Option<Value>)| match value {
-            None => Input::Absent,
-            Some(value) if owned && kernel.in_place().contains(&i) => Input::Owned(deep_copy(value)),
-            Some(value) => Input::Owned(value.clone()),
-        };
-        let mut owned_inputs: Vec<Input> = inputs.iter().enumerate().map(give).collect();
-        for (input, value) in owned_inputs.iter_mut().zip(inputs).filter(|_| !owned) {
-            if let Some(value) = value {
-                *input = Input::Shared(value);
-            }
-        }
-        let (inputs, outputs, blocks) = (&mut owned_inputs[..], count, &NoBlocks);
-        in_room(|| kernel.run(&mut Call { inputs, outputs, packed, threads, blocks }))
-    };
-    let outputs = go(false, &Threads::serial(), None)?;
-    assert_sharing(kernel, inputs, &outputs);
-    assert_replaced(kernel, inputs, &outputs, packed.as_ref())?;
-    for other in
-        [go(true, &Threads::serial(), None)?, go(false, &two, None)?, go(false, &Threads::serial(), packed.as_ref())?]
-    {
-        assert!(same(&outputs, &other), "{kernel:?}: in place, threads or prepacking change the result");
+    let (one, two) = (Threads::serial(), Threads::new(2).map_err(|error| Error::op(error.to_string()))?);
+    let outputs = run_kernel(plain.as_ref(), inputs, count, false, &one)?;
+    assert_sharing(&op, inputs, &outputs);
+    assert_replaced(packed.as_ref(), inputs, &outputs)?;
+    for (kernel, owned, threads) in [(&plain, true, &one), (&plain, false, &two), (&packed, false, &one)] {
+        let other = run_kernel(kernel.as_ref(), inputs, count, owned, threads)?;
+        assert!(same(&outputs, &other), "{op:?}: in place, threads or packing change the result");
     }
     for (output, kind) in outputs.iter().zip(&inferred) {
-        assert!(kind.admits(output), "{kernel:?} infers {kind}, gives {}", output.describe());
+        assert!(kind.admits(output), "{op:?} infers {kind}, gives {}", output.describe());
     }
     // What a run there takes does not count for a test of what one takes here.
-    buffer::within(usize::MAX, || assert_on_device(kernel, inputs, &types, &outputs));
+    buffer::within(usize::MAX, || assert_on_device(&op, inputs, &types, &outputs));
     Ok(outputs)
 }
 
+/// The outputs of a kernel, which may overwrite the inputs that it takes in place if they are `owned`.
+fn run_kernel(
+    kernel: &dyn Kernel,
+    inputs: &[Option<Value>],
+    outputs: usize,
+    owned: bool,
+    threads: &Threads,
+) -> Result<Vec<Value>> {
+    let give = |(i, value): (usize, &'_ Option<Value>)| match value {
+        None => Input::Absent,
+        Some(value) if owned && kernel.in_place().contains(&i) => Input::Owned(deep_copy(value)),
+        Some(value) => Input::Owned(value.clone()),
+    };
+    let mut given: Vec<Input> = inputs.iter().enumerate().map(give).collect();
+    for (input, value) in given.iter_mut().zip(inputs).filter(|_| !owned) {
+        if let Some(value) = value {
+            *input = Input::Shared(value);
+        }
+    }
+    in_room(|| kernel.run(&mut Call { inputs: &mut given, outputs, threads, blocks: &NoBlocks }))
+}
+
 /// Whether the op's kernel on a device finds a fault in these inputs.
-pub fn fault(kernel: &dyn Kernel, inputs: &[Value]) -> bool {
-    run_on_device(kernel, inputs).unwrap_or_else(|error| panic!("{kernel:?} on the device: {error}")).1
+pub fn fault(op: &dyn Tested, inputs: &[Value]) -> bool {
+    run_on_device(op, inputs).unwrap_or_else(|error| panic!("on the device: {error}")).1
 }
 
 /// What the op gives on a device, and whether its kernel found a fault.
-pub fn run_on_device(kernel: &dyn Kernel, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
+pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, bool)> {
+    let op = op.op();
     let (gpu, types) = (Gpu::emulator()?, inputs.iter().map(type_of).collect::<Vec<Type>>());
     let types: Vec<Option<&Type>> = types.iter().map(Some).collect();
     let operands = Constants { values: &vec![None; inputs.len()], types: &types, memory: Memory::Full };
-    let OnDevice::Kernel(placed) = kernel.on_device(&operands, &gpu)? else {
+    let OnDevice::Kernel(placed) = gpu::on_device(&op, &operands, &gpu)? else {
         return Err(Error::op("there is no kernel"));
     };
     let turn = gpu.turn()?;
     gpu.mark(7);
     let inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
-    let outputs = run_placed(kernel, placed.as_ref(), &gpu, (&inputs, false), 1)?;
+    let outputs = run_placed(&op, placed.as_ref(), &gpu, (&inputs, false), 1)?;
     Ok((outputs, turn.finish(Vec::new())? == Some(7)))
 }
 
 /// Asserts that the op gives the same on a device, where it runs there: with shared inputs, and with inputs that it may
 /// overwrite.
-fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
+fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
     let gpu = Gpu::emulator().expect("the host has room");
     if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
@@ -105,16 +131,16 @@ fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Opti
     let values: Vec<Option<&Value>> = inputs.iter().map(Option::as_ref).collect();
     for values in [values, vec![None; inputs.len()]] {
         let operands = Constants { values: &values, types, memory: Memory::Full };
-        let how = kernel.on_device(&operands, &gpu).expect("the emulator has room");
+        let how = gpu::on_device(op, &operands, &gpu).expect("the emulator has room");
         let OnDevice::Kernel(placed) = how else { continue };
         for owned in [false, true] {
-            let found = run_placed(kernel, placed.as_ref(), &gpu, (inputs, owned), outputs.len());
-            let found = found.unwrap_or_else(|error| panic!("{kernel:?} on the device: {error}"));
-            assert_eq!(found.len(), outputs.len(), "{kernel:?} gives as many outputs on the device");
+            let found = run_placed(op, placed.as_ref(), &gpu, (inputs, owned), outputs.len());
+            let found = found.unwrap_or_else(|error| panic!("{op:?} on the device: {error}"));
+            assert_eq!(found.len(), outputs.len(), "{op:?} gives as many outputs on the device");
             for (found, expected) in found.iter().zip(outputs) {
                 let (found, expected) = (found.tensor().expect("a tensor"), expected.tensor().expect("a tensor"));
                 if let Err(difference) = near(found, expected) {
-                    panic!("{kernel:?} gives another result on the device: {difference}");
+                    panic!("{op:?} gives another result on the device: {difference}");
                 }
             }
         }
@@ -123,13 +149,13 @@ fn assert_on_device(kernel: &dyn Kernel, inputs: &[Option<Value>], types: &[Opti
 
 /// What a kernel gives on a device, on the host again: with inputs that are shared, or that it may overwrite.
 fn run_placed(
-    kernel: &dyn Kernel,
+    op: &Op,
     placed: &dyn OnGpu,
     gpu: &Gpu,
     (inputs, owned): (&[Option<Value>], bool),
     outputs: usize,
 ) -> Result<Vec<Value>> {
-    let there = |(i, value): (usize, &Option<Value>)| match (value, kernel.needs(i)) {
+    let there = |(i, value): (usize, &Option<Value>)| match (value, op.operator().needs(i)) {
         (Some(value), Needs::Elements) => upload(gpu, value).map(Some),
         (value, _) => Ok(value.clone()),
     };
@@ -137,7 +163,7 @@ fn run_placed(
     let kept = if owned { Vec::new() } else { given.clone() };
     let mut inputs: Vec<Input> = given.into_iter().map(|value| value.map_or(Input::Absent, Input::Owned)).collect();
     let (inputs, threads) = (&mut inputs[..], &Threads::serial());
-    let found = placed.run(gpu, &mut Call { inputs, outputs, packed: None, threads, blocks: &NoBlocks })?;
+    let found = placed.run(gpu, &mut Call { inputs, outputs, threads, blocks: &NoBlocks })?;
     drop(kept);
     found.iter().map(|value| Ok(download(value.tensor()?)?.into())).collect()
 }
@@ -184,15 +210,15 @@ fn type_of(value: &Value) -> Type {
     }
 }
 
-/// Asserts that no two outputs are in one storage, and none in an input's, unless the op [shares](Kernel::shares) it.
-fn assert_sharing(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Value]) {
+/// Asserts that no two outputs are in one storage, and none in an input's, unless the op [shares](crate::operator::Operator::shares) it.
+fn assert_sharing(op: &Op, inputs: &[Option<Value>], outputs: &[Value]) {
     let mut taken: Vec<_> =
-        (0..inputs.len()).filter(|&i| !kernel.shares(i)).filter_map(|i| inputs[i].as_ref()).collect();
-    let shares_none = !(0..inputs.len()).any(|i| kernel.shares(i));
+        (0..inputs.len()).filter(|&i| !op.operator().shares(i)).filter_map(|i| inputs[i].as_ref()).collect();
+    let shares_none = !(0..inputs.len()).any(|i| op.operator().shares(i));
     for output in outputs {
         let is_shared =
             storages(output).iter().any(|mine| taken.iter().flat_map(|value| storages(value)).any(|it| it == *mine));
-        assert!(!is_shared, "{kernel:?} gives storage that belongs to another value");
+        assert!(!is_shared, "{op:?} gives storage that belongs to another value");
         if shares_none {
             taken.push(output);
         }
@@ -200,13 +226,10 @@ fn assert_sharing(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Valu
 }
 
 /// Runs with outlines in place of the inputs that need not be kept once they are packed, where they were.
-fn assert_replaced(
-    kernel: &dyn Kernel,
-    inputs: &[Option<Value>],
-    outputs: &[Value],
-    packed: Option<&Packed>,
-) -> Result<()> {
-    let Some(packed) = packed.filter(|_| (0..inputs.len()).any(|i| kernel.is_replaced(i))) else { return Ok(()) };
+fn assert_replaced(kernel: &dyn Kernel, inputs: &[Option<Value>], outputs: &[Value]) -> Result<()> {
+    if !(0..inputs.len()).any(|i| kernel.is_replaced(i)) {
+        return Ok(());
+    }
     let give = |(i, value): (usize, &'_ Option<Value>)| match value {
         None => Ok(Input::Absent),
         Some(Value::Tensor(array)) if kernel.is_replaced(i) => Ok(Input::Owned(array.outline().into())),
@@ -214,8 +237,8 @@ fn assert_replaced(
     };
     let mut given = inputs.iter().enumerate().map(give).collect::<Result<Vec<Input>>>()?;
     let (inputs, count, threads) = (&mut given[..], outputs.len(), &Threads::serial());
-    let found = kernel.run(&mut Call { inputs, outputs: count, packed: Some(packed), threads, blocks: &NoBlocks })?;
-    assert!(same(outputs, &found), "{kernel:?}: what was packed gives other results");
+    let found = kernel.run(&mut Call { inputs, outputs: count, threads, blocks: &NoBlocks })?;
+    assert!(same(outputs, &found), "{kernel:?}: packed weights give other results");
     Ok(())
 }
 

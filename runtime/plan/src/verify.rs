@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 
-use crate::kernel::Types;
+use crate::operator::Types;
 use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
 use crate::types::{Dim, TensorType, Type};
 
@@ -102,14 +102,14 @@ impl Verifier<'_> {
         for id in step.outputs.iter().flatten() {
             self.define(defined, *id, place);
         }
-        let arity = step.op.kernel().arity();
+        let arity = step.op.operator().arity();
         if !arity.inputs.contains(&step.inputs.len()) {
             self.report(place, format!("takes {} inputs, found {}", range(&arity.inputs), step.inputs.len()));
         }
         if !arity.outputs.contains(&step.outputs.len()) {
             self.report(place, format!("gives {} outputs, found {}", range(&arity.outputs), step.outputs.len()));
         }
-        for (index, nested) in step.op.kernel().blocks().into_iter().enumerate() {
+        for (index, nested) in step.op.blocks().into_iter().enumerate() {
             self.block(nested, &format!("{place}block {index}: "), depth + 1);
         }
         if self.violations.len() == before {

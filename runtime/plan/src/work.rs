@@ -4,8 +4,8 @@ use std::ops::{Add, Mul};
 
 use serde::Serialize;
 
-use crate::kernel::Types;
 use crate::memory::bytes_of;
+use crate::operator::Types;
 use crate::types::{TensorType, Type};
 
 /// Arithmetic and memory traffic of one run of an op.

@@ -51,7 +51,7 @@ impl Array {
     /// # Errors
     /// It lies on the host, there is no memory for it, or what the device says.
     pub fn to_host(&self) -> Result<Array> {
-        crate::device::download(self)
+        crate::gpu::download(self)
     }
 
     /// Keeps the memory, when it is freed later, until the work is done that another library has given to `stream` by now;

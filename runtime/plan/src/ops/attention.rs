@@ -1,25 +1,17 @@
 //! Scaled dot-product attention.
 
-use std::ops::Range;
-
-use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage, Vectors};
-use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::reduce::Number;
-use half::{bf16, f16};
+use candle_plan_kernels::attention::Dims;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::mask::MaskInput;
-use crate::device::on_device;
-use crate::dtype::{DType, Element};
+use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::{read_number, require_dtype, Float, FLOATS, NUMBERS};
-use crate::kernel::{Arity, Call, Constants, Kernel, Types};
+use crate::float::{require_dtype, FLOATS, NUMBERS};
+use crate::kernel::Call;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, with_room, Array, Value};
 use crate::work::{self, Work};
-use crate::{bail, dispatch};
 
 /// Which scores the fourth output of [`Attention`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +68,7 @@ pub struct Attention {
     pub scores: AttentionScores,
 }
 
-impl Kernel for Attention {
+impl Operator for Attention {
     fn arity(&self) -> Arity {
         Arity { inputs: 3..=7, outputs: 1..=4 }
     }
@@ -105,20 +97,6 @@ impl Kernel for Attention {
         let [q, k, y] = [inputs.tensor(0).ok()?, inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?];
         Work::multiplying(inputs, outputs, work::attention(q, y, [Some(k), inputs.optional_tensor(4).ok()?]))
     }
-
-    on_device!("attention" if |self, operands| has_kernel(operands));
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let layout = self.layout(call)?;
-        dispatch!("Attention", call.tensor(0)?.dtype(), [f32, f64, f16, bf16], T => self.attend::<T>(call, &layout))
-    }
-}
-
-/// Whether there is a kernel on a device: V, and a mask of numbers, are of Q's type.
-fn has_kernel(operands: &Constants) -> bool {
-    let [q, v, mask] = [0, 2, 3].map(|i| operands.dtype(i));
-    let has_mask = operands.types.get(3).copied().flatten().is_some();
-    q.is_some() && v == q && (!has_mask || mask == Some(DType::Bool) || mask == q)
 }
 
 fn check_dtypes(inputs: &Types) -> Result<()> {
@@ -139,18 +117,6 @@ fn check_dtypes(inputs: &Types) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The distances from one batch, head and position to the next.
-pub(crate) type Strides = [usize; 3];
-
-/// The sizes of one run, and where the vectors stand.
-pub(crate) struct Layout {
-    pub dims: Dims,
-    pub q: Strides,
-    pub k: Strides,
-    pub v: Strides,
-    pub past: usize,
 }
 
 impl Attention {
@@ -192,105 +158,26 @@ impl Attention {
         let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
         Ok(Layout { dims, q: q_strides, k: k_strides, v: v_strides, past })
     }
+}
 
-    fn attend<T: Float>(&self, call: &Call, layout: &Layout) -> Result<Vec<Value>>
-    where
-        T::Wide: Attends,
-    {
-        let (dims, joined) = (layout.dims, joined(call, layout)?);
-        let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
-        let (k, v, k_strides, v_strides) = match &joined {
-            Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
-            None => (call.tensor(1)?, call.tensor(2)?, layout.k, layout.v),
-        };
-        let [q, k, v] = [wide::<T::Wide>(call.tensor(0)?)?, wide::<T::Wide>(k)?, wide::<T::Wide>(v)?];
-        let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];
-        let mask = call.optional_tensor(3)?.map(mask_elements::<T::Wide>).transpose()?;
-        let mask = MaskInput::new(mask.as_ref(), dims)?;
-        let nonpad = nonpad(call, dims.batch)?;
-        let problem = Problem {
-            dims,
-            q: vectors(q, layout.q),
-            k: vectors(k, k_strides),
-            v: vectors(v, v_strides),
-            scale: Number::from_f64(self.scale.unwrap_or_else(|| 1.0 / (dims.depth as f64).sqrt())),
-            softcap: self.softcap.map(Number::from_f64),
-            mask: mask.as_kernel_mask(),
-            visible: &|batch, query| {
-                let seen = self.visible(layout, nonpad.as_ref().map(|nonpad| nonpad[batch]), query);
-                seen.start..seen.end.min(mask.keys)
-            },
-            guard: self.guard(),
-        };
-        let (y, scores) = self.compute(call, &problem)?;
-        let mut outputs = vec![self.fold_heads(T::narrow(y), dims)?.into()];
-        outputs.extend(joined.into_iter().flatten().map(Value::from));
-        if let Some(scores) = scores {
-            outputs.push(Array::new(T::narrow(scores), &[dims.batch, dims.heads, dims.queries, dims.keys])?.into());
-        }
-        Ok(outputs)
-    }
+/// The distances from one batch, head and position to the next.
+pub(crate) type Strides = [usize; 3];
 
-    /// Y `[N, heads, L, D]`, and the scores where they are wanted.
-    fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
-        let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
-        let mut y = room(&[batch, heads, queries, width])?;
-        let mut scores = None;
-        if call.outputs > 3 {
-            scores = Some(room(&[batch, heads, queries, keys])?);
-        }
-        let stage = match self.scores {
-            AttentionScores::Product => Stage::Product,
-            AttentionScores::Capped => Stage::Capped,
-            AttentionScores::Masked => Stage::Masked,
-            AttentionScores::Softmax => Stage::Softmax,
-        };
-        let kept = scores.as_mut().map(|scores: &mut Vec<R>| (stage, &mut scores[..]));
-        attention(Isa::get(), call.threads, problem, &mut y, kept);
-        Ok((y, scores))
-    }
-
-    fn guard(&self) -> Guard {
-        match self.guard {
-            AttentionGuard::Unseeing => Guard::Unseeing,
-            AttentionGuard::Nothing => Guard::Nothing,
-            AttentionGuard::Undefined => Guard::Undefined,
-        }
-    }
-
-    /// The keys that a query sees, but for the mask.
-    fn visible(&self, layout: &Layout, nonpad: Option<i64>, query: usize) -> Range<usize> {
-        let Dims { queries, keys, .. } = layout.dims;
-        let offset = nonpad.map_or(layout.past as i128, |nonpad| i128::from(nonpad) - queries as i128);
-        let position = query as i128 + offset;
-        let after = self.is_causal.then_some(0).into_iter().chain(self.right_window).min();
-        let ends = [after.map(|after| position + after as i128 + 1), nonpad.map(i128::from)];
-        let end = ends.into_iter().flatten().fold(keys as i128, i128::min);
-        let start = self.left_window.map_or(0, |left| position - left as i128);
-        let inside = |at: i128| usize::try_from(at.max(0)).map_or(keys, |at| at.min(keys));
-        inside(start)..inside(end)
-    }
-
-    /// Y from `[N, heads, L, D]`: as it is, or as `[N, L, heads · D]`.
-    fn fold_heads<T: Element>(&self, y: Vec<T>, dims: Dims) -> Result<Array> {
-        let Dims { batch, heads, queries, width, .. } = dims;
-        if self.heads.is_none() {
-            return Array::new(y, &[batch, heads, queries, width]);
-        }
-        let mut folded = with_room(y.len())?;
-        for (b, l) in (0..batch).flat_map(|b| (0..queries).map(move |l| (b, l))) {
-            for h in 0..heads {
-                folded.extend_from_slice(&y[((b * heads + h) * queries + l) * width..][..width]);
-            }
-        }
-        Array::new(folded, &[batch, queries, heads * width])
-    }
+/// The sizes of one run, and where the vectors stand.
+pub(crate) struct Layout {
+    pub dims: Dims,
+    pub q: Strides,
+    pub k: Strides,
+    pub v: Strides,
+    pub past: usize,
 }
 
 /// `[batches, heads, positions, size of a vector]` of Q, K or V, and where the vectors stand.
-fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
+pub(crate) fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
     match (dims, heads) {
-        (&[batch, heads, rows, size], None) => Ok(([batch, heads, rows, size], [heads * rows * size, rows * size, size])),
+        (&[batch, heads, rows, size], None) => {
+            Ok(([batch, heads, rows, size], [heads * rows * size, rows * size, size]))
+        }
         (&[batch, rows, hidden], Some(heads)) if hidden.checked_rem(heads) == Some(0) => {
             let size = hidden / heads;
             Ok(([batch, heads, rows, size], [rows * hidden, size, hidden]))
@@ -300,202 +187,23 @@ fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> 
     }
 }
 
-pub(super) fn vectors<R>(data: &[R], [batch, head, row]: Strides) -> Vectors<'_, R> {
-    Vectors { data, batch, head, row }
-}
-
-/// The tensor in the type to compute in: itself, if it is of that type.
-fn wide<R: Real + Element>(array: &Array) -> Result<Array> {
-    if array.dtype() == R::DTYPE {
-        return Ok(array.clone());
-    }
-    Array::new(read_number::<R>(array)?, array.dims())
-}
-
-/// The mask in the type to compute in; one of booleans as it is.
-fn mask_elements<R: Real + Element>(mask: &Array) -> Result<Array> {
-    if mask.dtype() == DType::Bool {
-        return Ok(mask.clone());
-    }
-    wide::<R>(mask)
-}
-
-/// The number of keys that each batch sees.
-fn nonpad(call: &Call, batches: usize) -> Result<Option<Vec<i64>>> {
-    let Some(nonpad) = call.optional_tensor(6)? else { return Ok(None) };
-    if nonpad.dims() != [batches] {
-        bail!("nonpad_kv_seqlen has a number for each of {batches} batches, found {:?}", nonpad.dims());
-    }
-    Ok(Some(nonpad.to_i64()?))
-}
-
-/// All keys and all values, `[N, kv_heads, S, D]`, where there is a past, or where they are an output.
-fn joined(call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>> {
-    if call.optional(4).is_none() && call.outputs < 2 {
-        return Ok(None);
-    }
-    let Dims { batch, kv_heads, keys, depth, width, .. } = layout.dims;
-    let join = |past: usize, new: usize, strides: Strides, size: usize| {
-        let (past, new) = (call.optional_tensor(past)?, call.tensor(new)?);
-        dispatch!("Attention", new.dtype(), [f32, f64, f16, bf16], T => {
-            join::<T>(past, layout.past, new, strides, [batch, kv_heads, keys, size])
-        })
+/// The strides over batches, heads and queries of a mask of these dimensions, and the keys that it has an element for.
+///
+/// # Errors
+/// It does not broadcast to the scores.
+pub(crate) fn mask_strides(mask: &[usize], dims: Dims) -> Result<(Strides, usize)> {
+    let to = [dims.batch, dims.heads, dims.queries];
+    let refused = || format!("a mask of {mask:?} does not broadcast to {to:?} and {} keys", dims.keys);
+    let Some((&keys, outer)) = mask.split_last().filter(|(&keys, rest)| keys <= dims.keys && rest.len() <= 3) else {
+        bail!("{}", refused());
     };
-    Ok(Some([join(4, 1, layout.k, depth)?, join(5, 2, layout.v, width)?]))
-}
-
-/// `old` vectors of the past of each head, then the new ones.
-fn join<T: Element>(past: Option<&Array>, old: usize, new: &Array, strides: Strides, dims: [usize; 4]) -> Result<Array> {
-    let [batch, heads, rows, size] = dims;
-    let mut joined = with_room(element_count(&dims)?)?;
-    let new = new.read::<T>()?;
-    let past = past.map(Array::read::<T>).transpose()?;
-    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
-        if let Some(past) = &past {
-            joined.extend_from_slice(&past[(b * heads + h) * old * size..][..old * size]);
+    let (mut strides, mut stride) = ([0; 3], keys);
+    for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
+        if dim != to[i] && dim != 1 {
+            bail!("{}", refused());
         }
-        for row in 0..rows - old {
-            joined.extend_from_slice(&new[b * strides[0] + h * strides[1] + row * strides[2]..][..size]);
-        }
+        strides[i] = if dim == 1 { 0 } else { stride };
+        stride *= dim;
     }
-    Array::new(joined, &dims)
-}
-
-#[cfg(test)]
-impl Attention {
-    /// Every key seen by every query, scaled by 1/√(head size).
-    pub(crate) const PLAIN: Attention = Attention {
-        heads: None,
-        kv_heads: None,
-        scale: None,
-        softcap: None,
-        is_causal: false,
-        left_window: None,
-        right_window: None,
-        guard: AttentionGuard::Unseeing,
-        scores: AttentionScores::Product,
-    };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dtype::Bool;
-    use crate::float::read_wide;
-    use crate::testing::{run, run_outputs, tensor};
-    use candle_plan_kernels::buffer;
-
-    fn values(len: usize) -> Vec<f32> {
-        (0..len).map(|i| (i * 7919 % 101) as f32 / 50.0 - 1.0).collect()
-    }
-
-    fn floats(dims: &[usize]) -> Option<Value> {
-        Some(tensor(&values(dims.iter().product()), dims))
-    }
-
-    fn found(value: &Value) -> Vec<f32> {
-        value.tensor().and_then(read_wide).expect("floats")
-    }
-
-    #[test]
-    fn heads_may_be_folded_into_vectors() {
-        let folded = Attention { heads: Some(4), kv_heads: Some(2), ..Attention::PLAIN };
-        let (q, k) = (values(2 * 3 * 4 * 8), values(2 * 5 * 2 * 8));
-        // [N, L, heads, D] → [N, heads, L, D]
-        let unfold = |x: &[f32], rows: usize, heads: usize| -> Vec<f32> {
-            let at = |i: usize| {
-                let (n, h, l, d) = (i / (heads * rows * 8), i / (rows * 8) % heads, i / 8 % rows, i % 8);
-                x[((n * rows + l) * heads + h) * 8 + d]
-            };
-            (0..x.len()).map(at).collect()
-        };
-        let y = run(&folded, &[Some(tensor(&q, &[2, 3, 32])), Some(tensor(&k, &[2, 5, 16])), Some(tensor(&k, &[2, 5, 16]))]);
-        let q4 = Some(tensor(&unfold(&q, 3, 4), &[2, 4, 3, 8]));
-        let k4 = Some(tensor(&unfold(&k, 5, 2), &[2, 2, 5, 8]));
-        let y4 = run(&Attention::PLAIN, &[q4, k4.clone(), k4]);
-        assert_eq!(unfold(&found(&y.expect("runs")), 3, 4), found(&y4.expect("runs")));
-    }
-
-    #[test]
-    fn a_past_is_the_beginning_of_the_keys() {
-        let op = Attention { is_causal: true, ..Attention::PLAIN };
-        let all = values(2 * 5 * 4);
-        let part = |from: usize, to: usize| -> Vec<f32> {
-            (0..2).flat_map(|h| all[(h * 5 + from) * 4..(h * 5 + to) * 4].to_vec()).collect()
-        };
-        let (old, new) = (part(0, 3), part(3, 5));
-        let (old, new) = (Some(tensor(&old, &[1, 2, 3, 4])), Some(tensor(&new, &[1, 2, 2, 4])));
-        let inputs = [floats(&[1, 2, 2, 4]), new.clone(), new, None, old.clone(), old];
-        let with_past = run_outputs(&op, &inputs, 3).expect("runs");
-        assert_eq!(found(&with_past[1]), all);
-        assert_eq!(found(&with_past[2]), all);
-        let all = Some(tensor(&all, &[1, 2, 5, 4]));
-        let five = Some(tensor(&[5i64], &[1]));
-        let without = run(&op, &[floats(&[1, 2, 2, 4]), all.clone(), all, None, None, None, five]).expect("runs");
-        assert_eq!(found(&with_past[0]), found(&without));
-    }
-
-    #[test]
-    fn what_is_not_seen_does_not_count() {
-        let inf = f32::NEG_INFINITY;
-        let (t, f) = (Bool::from(true), Bool::from(false));
-        let added = Some(tensor(&[0.0, inf, 0.0, inf, inf, inf], &[2, 3]));
-        let chosen = Some(tensor(&[t, f, t, f, f, f], &[2, 3]));
-        let short = Some(tensor(&[0.0f32, 0.0], &[1, 2]));
-        let causal = Attention { is_causal: true, ..Attention::PLAIN };
-        let window = Attention { left_window: Some(0), right_window: Some(1), ..Attention::PLAIN };
-        let two = || Some(tensor(&[2i64], &[1]));
-        let one = || Some(tensor(&[1i64], &[1]));
-        for (op, mask, nonpad, seen) in [
-            (&Attention::PLAIN, None, None, [&[0, 1, 2][..], &[0, 1, 2]]),
-            (&Attention::PLAIN, added, None, [&[0, 2], &[]]),
-            (&Attention::PLAIN, chosen, None, [&[0, 2], &[]]),
-            (&Attention::PLAIN, short, None, [&[0, 1], &[0, 1]]),
-            (&Attention::PLAIN, None, two(), [&[0, 1], &[0, 1]]),
-            (&causal, None, None, [&[0], &[0, 1]]),
-            (&causal, None, one(), [&[], &[0]]),
-            (&window, None, None, [&[0, 1], &[1, 2]]),
-            (&window, None, two(), [&[0, 1], &[1]]),
-        ] {
-            let value = |key: usize| [1.0, 10.0, 100.0][key];
-            let v = Some(tensor(&[1.0f32, 10.0, 100.0], &[1, 1, 3, 1]));
-            // Equal keys: every key that is seen has the same weight.
-            let k = Some(tensor(&[1.0f32; 6], &[1, 1, 3, 2]));
-            let y = run(op, &[floats(&[1, 1, 2, 2]), k, v, mask, None, None, nonpad]).expect("runs");
-            let mean = |keys: &[usize]| keys.iter().map(|&k| value(k)).sum::<f32>() / keys.len().max(1) as f32;
-            for (found, expected) in found(&y).iter().zip(seen.map(mean)) {
-                assert!((found - expected).abs() < 1e-4, "{op:?} {seen:?}: {found} {expected}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let q = || floats(&[1, 2, 3, 4]);
-        let cases: [(&[usize], &[usize], Option<Value>); 5] = [
-            (&[1, 2, 5, 3], &[1, 2, 5, 4], None),
-            (&[1, 2, 5, 4], &[1, 2, 6, 4], None),
-            (&[2, 2, 5, 4], &[2, 2, 5, 4], None),
-            (&[1, 3, 5, 4], &[1, 3, 5, 4], None),
-            (&[1, 2, 5, 4], &[1, 2, 5, 4], floats(&[2, 5])),
-        ];
-        for (k, v, mask) in cases {
-            assert!(run(&Attention::PLAIN, &[q(), floats(k), floats(v), mask]).is_err(), "{k:?} {v:?}");
-        }
-        assert!(run(&Attention::PLAIN, &[floats(&[1, 3, 8]), floats(&[1, 3, 8]), floats(&[1, 3, 8])]).is_err());
-    }
-
-    #[test]
-    fn what_no_memory_is_left_for_is_refused() {
-        // Y needs 800 bytes, joined keys and values 8000 each, the scores 400 000.
-        let half = || floats(&[1, 1, 500, 2]);
-        for (bytes, outputs, is_refused) in
-            [(700, 1, true), (16_000, 1, false), (4000, 3, true), (160_000, 3, false), (160_000, 4, true), (1 << 22, 4, false)]
-        {
-            let past = || half().filter(|_| outputs > 1);
-            let inputs = [floats(&[1, 1, 100, 2]), half(), half(), None, past(), past()];
-            let found = buffer::within(bytes, || run_outputs(&Attention::PLAIN, &inputs, outputs));
-            assert_eq!(found.is_err(), is_refused, "{bytes} bytes for {outputs} outputs");
-        }
-    }
+    Ok((strides, keys))
 }

@@ -2,21 +2,28 @@
 //!
 //! A block sees no value of the graph around it: what it needs is given with its own inputs, at their end (its captures).
 
-use candle_plan_kernels::buffer::within;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::nested::{axis_of, check_block, check_condition, collect, dims, expect, given, info, is_true, join, one_i64, push, rank, results, size_along, slice_type, stacked_type};
+use super::block::Block;
+use super::nested::{check_block, check_condition, expect, info, join, results, size_along, slice_type, stacked_type};
 use crate::bail;
-use crate::device::{Needs, on_device};
-use crate::dtype::{Bool, DType};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::memory::Kept;
-use crate::plan::Block;
-use crate::stack;
+use crate::operator::{Arity, Kind, Needs, Operator, Types};
 use crate::types::Type;
-use crate::value::{Array, Value};
+
+/// An operator with nested graphs.
+pub trait ControlFlow {
+    /// The nested graphs, in the order in which kernels number them.
+    fn blocks(&self) -> Vec<&Block>;
+
+    /// The output that output `index` of every nested graph becomes as it is; `None` for one that the operator reads, or
+    /// stacks.
+    fn passes_on(&self, _index: usize) -> Option<usize> {
+        None
+    }
+}
 
 /// The outputs of `then_branch` if the first input, `bool` of one element, is true, else those of `else_branch`. Both
 /// blocks take all other inputs.
@@ -30,7 +37,7 @@ pub struct If {
     pub else_branch: Block,
 }
 
-impl Kernel for If {
+impl Operator for If {
     fn arity(&self) -> Arity {
         Arity { inputs: 1..=usize::MAX, outputs: 1..=usize::MAX }
     }
@@ -47,16 +54,8 @@ impl Kernel for If {
         then.into_iter().zip(other).map(|(then, other)| join(then, other)).collect()
     }
 
-    fn takes_sequence(&self, _: usize) -> bool {
-        true
-    }
-
     fn shares(&self, _: usize) -> bool {
         true
-    }
-
-    fn blocks(&self) -> Vec<&Block> {
-        vec![&self.then_branch, &self.else_branch]
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -67,16 +66,18 @@ impl Kernel for If {
         }
     }
 
-    fn passes_on(&self, index: usize) -> Option<usize> {
-        Some(index)
+    fn kind() -> Kind {
+        Kind::Host
+    }
+}
+
+impl ControlFlow for If {
+    fn blocks(&self) -> Vec<&Block> {
+        vec![&self.then_branch, &self.else_branch]
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let branch = usize::from(!is_true(call.value(0)?)?);
-        let given = given(call, 1)?;
-        call.run_block(branch, given)
+    fn passes_on(&self, index: usize) -> Option<usize> {
+        Some(index)
     }
 }
 
@@ -96,7 +97,7 @@ pub struct Loop {
     pub body: Block,
 }
 
-impl Kernel for Loop {
+impl Operator for Loop {
     fn arity(&self) -> Arity {
         let inputs = self.carried.saturating_add(2)..=usize::MAX;
         Arity { inputs, outputs: 0..=usize::MAX }
@@ -125,16 +126,8 @@ impl Kernel for Loop {
         initial.chain(stacked.iter().map(|item| stacked_type(item, 0, None))).collect()
     }
 
-    fn takes_sequence(&self, _: usize) -> bool {
-        true
-    }
-
     fn shares(&self, _: usize) -> bool {
         true
-    }
-
-    fn blocks(&self) -> Vec<&Block> {
-        vec![&self.body]
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -145,41 +138,22 @@ impl Kernel for Loop {
         }
     }
 
-    fn passes_on(&self, index: usize) -> Option<usize> {
-        index.checked_sub(1).filter(|&carried| carried < self.carried)
+    fn kind() -> Kind {
+        Kind::Host
+    }
+}
+
+impl ControlFlow for Loop {
+    fn blocks(&self) -> Vec<&Block> {
+        vec![&self.body]
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let bound = call.optional_tensor(0)?.map(one_i64).transpose()?;
-        let mut proceed = call.optional(1).map(is_true).transpose()?.unwrap_or(true);
-        let mut kept = Kept::beside(call);
-        let mut carried = given(call, 2)?;
-        let captures = carried.split_off(self.carried);
-        let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.stacked()];
-        let mut iteration = 0;
-        while proceed && bound.is_none_or(|bound| iteration < bound) {
-            let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
-            inputs.append(&mut carried);
-            inputs.extend(captures.iter().cloned());
-            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
-            proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
-            carried = outputs.by_ref().take(self.carried).collect();
-            push(&mut collected, outputs, &mut kept);
-            iteration += 1;
-        }
-        let items = collected.iter().enumerate();
-        let stacked = items.map(|(i, items)| collect(items, &self.body, 1 + self.carried + i, 0, call));
-        within(kept.left(&carried)?, || carried.into_iter().map(Ok).chain(stacked).collect())
+    fn passes_on(&self, index: usize) -> Option<usize> {
+        index.checked_sub(1).filter(|&carried| carried < self.carried)
     }
 }
 
 impl Loop {
-    fn stacked(&self) -> usize {
-        self.body.outputs.len().saturating_sub(1 + self.carried)
-    }
-
     /// A carried value goes into the next iteration: it must be of the type that the body takes.
     fn check_carried(&self, carried: &[&Type]) -> Result<()> {
         let taken = self.body.inputs.iter().skip(2).map(|id| info(&self.body, *id));
@@ -222,7 +196,7 @@ pub struct Scanned {
     pub reverse: bool,
 }
 
-impl Kernel for Scan {
+impl Operator for Scan {
     fn arity(&self) -> Arity {
         let inputs = self.states.saturating_add(self.inputs.len().max(1))..=usize::MAX;
         Arity { inputs, outputs: 0..=usize::MAX }
@@ -250,16 +224,8 @@ impl Kernel for Scan {
         initial.chain(stacked.map(|(item, scan)| stacked_type(item, scan.axis, length))).collect()
     }
 
-    fn takes_sequence(&self, _: usize) -> bool {
-        true
-    }
-
     fn shares(&self, _: usize) -> bool {
         true
-    }
-
-    fn blocks(&self) -> Vec<&Block> {
-        vec![&self.body]
     }
 
     fn needs(&self, input: usize) -> Needs {
@@ -270,50 +236,17 @@ impl Kernel for Scan {
         }
     }
 
+    fn kind() -> Kind {
+        Kind::Host
+    }
+}
+
+impl ControlFlow for Scan {
+    fn blocks(&self) -> Vec<&Block> {
+        vec![&self.body]
+    }
+
     fn passes_on(&self, index: usize) -> Option<usize> {
         Some(index).filter(|&state| state < self.states)
     }
-
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let mut kept = Kept::beside(call);
-        let mut states = given(call, 0)?;
-        let mut scanned = states.split_off(self.states);
-        let captures = scanned.split_off(self.inputs.len());
-        let axes = scanned.iter().zip(&self.inputs).map(|(value, scan)| axis_of(scan.axis, rank(value)?));
-        let axes: Vec<usize> = axes.collect::<Result<_>>()?;
-        let length = self.length(&scanned, &axes)?;
-        let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.outputs.len()];
-        for step in 0..length {
-            let mut inputs = std::mem::take(&mut states);
-            for ((value, scan), &axis) in scanned.iter().zip(&self.inputs).zip(&axes) {
-                let index = if scan.reverse { length - 1 - step } else { step };
-                inputs.push(stack::slice(value, axis, index, call.threads)?);
-            }
-            inputs.extend(captures.iter().cloned());
-            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
-            states = outputs.by_ref().take(self.states).collect();
-            push(&mut collected, outputs, &mut kept);
-        }
-        for (items, _) in collected.iter_mut().zip(&self.outputs).filter(|(_, scan)| scan.reverse) {
-            items.reverse();
-        }
-        let items = collected.iter().zip(&self.outputs).enumerate();
-        let stacked = items.map(|(i, (items, scan))| collect(items, &self.body, self.states + i, scan.axis, call));
-        within(kept.left(&states)?, || states.into_iter().map(Ok).chain(stacked).collect())
-    }
 }
-
-impl Scan {
-    /// The number of slices, which all scanned inputs share.
-    fn length(&self, scanned: &[Value], axes: &[usize]) -> Result<usize> {
-        let lengths = scanned.iter().zip(axes).map(|(value, &axis)| Ok(dims(value)?[axis]));
-        let lengths: Vec<usize> = lengths.collect::<Result<_>>()?;
-        match lengths.split_first() {
-            Some((first, rest)) if rest.iter().all(|length| length == first) => Ok(*first),
-            _ => bail!("the scanned inputs have {lengths:?} slices"),
-        }
-    }
-}
-

@@ -1,30 +1,20 @@
 //! Convolutions over one and two spatial axes.
 
-use std::borrow::Cow;
-
-use candle_plan_kernels::conv::{self, Shape, Weights};
-use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::program::Program;
-use half::vec::HalfFloatVecExt;
-use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv_blocks;
 use super::padding::Padding;
-use super::window::{check_bias, infer_window, out_dims, Window};
+use super::window::{check_bias, infer_window, Window};
 use crate::bail;
-use crate::device::on_device;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
-use crate::float::{Float, FLOATS};
-use crate::form::Form;
-use crate::kernel::{Arity, Call, Constants, Kernel, Memory, Packed, Types};
-use crate::layout::Blocked;
+use crate::float::FLOATS;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::Type;
-pub(super) use crate::value::room;
-use crate::value::{Array, Value};
+use crate::value::Array;
 use crate::work::{self, Work};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · X[n, c, y·s + i·d − before, x·s + j·d − before]`, then the epilogue.
@@ -49,11 +39,7 @@ pub struct Conv {
     pub epilogue: Option<Program>,
 }
 
-/// The size of an axis of an image that is not known.
-const USUAL: usize = 32;
-
-
-impl Kernel for Conv {
+impl Operator for Conv {
     fn arity(&self) -> Arity {
         Arity::inputs(2..=usize::MAX)
     }
@@ -64,57 +50,13 @@ impl Kernel for Conv {
         Ok(vec![infer_window(&self.window(), inputs, dtype)?])
     }
 
-    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
-        let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
-        let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
-        Ok(Some(Box::new(pack(Isa::get(), &shape, &read_single(w)?))))
-    }
-
-    fn is_replaced(&self, input: usize) -> bool {
-        input == 1
-    }
-
-    fn form(&self, packed: Option<&Packed>) -> Form {
-        let form = Form::of(packed, |weights: &Weights| Form::named(weights.form()).packed(weights.bytes()));
-        form.with(self.epilogue.as_ref())
-    }
-
-    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        conv_blocks::blocked(self, operands, outputs.first().copied().flatten())
-    }
-
-    on_device!("conv" by |self, operands, gpu| self.for_gpu(operands, gpu));
-
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::multiplying(inputs, outputs, products(inputs, outputs))
-    }
-
-    fn scratch(&self, packed: Option<&Packed>, inputs: &Types) -> usize {
-        let bytes = || {
-            let weights = packed?.downcast_ref::<Weights>()?;
-            let shape = self.window().shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?);
-            Some(size_of::<f32>() * weights.scratch(&shape.ok()?))
-        };
-        bytes().unwrap_or(0)
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
-        let out = match x.dtype() {
-            DType::Float32 => self.run_f32(call, x, w, bias)?,
-            DType::Float64 => self.run_f64(call, x, w, bias)?,
-            dtype => {
-                let bias = bias.map(single).transpose()?;
-                rounded(&self.run_f32(call, &single(x)?, w, bias.as_ref())?, dtype)?
-            }
-        };
-        Ok(vec![out.into()])
     }
 }
 
 impl Conv {
-    pub(super) fn window(&self) -> Window<'_> {
+    pub(crate) fn window(&self) -> Window<'_> {
         Window { strides: &self.strides, dilations: &self.dilations, pads: &self.pads, groups: self.groups }
     }
 
@@ -123,77 +65,16 @@ impl Conv {
         check_bias(bias.map(Array::dims), shape.outputs)?;
         Ok(shape)
     }
-
-    /// The sizes of a convolution of an input of a type; those that are not known are as in the middle of a network,
-    /// and wide enough.
-    pub(super) fn usual_shape(&self, x: Option<&Type>, w: &[usize]) -> Result<Shape> {
-        let known = |axis: usize| x.and_then(|x| x.tensor().ok()?.size(axis));
-        let reach = |axis: usize| {
-            let dilation = self.dilations.get(axis).copied().unwrap_or(1);
-            w[axis + 2].saturating_sub(1).saturating_mul(dilation).saturating_add(1)
-        };
-        let channels = w.get(1).map_or(0, |channels| channels.saturating_mul(self.groups));
-        let axes = (0..w.len().saturating_sub(2)).map(|axis| known(axis + 2).unwrap_or(reach(axis).max(USUAL)));
-        let dims: Vec<usize> = [known(0).unwrap_or(1), known(1).unwrap_or(channels)].into_iter().chain(axes).collect();
-        self.window().shape(&dims, w)
-    }
-
-    /// Of `float32`, but weights that were not packed, which are of any width up to it.
-    fn run_f32(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
-        let shape = self.shape(x.dims(), w.dims(), bias)?;
-        let packed_here;
-        let weights = match call.packed::<Weights>() {
-            Some(packed) => packed,
-            None => {
-                packed_here = Weights::new(Isa::get(), &shape, &read_single(w)?);
-                &packed_here
-            }
-        };
-        let dims = out_dims(&shape, x.rank());
-        let mut out = room(&dims)?;
-        let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
-        epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
-            conv::conv(call.threads, &shape, weights, bias, x, &mut out, finish);
-            Ok(())
-        })?;
-        Array::new(out, &dims)
-    }
-
-    fn run_f64(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
-        let shape = self.shape(x.dims(), w.dims(), bias)?;
-        let dims = out_dims(&shape, x.rank());
-        let mut out = room(&dims)?;
-        let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
-        conv::conv_plain(call.threads, &shape, w, bias, x, &mut out);
-        Array::new(out, &dims)
-    }
 }
 
 /// The products of a convolution: `C / groups · kernel…` for each element of the output.
-pub(super) fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
+pub(crate) fn products(inputs: &Types, outputs: &[Type]) -> Option<u64> {
     let (w, y) = (inputs.tensor(1).ok()?, outputs.first()?.tensor().ok()?);
     Some(work::count(y)?.saturating_mul(work::product(w.sizes()?.get(1..)?)))
 }
 
-/// The elements of a tensor of `float32` or 16-bit floating point, as `float32`, exactly.
-pub(super) fn read_single(array: &Array) -> Result<Cow<'_, [f32]>> {
-    crate::dispatch!("a number of up to 32 bits", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
-}
-
-/// [`read_single`] as a tensor of its own.
-pub(super) fn single(array: &Array) -> Result<Array> {
-    Array::new(read_single(array)?.into_owned(), array.dims())
-}
-
-/// A `float32` tensor rounded to nearest.
-pub(super) fn rounded(array: &Array, dtype: DType) -> Result<Array> {
-    crate::dispatch!("a result", dtype, [f16, bf16], T => {
-        Array::new(Vec::<T>::from_f32_slice(array.read::<f32>()?), array.dims())
-    })
-}
-
 /// The one floating-point dtype of the first `count` inputs.
-pub(super) fn float_operands(inputs: &Types, count: usize) -> Result<DType> {
+pub(crate) fn float_operands(inputs: &Types, count: usize) -> Result<DType> {
     let dtype = inputs.tensor(0)?.dtype;
     if !FLOATS.contains(&dtype) {
         bail!("X is {dtype}; allowed are float16, bfloat16, float32, float64");
@@ -205,76 +86,4 @@ pub(super) fn float_operands(inputs: &Types, count: usize) -> Result<DType> {
         }
     }
     Ok(dtype)
-}
-
-#[cfg(test)]
-mod tests {
-    use half::{bf16, f16};
-
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn conv(strides: &[usize], pads: Padding, groups: usize) -> Conv {
-        let dilations = vec![1; strides.len()];
-        Conv { strides: strides.to_vec(), dilations, pads, groups, epilogue: None }
-    }
-
-    fn none(axes: usize) -> Padding {
-        Padding::Explicit(vec![[0, 0]; axes])
-    }
-
-    #[test]
-    fn one_and_two_axes_in_every_type() {
-        macro_rules! check {
-            ($($T:ty: $from:expr;)*) => {$({
-                let data = |x: &[f32]| x.iter().map(|&x| $from(x)).collect::<Vec<$T>>();
-                let tensor = |x: &[f32], dims: &[usize]| Some(tensor(&data(x), dims));
-                let x = [1., 2., 3., 4., 5., 6.];
-                let cases = [
-                    (conv(&[1], none(1), 1), (&x[..], vec![1, 2, 3]), (&[1., 0., 0., 1.][..], vec![1, 2, 2]), vec![6., 8.], vec![1, 1, 2]),
-                    (conv(&[2], Padding::SameUpper, 2), (&x, vec![1, 2, 3]), (&[1., 2.], vec![2, 1, 1]), vec![1., 3., 8., 12.], vec![1, 2, 2]),
-                    (conv(&[1, 1], Padding::Explicit(vec![[1, 0], [0, 1]]), 1), (&x, vec![1, 1, 2, 3]), (&[1., 1.], vec![1, 1, 1, 2]),
-                        vec![0., 0., 0., 3., 5., 3., 9., 11., 6.], vec![1, 1, 3, 3]),
-                    (conv(&[1, 1], none(2), 1), (&[], vec![0, 1, 2, 3]), (&[1.], vec![1, 1, 1, 1]), vec![], vec![0, 1, 2, 3]),
-                ];
-                for (conv, (x, x_dims), (w, w_dims), y, y_dims) in cases {
-                    let out = run(&conv, &[tensor(x, &x_dims), tensor(w, &w_dims)]).unwrap();
-                    let out = out.tensor().unwrap();
-                    assert_eq!((out.dims(), &out.read::<$T>().unwrap()[..]), (&y_dims[..], &data(&y)[..]), "{conv:?}");
-                }
-            })*};
-        }
-        check! { f32: |x| x; f64: f64::from; f16: f16::from_f32; bf16: bf16::from_f32; }
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
-        let one = conv(&[1, 1], none(2), 1);
-        for (conv, inputs, expected) in [
-            (&one, vec![f(&[1, 1, 2, 2, 2]), f(&[1, 1, 1, 1, 1])], "rank"),
-            (&one, vec![f(&[1, 3, 2, 2]), f(&[1, 2, 1, 1])], "channels"),
-            (&one, vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1]), f(&[2])], "B has shape"),
-            (&one, vec![f(&[1, 1, 2, 2]), Some(tensor(&[1f64], &[1, 1, 1, 1]))], "float64"),
-            (&one, vec![Some(tensor(&[1i32], &[1, 1, 1, 1])), f(&[1, 1, 1, 1])], "int32"),
-            (&conv(&[0, 1], none(2), 1), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "stride"),
-            (&conv(&[1, 1], none(1), 1), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "pads"),
-            (&conv(&[1, 1], none(2), 0), vec![f(&[1, 1, 2, 2]), f(&[1, 1, 1, 1])], "groups"),
-            (&conv(&[1], Padding::Explicit(vec![[1 << 32, 0]]), 1), vec![f(&[1, 1, 2]), f(&[1, 1, 1])], "2^32 elements"),
-        ] {
-            let error = run(conv, &inputs).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_epilogue_finishes_the_result() {
-        use candle_plan_kernels::program::{Binary, Instruction, Operand, Unary};
-        let code = vec![Instruction::Binary(Binary::Add, Operand::Input(3)), Instruction::Unary(Unary::Relu)];
-        let conv = Conv { epilogue: Some(Program { code }), ..conv(&[1], none(1), 1) };
-        let x = Some(tensor(&[1f32, -2., 3.], &[1, 1, 3]));
-        let w = Some(tensor(&[1f32, -1.], &[2, 1, 1]));
-        let out = run(&conv, &[x, w, None, Some(tensor(&[1f32, -1.], &[2, 1]))]).unwrap();
-        assert_eq!(out.tensor().unwrap().read::<f32>().unwrap(), [2., 0., 4., 0., 1., 0.]);
-    }
 }

@@ -1,23 +1,13 @@
 //! Convolutions whose window is bent by an input.
 
-use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
-use candle_plan_kernels::scratch::Scratch;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cast::converted;
-use super::einsum::multiply;
-use super::grid_sample::{GridSample, Outside, Sampling};
-use super::padding::{check_steps, window_extent};
-use crate::dtype::{DType, Element};
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use super::padding::check_steps;
+use crate::bail;
+use crate::error::Result;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, Array, Value};
-use crate::{bail, dispatch};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d − before + Δx)`,
 /// with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2 of them, those outside are
@@ -43,7 +33,7 @@ pub struct DeformConv {
     pub offset_groups: usize,
 }
 
-impl Kernel for DeformConv {
+impl Operator for DeformConv {
     fn arity(&self) -> Arity {
         Arity::inputs(3..=5)
     }
@@ -63,191 +53,5 @@ impl Kernel for DeformConv {
         let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
         let shape = vec![dim(x, 0), dim(w, 0), dim(offset, 2), dim(offset, 3)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
-    }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let dtype = call.tensor(0)?.dtype();
-        let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
-        let input = |i: usize| -> Result<Option<Array>> {
-            call.optional_tensor(i)?.map(|input| converted(input, wide, call.threads)).transpose()
-        };
-        let given = |i: usize| input(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
-        let inputs = Inputs { x: given(0)?, w: given(1)?, offset: given(2)?, bias: input(3)?, mask: input(4)? };
-        let sizes = self.sizes(&inputs)?;
-        let y = dispatch!("DeformConv", wide, [f32, f64], T => self.convolved::<T>(&inputs, &sizes, call.threads))?;
-        Ok(vec![converted(&y, dtype, call.threads)?.into()])
-    }
-}
-
-struct Inputs {
-    x: Array,
-    w: Array,
-    offset: Array,
-    bias: Option<Array>,
-    mask: Option<Array>,
-}
-
-/// The sizes of one convolution, of which the inputs were found to be.
-struct Sizes {
-    batch: usize,
-    channels: usize,
-    outputs: usize,
-    image: [usize; 2],
-    kernel: [usize; 2],
-    result: [usize; 2],
-}
-
-impl DeformConv {
-    fn sizes(&self, inputs: &Inputs) -> Result<Sizes> {
-        let (x, w, offset) = (inputs.x.dims(), inputs.w.dims(), inputs.offset.dims());
-        let (&[batch, channels, high, wide], &[outputs, _, kernel_high, kernel_wide], &[_, _, rows, columns]) =
-            (x, w, offset)
-        else {
-            bail!("X {x:?}, W {w:?} and the offsets {offset:?} are not of rank 4");
-        };
-        let (image, kernel, result) = ([high, wide], [kernel_high, kernel_wide], [rows, columns]);
-        let taps = element_count(&kernel)?;
-        let divides = |groups: usize, count: usize| groups > 0 && count.is_multiple_of(groups);
-        if !divides(self.groups, channels) || !divides(self.groups, outputs) || !divides(self.offset_groups, channels) {
-            bail!("{channels} channels and {outputs} outputs do not fall into {} and {} groups", self.groups, self.offset_groups);
-        }
-        if element_count(&[channels, high, wide])? > 0 && high * wide >= NOWHERE as usize {
-            bail!("an image of {high} × {wide} pixels is too large");
-        }
-        element_count(&[channels, taps, rows, columns])?;
-        let masks = element_count(&[self.offset_groups, taps, 2])? / 2;
-        let fits = |input: &Option<Array>, dims: &[usize]| input.as_ref().is_none_or(|input| input.dims() == dims);
-        if w[1] != channels / self.groups
-            || offset != [batch, 2 * masks, rows, columns]
-            || result != [self.positions(0, image[0], kernel[0])?, self.positions(1, image[1], kernel[1])?]
-            || !fits(&inputs.bias, &[outputs])
-            || !fits(&inputs.mask, &[batch, masks, rows, columns])
-        {
-            let (bias, mask) = (inputs.bias.as_ref().map(Array::dims), inputs.mask.as_ref().map(Array::dims));
-            bail!("X {x:?}, W {w:?}, offsets {offset:?}, bias {bias:?} and mask {mask:?} do not fit each other");
-        }
-        Ok(Sizes { batch, channels, outputs, image, kernel, result })
-    }
-
-    /// How many positions the window has along an axis.
-    fn positions(&self, axis: usize, size: usize, kernel: usize) -> Result<usize> {
-        let (stride, [before, after]) = (self.strides[axis], self.pads[axis]);
-        let extent = window_extent(kernel, self.dilations[axis])?;
-        let room = size.checked_add(before).and_then(|size| size.checked_add(after)).and_then(|size| size.checked_sub(extent));
-        match room {
-            Some(room) if stride > 0 => Ok(room / stride + 1),
-            _ => bail!("a window of {extent} with stride {stride} does not fit into {size} elements and their padding"),
-        }
-    }
-
-    fn convolved<R: Real + Element>(&self, inputs: &Inputs, sizes: &Sizes, threads: &Threads) -> Result<Array> {
-        let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
-        let depth = sizes.channels / self.groups * taps;
-        let dims = [sizes.batch, sizes.outputs, sizes.result[0], sizes.result[1]];
-        let weights = inputs.w.reshape(&[self.groups, sizes.outputs / self.groups, depth])?;
-        let mut y = room::<R>(&dims)?;
-        for image in 0..sizes.batch {
-            let columns = self.columns::<R>(inputs, sizes, image, threads)?.reshape(&[self.groups, depth, positions])?;
-            let product = multiply(&weights, &columns, threads)?;
-            y[image * sizes.outputs * positions..][..sizes.outputs * positions].copy_from_slice(product.read::<R>()?);
-        }
-        if let Some(bias) = &inputs.bias {
-            let bias = bias.read::<R>()?;
-            for (i, plane) in y.chunks_exact_mut(positions.max(1)).enumerate() {
-                plane.iter_mut().for_each(|y| *y += bias[i % sizes.outputs]);
-            }
-        }
-        Array::new(y, &dims)
-    }
-
-    /// What the window sees of one image: a row for each channel and place in the window, a column for each position.
-    fn columns<R: Real + Element>(&self, inputs: &Inputs, sizes: &Sizes, image: usize, threads: &Threads) -> Result<Array> {
-        let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
-        let (x, points) = (inputs.x.read::<R>()?, self.points::<R>(inputs, sizes, image, threads)?);
-        let pixels = sizes.image[0] * sizes.image[1];
-        let dims = [sizes.channels * taps, positions];
-        let mut columns = room::<R>(&dims)?;
-        threads.for_each_chunk(&mut columns, positions, |row, out| {
-            let (channel, tap) = (row / taps, row % taps);
-            let group = channel / (sizes.channels / self.offset_groups);
-            let plane = &x[(image * sizes.channels + channel) * pixels..][..pixels];
-            sample(plane, &points[(group * taps + tap) * positions..][..positions], out);
-        });
-        Array::new(columns, &dims)
-    }
-
-    /// The pixels around each point of one image that the window sees, weighted by the mask:
-    /// `[offset groups, taps, positions]`.
-    fn points<R: Real + Element>(
-        &self,
-        inputs: &Inputs,
-        sizes: &Sizes,
-        image: usize,
-        threads: &Threads,
-    ) -> Result<Scratch<Taps<R, 4>>> {
-        let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
-        let offset = inputs.offset.read::<R>()?;
-        let mask = inputs.mask.as_ref().map(Array::read::<R>).transpose()?;
-        let linear = GridSample { mode: Sampling::Linear, outside: Outside::Zeros, align_corners: true };
-        let planes = self.offset_groups * taps;
-        let mut points = Scratch::filled(Taps::NOTHING, element_count(&[planes, positions])?);
-        threads.for_each_chunk(&mut points, positions, |plane, points| {
-            let (tap, plane) = (plane % taps, image * planes + plane);
-            let [down, across] = [0, 1].map(|i| &offset[(2 * plane + i) * positions..][..positions]);
-            for (at, point) in points.iter_mut().enumerate() {
-                let y = self.place(0, at / sizes.result[1], tap / sizes.kernel[1]) + down[at].to_f64();
-                let x = self.place(1, at % sizes.result[1], tap % sizes.kernel[1]) + across[at].to_f64();
-                *point = linear.taps::<R, 2, 4>([y, x], sizes.image);
-                if let Some(mask) = &mask {
-                    point.weights = point.weights.map(|weight| weight * mask[plane * positions + at]);
-                }
-            }
-        });
-        Ok(points)
-    }
-
-    /// Where a place in the window lies without an offset.
-    fn place(&self, axis: usize, position: usize, tap: usize) -> f64 {
-        (position * self.strides[axis] + tap * self.dilations[axis]) as f64 - self.pads[axis][0] as f64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn op() -> DeformConv {
-        DeformConv { strides: [1, 1], dilations: [1, 1], pads: [[0, 0]; 2], groups: 1, offset_groups: 1 }
-    }
-
-    #[test]
-    fn offsets_move_the_window() {
-        let x = tensor(&[0f32, 1., 2., 3., 4., 5., 6., 7., 8.], &[1, 1, 3, 3]);
-        let w = tensor(&[1f32], &[1, 1, 1, 1]);
-        let offset: Vec<f32> = [[0.5; 9], [-1.0; 9]].concat();
-        let inputs = [Some(x), Some(w), Some(tensor(&offset, &[1, 2, 3, 3])), Some(tensor(&[10f32], &[1]))];
-        let y = run(&op(), &inputs).expect("inputs that fit");
-        let expected = [10f32, 11.5, 12.5, 10., 14.5, 15.5, 10., 13., 13.5];
-        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), expected);
-    }
-
-    #[test]
-    fn inputs_that_do_not_fit_are_refused() {
-        let [x, w] = [Some(tensor(&[0f32; 18], &[1, 2, 3, 3])), Some(tensor(&[0f32; 8], &[1, 2, 2, 2]))];
-        let offset = |planes: usize, side: usize| Some(tensor(&vec![0f32; planes * side * side], &[1, planes, side, side]));
-        assert!(run(&op(), &[x.clone(), w.clone(), offset(8, 2)]).is_ok());
-        for (op, offset) in [
-            (op(), offset(8, 3)),
-            (op(), offset(16, 2)),
-            (DeformConv { groups: 2, ..op() }, offset(8, 2)),
-            (DeformConv { offset_groups: 0, ..op() }, offset(0, 2)),
-            (DeformConv { strides: [0, 1], ..op() }, offset(8, 2)),
-            (DeformConv { dilations: [usize::MAX, 1], ..op() }, offset(8, 2)),
-        ] {
-            assert!(run(&op, &[x.clone(), w.clone(), offset]).is_err(), "{op:?}");
-        }
     }
 }

@@ -1,19 +1,15 @@
 //! Boxes: those that stand for objects, and what lies inside them.
 
-use candle_plan_kernels::scratch::Scratch;
 use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::ops::cast::converted;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, list, room, with_room, Array, Value};
 
 /// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.
 ///
@@ -29,7 +25,7 @@ pub struct NonMaxSuppression {
     pub centered: bool,
 }
 
-impl Kernel for NonMaxSuppression {
+impl Operator for NonMaxSuppression {
     fn arity(&self) -> Arity {
         Arity::inputs(2..=5)
     }
@@ -45,79 +41,6 @@ impl Kernel for NonMaxSuppression {
         let shape = vec![None, Some(Dim::Size(3))];
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape: Some(shape) })])
     }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (boxes, scores) = (call.tensor(0)?, call.tensor(1)?);
-        let (&[batches, count, 4], &[score_batches, classes, score_count]) = (boxes.dims(), scores.dims()) else {
-            bail!("boxes {:?} and scores {:?} are not [B, N, 4] and [B, C, N]", boxes.dims(), scores.dims());
-        };
-        if (batches, count) != (score_batches, score_count) {
-            bail!("boxes {:?} and scores {:?} differ in batch or number", boxes.dims(), scores.dims());
-        }
-        let most = call.optional_tensor(2)?.map(|most| most.to_i64()).transpose()?;
-        let most = most.and_then(|most| most.first().copied()).unwrap_or(0).max(0) as usize;
-        let overlap = one(call, 3)?.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&overlap) {
-            bail!("the overlap {overlap} is not between 0 and 1");
-        }
-        let least = one(call, 4)?;
-        let corners = self.corners(boxes.read::<f32>()?);
-        let scores = scores.read::<f32>()?;
-        let mut selected = Vec::new();
-        for row in 0..batches * classes {
-            let (batch, class) = (row / classes, row % classes);
-            let scores = &scores[row * count..][..count];
-            for index in suppress(&corners[batch * count..][..count], scores, most, overlap, least) {
-                selected.extend([batch as i64, class as i64, index as i64]);
-            }
-        }
-        let rows = selected.len() / 3;
-        Ok(vec![Array::new(selected, &[rows, 3])?.into()])
-    }
-}
-
-impl NonMaxSuppression {
-    /// The boxes as `[low y, low x, high y, high x]`.
-    fn corners(&self, boxes: &[f32]) -> Scratch<[f32; 4]> {
-        let corner = |b: &[f32]| match self.centered {
-            true => [b[1] - b[3] / 2.0, b[0] - b[2] / 2.0, b[1] + b[3] / 2.0, b[0] + b[2] / 2.0],
-            false => [b[0].min(b[2]), b[1].min(b[3]), b[0].max(b[2]), b[1].max(b[3])],
-        };
-        Scratch::of(boxes.chunks_exact(4).map(corner))
-    }
-}
-
-fn one(call: &Call, index: usize) -> Result<Option<f32>> {
-    let Some(input) = call.optional_tensor(index)? else { return Ok(None) };
-    Ok(input.read::<f32>()?.first().copied())
-}
-
-/// The indices of the boxes that are kept, best first.
-fn suppress(boxes: &[[f32; 4]], scores: &[f32], most: usize, overlap: f32, least: Option<f32>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..boxes.len()).filter(|&i| least.is_none_or(|least| scores[i] > least)).collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
-    let mut kept: Vec<usize> = Vec::new();
-    for index in order {
-        if kept.len() >= most {
-            break;
-        }
-        if !kept.iter().any(|&better| intersection_over_union(&boxes[better], &boxes[index]) > overlap) {
-            kept.push(index);
-        }
-    }
-    kept
-}
-
-fn intersection_over_union(a: &[f32; 4], b: &[f32; 4]) -> f32 {
-    let (height, width) = (a[2].min(b[2]) - a[0].max(b[0]), a[3].min(b[3]) - a[1].max(b[1]));
-    let area = |c: &[f32; 4]| (c[2] - c[0]) * (c[3] - c[1]);
-    let intersection = height.max(0.0) * width.max(0.0);
-    if intersection <= 0.0 || area(a) <= 0.0 || area(b) <= 0.0 {
-        return 0.0;
-    }
-    intersection / (area(a) + area(b) - intersection)
 }
 
 /// Each region of interest, resampled to `[height, width]`: `[rois, C, height, width]`.
@@ -143,95 +66,36 @@ pub struct RoiAlign {
     pub greatest: bool,
 }
 
-/// More samples a bin than any sensible region has.
-const MAX_SAMPLES: f64 = 1e7;
-
-impl Kernel for RoiAlign {
+impl Operator for RoiAlign {
     fn arity(&self) -> Arity {
         Arity::exact(3, 1)
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, rois, images) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?);
-        if !matches!(x.dtype, DType::Float32 | DType::Float64 | DType::Float16 | DType::Bfloat16) || rois.dtype != x.dtype {
+        if !matches!(x.dtype, DType::Float32 | DType::Float64 | DType::Float16 | DType::Bfloat16)
+            || rois.dtype != x.dtype
+        {
             bail!("X and rois must be of one float type, found {} and {}", x.dtype, rois.dtype);
         }
         if images.dtype != DType::Int64 {
             bail!("the images' numbers must be int64, not {}", images.dtype);
         }
-        if [(x, 4), (rois, 2), (images, 1)].iter().any(|(input, rank)| input.rank().is_some_and(|found| found != *rank)) {
+        if [(x, 4), (rois, 2), (images, 1)].iter().any(|(input, rank)| input.rank().is_some_and(|found| found != *rank))
+        {
             bail!("expected X [N, C, H, W], rois [rois, 4] and images [rois]");
         }
         let dim = |input: &TensorType, axis: usize| input.shape.as_ref().and_then(|shape| shape[axis].clone());
         let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
-
-    on_device!("detection");
-
-    fn fault(&self) -> &'static str {
-        "a region is of an image that is not there, or too large"
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, rois, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-        let (&[batch, channels, high, wide], &[count, 4]) = (x.dims(), rois.dims()) else {
-            bail!("expected X [N, C, H, W] and rois [rois, 4], found {:?} and {:?}", x.dims(), rois.dims());
-        };
-        let images = images.to_i64()?;
-        if images.len() != count || images.iter().any(|&image| image < 0 || image >= batch as i64) {
-            bail!("{images:?} are not the images of {count} regions among {batch}");
-        }
-        let wider = |input: &Array| converted(input, DType::Float64, call.threads);
-        let (data, boxes) = (wider(x)?, wider(rois)?);
-        let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
-        let dims = [count, channels, self.height, self.width];
-        let mut out = with_room(element_count(&dims)?)?;
-        for (region, &image) in boxes.chunks_exact(4).zip(&images) {
-            let bins = self.bins(region, high, wide)?;
-            for channel in 0..channels {
-                let plane = (image as usize * channels + channel) * high * wide;
-                out.extend(bins.iter().map(|bin| self.value(bin, &data[plane..plane + high * wide])));
-            }
-        }
-        Ok(vec![converted(&Array::new(out, &dims)?, x.dtype(), call.threads)?.into()])
-    }
 }
 
 /// A sample: four pixels of a plane and their weights.
-type Sample = [(usize, f64); 4];
+pub(crate) type Sample = [(usize, f64); 4];
 
 impl RoiAlign {
-    /// The samples of each bin of a region, row by row.
-    fn bins(&self, region: &[f64], high: usize, wide: usize) -> Result<Vec<Vec<Sample>>> {
-        let shift = if self.half_pixel { 0.5 } else { 0.0 };
-        let start = |i: usize| region[i] * f64::from(self.scale) - shift;
-        let length = |i: usize| {
-            let length = start(i + 2) - start(i);
-            if self.half_pixel { length } else { length.max(1.0) }
-        };
-        let (step_y, step_x) = (length(1) / self.height as f64, length(0) / self.width as f64);
-        let grid = |step: f64| if self.samples > 0 { self.samples as f64 } else { step.ceil().max(0.0) };
-        let (rows, columns) = (grid(step_y), grid(step_x));
-        if rows * columns * (self.height * self.width) as f64 > MAX_SAMPLES || high * wide == 0 {
-            bail!("a region of {} × {} cannot be sampled in an image of {high} × {wide}", length(1), length(0));
-        }
-        let (rows, columns) = (rows as usize, columns as usize);
-        let mut bins = with_room(element_count(&[self.height, self.width])?)?;
-        for bin in 0..self.height * self.width {
-            let (y, x) = ((bin / self.width) as f64, (bin % self.width) as f64);
-            let sample = |i: usize| {
-                let (row, column) = ((i / columns) as f64 + 0.5, (i % columns) as f64 + 0.5);
-                let y = start(1) + y * step_y + row * step_y / rows as f64;
-                let x = start(0) + x * step_x + column * step_x / columns as f64;
-                corners(y, x, high, wide)
-            };
-            bins.push(list((0..rows * columns).map(sample))?);
-        }
-        Ok(bins)
-    }
-
-    fn value(&self, bin: &[Sample], plane: &[f64]) -> f64 {
+    pub(crate) fn value(&self, bin: &[Sample], plane: &[f64]) -> f64 {
         let part = |&(at, weight): &(usize, f64)| plane[at] * weight;
         if self.greatest {
             let all = bin.iter().map(|sample| sample.iter().map(part).fold(f64::NEG_INFINITY, f64::max));
@@ -240,25 +104,6 @@ impl RoiAlign {
         let sum: f64 = bin.iter().flat_map(|sample| sample.iter().map(part)).sum();
         sum / bin.len().max(1) as f64
     }
-}
-
-/// The pixels around a point, with bilinear weights; weights of 0 for a point more than a pixel outside.
-fn corners(y: f64, x: f64, high: usize, wide: usize) -> Sample {
-    if !(-1.0..=high as f64).contains(&y) || !(-1.0..=wide as f64).contains(&x) {
-        return [(0, 0.0); 4];
-    }
-    let side = |at: f64, size: usize| {
-        let low = (at.max(0.0) as usize).min(size - 1);
-        let part = if low == size - 1 { 0.0 } else { at.max(0.0) - low as f64 };
-        (low, (low + 1).min(size - 1), part)
-    };
-    let ((top, bottom, down), (left, right, across)) = (side(y, high), side(x, wide));
-    [
-        (top * wide + left, (1.0 - down) * (1.0 - across)),
-        (top * wide + right, (1.0 - down) * across),
-        (bottom * wide + left, down * (1.0 - across)),
-        (bottom * wide + right, down * across),
-    ]
 }
 
 /// The greatest element of each of `height × width` bins of each region of interest: `[rois, C, height, width]`; 0 for
@@ -279,7 +124,7 @@ pub struct MaxRoiPool {
     pub scale: f32,
 }
 
-impl Kernel for MaxRoiPool {
+impl Operator for MaxRoiPool {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
     }
@@ -296,43 +141,10 @@ impl Kernel for MaxRoiPool {
         let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
-
-    on_device!("detection");
-
-    fn fault(&self) -> &'static str {
-        "a region is of an image that is not there, or too large"
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, rois) = (call.tensor(0)?, call.tensor(1)?);
-        let (&[batch, channels, high, wide], &[count, 5]) = (x.dims(), rois.dims()) else {
-            bail!("expected X [N, C, H, W] and rois [rois, 5], found {:?} and {:?}", x.dims(), rois.dims());
-        };
-        let wider = |input: &Array| converted(input, DType::Float64, call.threads);
-        let (data, boxes) = (wider(x)?, wider(rois)?);
-        let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
-        let dims = [count, channels, self.height, self.width];
-        let mut out = room::<f64>(&dims)?;
-        let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
-        let values = element_count(&[channels, bins])?;
-        let lies_outside = |r: &&[f64]| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;
-        if let Some(region) = boxes.chunks_exact(5).find(lies_outside) {
-            bail!("{region:?} is not a region of one of {batch} images");
-        }
-        call.threads.for_each_chunk(&mut out, values, |i, out| {
-            let region = &boxes[5 * i..][..5];
-            let (rows, columns) = (self.bins(region, 2, self.height, high), self.bins(region, 1, self.width, wide));
-            for (i, out) in out.iter_mut().enumerate() {
-                let plane = &data[(region[0] as usize * channels + i / bins) * planes..][..planes];
-                *out = greatest(plane, wide, &rows[i % bins / self.width], &columns[i % self.width]);
-            }
-        });
-        Ok(vec![converted(&Array::new(out, &dims)?, x.dtype(), call.threads)?.into()])
-    }
 }
 
 /// The greatest pixel of a rectangle, 0 where it has none.
-fn greatest(plane: &[f64], wide: usize, rows: &Range<usize>, columns: &Range<usize>) -> f64 {
+pub(crate) fn greatest(plane: &[f64], wide: usize, rows: &Range<usize>, columns: &Range<usize>) -> f64 {
     if rows.is_empty() || columns.is_empty() {
         return 0.0;
     }
@@ -343,55 +155,4 @@ fn greatest(plane: &[f64], wide: usize, rows: &Range<usize>, columns: &Range<usi
         }
     }
     greatest
-}
-
-impl MaxRoiPool {
-    /// The pixels of each bin along one axis: `region[from]` and `region[from + 2]` are the first and the last one's place.
-    fn bins(&self, region: &[f64], from: usize, count: usize, size: usize) -> Vec<Range<usize>> {
-        let corner = |i: usize| (region[i] as f32 * self.scale).round();
-        let start = corner(from);
-        let step = (corner(from + 2) - start + 1.0).max(1.0) / count as f32;
-        let inside = |place: f32| (place + start).clamp(0.0, size as f32) as usize;
-        let bin = |i: usize| {
-            let begin = inside((i as f32 * step).floor());
-            begin..inside(((i + 1) as f32 * step).ceil()).max(begin)
-        };
-        (0..count).map(bin).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    #[test]
-    fn worse_overlapping_boxes_go() {
-        let boxes = tensor(&[0f32, 0., 1., 1., 0., 0.1, 1., 1.1, 0., 10., 1., 11.], &[1, 3, 4]);
-        let scores = tensor(&[0.9f32, 0.75, 0.6], &[1, 1, 3]);
-        let inputs = [Some(boxes), Some(scores), Some(tensor(&[3i64], &[1])), Some(tensor(&[0.5f32], &[1]))];
-        let kept = run(&NonMaxSuppression { centered: false }, &inputs).expect("boxes");
-        assert_eq!(*kept.tensor().and_then(|kept| kept.read::<i64>()).expect("int64"), [0, 0, 0, 0, 0, 2]);
-    }
-
-    #[test]
-    fn a_whole_image_is_its_own_mean() {
-        let x = tensor(&[1f32, 2., 3., 4.], &[1, 1, 2, 2]);
-        let op = RoiAlign { height: 1, width: 1, scale: 1.0, samples: 2, half_pixel: true, greatest: false };
-        let roi = tensor(&[0f32, 0., 2., 2.], &[1, 4]);
-        let mean = run(&op, &[Some(x.clone()), Some(roi.clone()), Some(tensor(&[0i64], &[1]))]).expect("a region");
-        assert_eq!(*mean.tensor().and_then(|mean| mean.read::<f32>()).expect("f32"), [2.5]);
-        assert!(run(&op, &[Some(x), Some(roi), Some(tensor(&[1i64], &[1]))]).is_err());
-    }
-    #[test]
-    fn regions_lie_in_an_image() {
-        let x = tensor(&[1f32, 2., 3., 4.], &[1, 1, 2, 2]);
-        let op = MaxRoiPool { height: 1, width: 2, scale: 1.0 };
-        let pooled = |region: [f32; 5]| run(&op, &[Some(x.clone()), Some(tensor(&region, &[1, 5]))]);
-        let y = pooled([0., 0., 0., 1., 0.]).expect("a region");
-        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), [1., 2.]);
-        let y = pooled([0., 5., 5., f32::NAN, f32::INFINITY]).expect("a region beside the image");
-        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), [0., 0.]);
-        assert!([1.0, -1.0, 0.5, f32::NAN].iter().all(|&image| pooled([image, 0., 0., 1., 1.]).is_err()));
-    }
 }

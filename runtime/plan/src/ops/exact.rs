@@ -11,7 +11,7 @@ use crate::movable::copy_view;
 use crate::value::Array;
 
 /// The elements of `int8` or `uint8` as `float32`.
-pub(super) fn floats(x: &Array) -> Result<Vec<f32>> {
+pub(crate) fn floats(x: &Array) -> Result<Vec<f32>> {
     match x.dtype() {
         DType::Int8 => Ok(collected(x.read::<i8>()?.iter().map(|&x| f32::from(x)))),
         _ => Ok(collected(x.read::<u8>()?.iter().map(|&x| f32::from(x)))),
@@ -19,7 +19,7 @@ pub(super) fn floats(x: &Array) -> Result<Vec<f32>> {
 }
 
 /// `x − zero` as `float32`; the zero point broadcasts.
-pub(super) fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Result<Array> {
+pub(crate) fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Result<Array> {
     let mut data = floats(x)?;
     let zero = zero.map(|zero| if zero.len() == 1 { Ok(zero.clone()) } else { broadcast(zero, x.dims(), threads) });
     match zero.transpose()? {
@@ -34,7 +34,7 @@ pub(super) fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Res
 }
 
 /// The elements repeated to fill a shape, as NumPy does.
-pub(super) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
+pub(crate) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
     let Some(missing) = dims.len().checked_sub(x.rank()) else {
         bail!("{:?} does not broadcast to {dims:?}", x.dims())
     };
@@ -48,18 +48,4 @@ pub(super) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<
         }
     }
     copy_view(x, &View { offset: 0, dims: dims.to_vec(), strides }, threads)
-}
-
-/// The largest magnitude.
-pub(super) fn largest(x: &Array) -> Result<f64> {
-    Ok(f64::from(x.read::<f32>()?.iter().fold(0f32, |largest, x| largest.max(x.abs()))))
-}
-
-#[allow(clippy::cast_possible_truncation)] // whole numbers in range
-pub(super) fn whole_elements(x: &[f32]) -> Vec<i32> {
-    collected(x.iter().map(|&x| x as i32))
-}
-
-pub(super) fn whole(x: &Array) -> Result<Array> {
-    Array::new(whole_elements(x.read::<f32>()?), x.dims())
 }

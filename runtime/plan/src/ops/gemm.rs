@@ -1,24 +1,18 @@
 //! Products of two matrices, scaled and added to a third.
 
-use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
-use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::gemm::Sizes;
 use candle_plan_kernels::program::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conv::{room, rounded, single};
 use super::matmul::{check_operands, infer_product, products};
-use super::matrices::{form, is_narrow, is_single, matrix, ordered, pack, plain, singles};
+use super::matrices::ordered;
 use crate::bail;
-use crate::device::on_device;
-use crate::dispatch;
-use crate::dtype::{DType, Element};
 use crate::epilogue;
-use crate::error::{Error, Result};
-use crate::form::Form;
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::error::Result;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::Array;
 use crate::work::Work;
 
 /// `Y = alpha · A' · B' + beta · C`, then the epilogue, with `A'` and `B'` transposed where asked.
@@ -43,7 +37,7 @@ pub struct Gemm {
     pub epilogue: Option<Program>,
 }
 
-impl Kernel for Gemm {
+impl Operator for Gemm {
     fn arity(&self) -> Arity {
         Arity::inputs(2..=usize::MAX)
     }
@@ -61,7 +55,8 @@ impl Kernel for Gemm {
                 bail!("{name} must be a matrix, found {}", Type::Tensor(operand.clone()));
             }
         }
-        let order = |tensor: &TensorType, transposed| ordered(tensor.shape.as_ref().unwrap_or(&vec![None; 2]), transposed);
+        let order =
+            |tensor: &TensorType, transposed| ordered(tensor.shape.as_ref().unwrap_or(&vec![None; 2]), transposed);
         let shape = infer_product(&order(a, self.trans_a)?, &order(b, self.trans_b)?)?;
         if let Some(c) = inputs.optional_tensor(2)? {
             check_addend(c, &shape)?;
@@ -69,71 +64,14 @@ impl Kernel for Gemm {
         Ok(vec![Type::Tensor(TensorType { dtype, shape: Some(shape) })])
     }
 
-    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        match constants.tensor(1) {
-            Some(b) if is_single(b.dtype()) && b.rank() == 2 => {
-                let narrow = is_narrow(constants, self.trans_a);
-                Ok(Some(Box::new(pack(&singles(b)?, self.order(b, self.trans_b), self.trans_b, narrow))))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn is_replaced(&self, input: usize) -> bool {
-        input == 1
-    }
-
-    fn form(&self, packed: Option<&Packed>) -> Form {
-        Form::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(self.epilogue.as_ref())
-    }
-
     fn work(&self, inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::multiplying(inputs, outputs, products(inputs, outputs, self.trans_a))
-    }
-
-    on_device!("gemm" by |self, operands, gpu| operands.dtype(0).map(|_| self.for_gpu(gpu)).transpose());
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
-        let out = match a.dtype() {
-            DType::Float32 => self.run_f32(call, a, b, c)?,
-            DType::Float16 | DType::Bfloat16 => {
-                let c = c.map(single).transpose()?;
-                let wide = call.packed.is_none().then(|| single(b)).transpose()?;
-                let b = wide.as_ref().unwrap_or(b);
-                rounded(&self.run_f32(call, &single(a)?, b, c.as_ref())?, a.dtype())?
-            }
-            dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
-        };
-        Ok(vec![out.into()])
-    }
-}
-
-/// A number that a small whole or any real factor multiplies.
-trait Scale: Term + Element {
-    fn factor(value: f32) -> Self;
-}
-
-macro_rules! scale {
-    ($($T:ident)*) => { $(impl Scale for $T {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_lossless, clippy::cast_sign_loss)]
-        fn factor(value: f32) -> $T {
-            (value as i64) as $T
-        }
-    })* };
-}
-
-scale! { i32 i64 u32 u64 }
-
-impl Scale for f64 {
-    fn factor(value: f32) -> f64 {
-        f64::from(value)
     }
 }
 
 impl Gemm {
     /// The sizes of an operand as the product sees it.
-    fn order(&self, operand: &Array, transposed: bool) -> [usize; 2] {
+    pub(crate) fn order(&self, operand: &Array, transposed: bool) -> [usize; 2] {
         let dims = operand.dims();
         if transposed {
             [dims[1], dims[0]]
@@ -159,74 +97,6 @@ impl Gemm {
         }
         Ok(Sizes { m, n, k })
     }
-
-    fn run_f32(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
-        let sizes = self.sizes(a, b, c)?;
-        let Sizes { m, n, k } = sizes;
-        let a = a.read::<f32>()?;
-        let elements;
-        let right = match call.packed::<PackedB>() {
-            Some(packed) => Right::Packed(packed),
-            None => {
-                elements = b.read::<f32>()?;
-                Right::Plain(matrix(elements, [k, n], self.trans_b))
-            }
-        };
-        let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
-        let mut out = room(&[m, n])?;
-        epilogue::with(self.epilogue.as_ref(), call, &[m, n], |finish| {
-            let (bias, scaled) = match &addend {
-                Some((c, [0, 1])) if self.alpha == 1.0 && self.beta == 1.0 && c.len() == n => (Bias::Columns(c), None),
-                None if self.alpha == 1.0 => (Bias::None, None),
-                other => (Bias::None, Some(other.as_ref())),
-            };
-            let scale = |run: &mut [f32], offset: usize| {
-                if let Some(addend) = scaled {
-                    let addend = addend.map(|(c, steps)| (&c[..], *steps));
-                    add_scaled(run, offset, n, addend, |x, c| self.alpha * x + self.beta * c);
-                }
-                if let Some(finish) = finish {
-                    finish(run, offset);
-                }
-            };
-            let scale: Option<Finish> = if scaled.is_some() { Some(&scale) } else { finish };
-            let left = matrix(a, [m, k], self.trans_a);
-            gemm::gemm(Isa::get(), call.threads, sizes, &left, &right, bias, &mut out, scale);
-            Ok(())
-        })?;
-        Array::new(out, &[m, n])
-    }
-
-    fn run_plain<T: Scale>(&self, call: &Call, a: &Array, b: &Array, c: Option<&Array>) -> Result<Array> {
-        let Sizes { m, n, k } = self.sizes(a, b, c)?;
-        let (a, b) = (a.read::<T>()?, b.read::<T>()?);
-        let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
-        let mut out = room::<T>(&[m, n])?;
-        let (left, right) = (plain(a, [m, k], self.trans_a), plain(b, [k, n], self.trans_b));
-        gemm::product(call.threads, n, k, &left, &right, &mut out);
-        let (alpha, beta) = (T::factor(self.alpha), T::factor(self.beta));
-        let addend = c.as_ref().map(|(c, steps)| (&c[..], *steps));
-        if addend.is_some() || self.alpha != 1.0 {
-            add_scaled(&mut out, 0, n, addend, |x, c| T::ZERO.add_product(alpha, x).add_product(beta, c));
-        }
-        Array::new(out, &[m, n])
-    }
-}
-
-/// Combines elements from `offset` on of an `[m, n]` result with those of an addend (zero where there is none) of these
-/// steps.
-fn add_scaled<T: Term>(
-    run: &mut [T],
-    offset: usize,
-    n: usize,
-    addend: Option<(&[T], [usize; 2])>,
-    combine: impl Fn(T, T) -> T,
-) {
-    for (i, x) in run.iter_mut().enumerate() {
-        let (row, column) = ((offset + i) / n, (offset + i) % n);
-        let c = addend.map_or(T::ZERO, |(c, steps)| c[row * steps[0] + column * steps[1]]);
-        *x = combine(*x, c);
-    }
 }
 
 /// How far the row and the column move in an addend that broadcasts to a matrix.
@@ -246,65 +116,4 @@ fn check_addend(c: &TensorType, result: &[Option<Dim>]) -> Result<()> {
         bail!("C {} does not broadcast to the product", Type::Tensor(c.clone()));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use half::f16;
-
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn gemm(alpha: f32, beta: f32, trans_a: bool, trans_b: bool) -> Gemm {
-        Gemm { alpha, beta, trans_a, trans_b, epilogue: None }
-    }
-
-    /// `[[1, 2, 3], [4, 5, 6]]` times `[[1, 0], [0, 1], [1, 1]]` is `[[4, 5], [10, 11]]`.
-    #[test]
-    fn transposes_factors_and_addends_in_every_type() {
-        macro_rules! check {
-            ($($T:ty: $from:expr;)*) => {$({
-                let tensor = |x: &[u8], dims: &[usize]| {
-                    Some(tensor(&x.iter().map(|&x| $from(x)).collect::<Vec<$T>>(), dims))
-                };
-                let a = [(tensor(&[1, 2, 3, 4, 5, 6], &[2, 3]), false), (tensor(&[1, 4, 2, 5, 3, 6], &[3, 2]), true)];
-                let b = [(tensor(&[1, 0, 0, 1, 1, 1], &[3, 2]), false), (tensor(&[1, 0, 1, 0, 1, 1], &[2, 3]), true)];
-                let c: [(Option<Value>, [u8; 4]); 6] = [
-                    (None, [0, 0, 0, 0]),
-                    (tensor(&[7], &[]), [7; 4]),
-                    (tensor(&[7, 8], &[2]), [7, 8, 7, 8]),
-                    (tensor(&[7, 8], &[1, 2]), [7, 8, 7, 8]),
-                    (tensor(&[7, 8], &[2, 1]), [7, 7, 8, 8]),
-                    (tensor(&[7, 8, 9, 1], &[2, 2]), [7, 8, 9, 1]),
-                ];
-                let operands = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
-                for (((a, trans_a), (b, trans_b)), (c, addend)) in
-                    operands.flat_map(|operands| c.iter().map(move |c| (operands, c)))
-                {
-                    for (alpha, beta) in [(1u8, 1u8), (2, 1), (1, 3), (2, 0)] {
-                        let op = gemm(f32::from(alpha), f32::from(beta), *trans_a, *trans_b);
-                        let out = run(&op, &[a.clone(), b.clone(), c.clone()]).unwrap();
-                        let y: Vec<$T> = [4, 5, 10, 11].iter().zip(addend).map(|(&y, c)| $from(alpha * y + beta * c)).collect();
-                        assert_eq!(&out.tensor().unwrap().read::<$T>().unwrap()[..], y, "{op:?} {c:?}");
-                    }
-                }
-            })*};
-        }
-        check! { f32: f32::from; f64: f64::from; f16: f16::from; i32: i32::from; u64: u64::from; }
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
-        let i = |dims: &[usize]| Some(tensor(&vec![1i32; dims.iter().product()], dims));
-        for (op, inputs, expected) in [
-            (gemm(1., 1., true, false), vec![f(&[2, 3]), f(&[3, 2])], "2 columns"),
-            (gemm(1., 1., false, false), vec![f(&[2, 3, 1]), f(&[3, 2])], "must be a matrix"),
-            (gemm(1., 1., false, false), vec![f(&[2, 3]), f(&[3, 2]), f(&[3])], "broadcast"),
-            (gemm(0.5, 1., false, false), vec![i(&[2, 3]), i(&[3, 2])], "whole"),
-        ] {
-            let error = run(&op, &inputs).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
-    }
 }

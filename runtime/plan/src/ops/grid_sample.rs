@@ -1,21 +1,18 @@
 //! Images read at the points of a grid.
 
 use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cast::converted;
-use crate::device::on_device;
-use crate::dtype::{DType, Element};
+use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::movable::Movable;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, Array, Value};
-use crate::{bail, by_width, words};
+use crate::value::Array;
 
 /// `Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a floating-point grid
 /// `G [N, Hout, Wout, 2]`; `Y [N, C, Hout, Wout]`. Coordinates run from -1 to 1 over the width and the height.
@@ -56,7 +53,7 @@ pub enum Outside {
     Reflection,
 }
 
-impl Kernel for GridSample {
+impl Operator for GridSample {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
     }
@@ -71,56 +68,24 @@ impl Kernel for GridSample {
         }
         let is_wrong = |input: &TensorType| input.rank().is_some_and(|rank| rank != 4);
         if is_wrong(x) || is_wrong(grid) || grid.size(3).is_some_and(|size| size != 2) {
-            bail!("expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {} and {}", inputs.get(0)?, inputs.get(1)?);
+            bail!(
+                "expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {} and {}",
+                inputs.get(0)?,
+                inputs.get(1)?
+            );
         }
         let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
         let shape = vec![dim(x, 0), dim(x, 1), dim(grid, 1), dim(grid, 2)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
     }
-
-    on_device!("grid_sample");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, grid) = (call.value(0)?, call.tensor(1)?);
-        let (&[batch, channels, high, wide], &[grids, rows, columns, 2]) = (x.dims()?, grid.dims()) else {
-            bail!("expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {:?} and {:?}", x.dims()?, grid.dims());
-        };
-        if batch != grids {
-            bail!("{grids} grids are not for {batch} images");
-        }
-        element_count(&[high, wide])?;
-        element_count(&[channels, rows, columns])?;
-        if high * wide >= NOWHERE as usize {
-            bail!("an image of {high} × {wide} pixels is too large");
-        }
-        if high * wide == 0 && self.outside != Outside::Zeros && batch * channels * rows * columns > 0 {
-            bail!("an image of {high} × {wide} pixels cannot be sampled");
-        }
-        let points = self.points(grid, [high, wide], call.threads)?;
-        let size = Size { dims: [batch, channels, rows, columns], image: [high, wide] };
-        let is_double = self.mode != Sampling::Nearest && x.tensor()?.dtype() == DType::Float64;
-        Ok(vec![match (self.mode, is_double) {
-            (Sampling::Nearest, _) => self.nearest(x, &points, &size, call.threads)?,
-            (Sampling::Linear, false) => self.weighted::<f32, 2, 4>(x.tensor()?, &points, &size, call.threads)?,
-            (Sampling::Linear, true) => self.weighted::<f64, 2, 4>(x.tensor()?, &points, &size, call.threads)?,
-            (Sampling::Cubic, false) => self.weighted::<f32, 4, 16>(x.tensor()?, &points, &size, call.threads)?,
-            (Sampling::Cubic, true) => self.weighted::<f64, 4, 16>(x.tensor()?, &points, &size, call.threads)?,
-        }])
-    }
-}
-
-/// The result's dimensions, and the height and width of an image.
-struct Size {
-    dims: [usize; 4],
-    image: [usize; 2],
 }
 
 /// Points that a thread takes at once.
-const BLOCK: usize = 1 << 12;
+pub(crate) const BLOCK: usize = 1 << 12;
 
 impl GridSample {
     /// The points of the grid, `[y, x]` in pixels.
-    fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Scratch<[f64; 2]>> {
+    pub(crate) fn points(&self, grid: &Array, size: [usize; 2], threads: &Threads) -> Result<Scratch<[f64; 2]>> {
         let [high, wide] = size;
         let mut points = Scratch::filled([0.0; 2], grid.len() / 2);
         if grid.dtype() == DType::Float64 {
@@ -147,161 +112,5 @@ impl GridSample {
             true => (at + R::ONE) * half * (size - R::ONE),
             false => ((at + R::ONE) * size - R::ONE) * half,
         }
-    }
-
-    /// The place of a pixel on an axis of `size` pixels; none where it is zero.
-    fn place(&self, at: f64, size: usize) -> Option<usize> {
-        let last = size as f64 - 1.0;
-        match self.outside {
-            Outside::Zeros if !(0.0..=last).contains(&at) => None,
-            Outside::Reflection => Some(self.reflected(at, last).clamp(0.0, last.max(0.0)) as usize),
-            _ => Some(at.clamp(0.0, last.max(0.0)) as usize),
-        }
-    }
-
-    /// A whole coordinate, mirrored until it lies on the axis.
-    fn reflected(&self, at: f64, last: f64) -> f64 {
-        let (low, high) = if self.align_corners { (0.0, last) } else { (-0.5, last + 0.5) };
-        let (beyond, range) = ((low - at).max(at - high), high - low);
-        if beyond <= 0.0 || range <= 0.0 {
-            return at;
-        }
-        let rest = beyond % range;
-        let turns_back = (beyond / range).floor() % 2.0 == 0.0;
-        if (at < low) == turns_back {
-            low + rest
-        } else {
-            high - rest
-        }
-    }
-
-    /// The `K · K = N` pixels around a point and their weights.
-    pub(super) fn taps<R: Real, const K: usize, const N: usize>(
-        &self,
-        [y, x]: [f64; 2],
-        [high, wide]: [usize; 2],
-    ) -> Taps<R, N> {
-        let ((rows, down), (columns, across)) = (self.line::<K>(y, high), self.line::<K>(x, wide));
-        let place = |i: usize| Some(rows[i / K]? * wide + columns[i % K]?);
-        Taps {
-            places: std::array::from_fn(|i| place(i).map_or(NOWHERE, |place| place as u32)),
-            weights: std::array::from_fn(|i| R::from_f64(down[i / K] * across[i % K])),
-        }
-    }
-
-    /// The places of the `K` pixels around a point on an axis, and their weights.
-    fn line<const K: usize>(&self, at: f64, size: usize) -> ([Option<usize>; K], [f64; K]) {
-        let low = at.floor();
-        let part = at - low;
-        let step = |k: usize| k as f64 - (K / 2 - 1) as f64;
-        let weight = |d: f64| if K == 4 { cubic(d) } else { 1.0 - d };
-        (
-            std::array::from_fn(|k| self.place(low + step(k), size)),
-            std::array::from_fn(|k| weight((part - step(k)).abs())),
-        )
-    }
-
-    fn weighted<R: Real + Element, const K: usize, const N: usize>(
-        &self,
-        x: &Array,
-        points: &[[f64; 2]],
-        size: &Size,
-        threads: &Threads,
-    ) -> Result<Value> {
-        let (x, dtype) = (converted(x, R::DTYPE, threads)?, x.dtype());
-        let mut y = room::<R>(&size.dims)?;
-        let taps = |point| self.taps::<R, K, N>(point, size.image);
-        planes(x.read::<R>()?, &mut y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>);
-        Ok(converted(&Array::new(y, &size.dims)?, dtype, threads)?.into())
-    }
-
-    fn nearest(&self, x: &Value, points: &[[f64; 2]], size: &Size, threads: &Threads) -> Result<Value> {
-        let data = Movable::new(&[x])?;
-        let x = &data.arrays[0];
-        let [high, wide] = size.image;
-        let place = |[y, x]: [f64; 2]| {
-            let (row, column) = (self.place(y.round_ties_even(), high), self.place(x.round_ties_even(), wide));
-            row.zip(column).map(|(row, column)| row * wide + column)
-        };
-        data.restore(by_width!(x.dtype(), W => {
-            let mut y = words::room::<W>(&size.dims)?;
-            let take = |image: &[W], places: &[Option<usize>], out: &mut [W]| {
-                for (out, place) in out.iter_mut().zip(places) {
-                    *out = place.and_then(|place| image.get(place)).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);
-                }
-            };
-            planes(words::read::<W>(x)?, &mut y, points, size, threads, (None, place), take);
-            words::array(y, &size.dims, x.dtype())
-        })?)
-    }
-}
-
-/// Calls `read(plane, places, out)` for every plane of `x`, with `place(point)` (at first `nothing`) for every point.
-fn planes<T: Send + Sync, P: Copy + Send + Sync>(
-    x: &[T],
-    y: &mut [T],
-    points: &[[f64; 2]],
-    size: &Size,
-    threads: &Threads,
-    (nothing, place): (P, impl Fn([f64; 2]) -> P + Sync),
-    read: impl Fn(&[T], &[P], &mut [T]) + Sync,
-) {
-    let [_, channels, rows, columns] = size.dims;
-    let (count, pixels) = (rows * columns, size.image[0] * size.image[1]);
-    if y.is_empty() {
-        return;
-    }
-    let mut places = Scratch::filled(nothing, count);
-    for (image, (points, y)) in points.chunks_exact(count).zip(y.chunks_exact_mut(channels * count)).enumerate() {
-        threads.for_each_chunk(&mut places, BLOCK, |block, places| {
-            places.iter_mut().zip(&points[block * BLOCK..]).for_each(|(to, &point)| *to = place(point));
-        });
-        threads.for_each_chunk(y, count, |channel, out| {
-            read(&x[(image * channels + channel) * pixels..][..pixels], &places, out);
-        });
-    }
-}
-
-/// The cubic convolution at a distance of `d` pixels.
-fn cubic(d: f64) -> f64 {
-    const A: f64 = -0.75;
-    match d {
-        d if d <= 1.0 => ((A + 2.0) * d - (A + 3.0)) * d * d + 1.0,
-        _ => ((A * d - 5.0 * A) * d + 8.0 * A) * d - 4.0 * A,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    #[test]
-    fn points_inside_and_outside() {
-        let x = tensor(&[1f32, 2., 3., 4., 5., 6.], &[1, 1, 2, 3]);
-        let grid = tensor(&[-1f32, -1., 0., 0., 1., 1., 2., 1., f32::INFINITY, 0.], &[1, 1, 5, 2]);
-        for (mode, outside, expected) in [
-            (Sampling::Nearest, Outside::Zeros, [1., 2., 6., 0., 0.]),
-            (Sampling::Nearest, Outside::Border, [1., 2., 6., 6., 3.]),
-            (Sampling::Nearest, Outside::Reflection, [1., 2., 6., 5., f32::NAN]),
-            (Sampling::Linear, Outside::Zeros, [1., 3.5, 6., 0., f32::NAN]),
-            (Sampling::Linear, Outside::Border, [1., 3.5, 6., 6., f32::NAN]),
-            (Sampling::Cubic, Outside::Border, [1., 3.5, 6., 6., f32::NAN]),
-        ] {
-            let op = GridSample { mode, outside, align_corners: true };
-            let y = run(&op, &[Some(x.clone()), Some(grid.clone())]).expect("an image and its grid");
-            let y = y.tensor().and_then(|y| Ok(y.read::<f32>()?.to_vec())).expect("float32");
-            let same = |(y, expected): (&f32, &f32)| expected.is_nan() || (y - expected).abs() < 1e-6;
-            assert!(y.iter().zip(&expected).all(same), "{op:?}: {y:?}, not {expected:?}");
-        }
-    }
-
-    #[test]
-    fn images_without_pixels() {
-        let (x, grid) = (tensor::<f32>(&[], &[1, 1, 0, 3]), tensor(&[0f32; 2], &[1, 1, 1, 2]));
-        let op = |outside| GridSample { mode: Sampling::Linear, outside, align_corners: false };
-        assert!(run(&op(Outside::Border), &[Some(x.clone()), Some(grid.clone())]).is_err());
-        let y = run(&op(Outside::Zeros), &[Some(x), Some(grid)]).expect("zeros");
-        assert_eq!(*y.tensor().and_then(|y| y.read::<f32>()).expect("float32"), [0.0]);
     }
 }

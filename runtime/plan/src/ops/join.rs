@@ -1,24 +1,16 @@
 //! Tensors joined along an axis, and taken apart.
 
-use candle_plan_kernels::blocked::BLOCK;
 use candle_plan_kernels::broadcast::Dims;
-use candle_plan_kernels::concat::{concat, Part};
 use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
-use crate::by_width;
-use crate::device::{Needs, on_device};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
-use crate::layout::{Blocked, Image, Layout};
-use crate::movable::{copy_view, Movable};
+use crate::operator::{Arity, Needs, Operator, Types};
 use crate::types::{Dim, Shape, TensorType, Type};
-use crate::value::{Array, Value};
-use crate::words;
+use crate::value::Array;
 
 /// The inputs, equal in all dimensions but `axis`, one after the other along `axis`.
 ///
@@ -30,7 +22,7 @@ pub struct Concat {
     pub axis: i64,
 }
 
-impl Kernel for Concat {
+impl Operator for Concat {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=usize::MAX)
     }
@@ -54,30 +46,6 @@ impl Kernel for Concat {
             shape: shape.or(first.rank().map(|rank| vec![None; rank])),
         })])
     }
-
-    fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        let image = Image::of(outputs.first().copied().flatten()?)?;
-        let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
-        let (_, before) = parts.split_last()?;
-        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(BLOCK));
-        let fits = self.axis == 1 && is_whole || self.axis > 1;
-        fits.then(|| Blocked {
-            kernel: Box::new(self.clone()),
-            rank: image.rank,
-            inputs: vec![Layout::Blocks; parts.len()],
-            outputs: vec![Layout::Blocks],
-            gain: -image.wasted(),
-        })
-    }
-
-    on_device!("copy");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let values: SmallVec<[&Value; 4]> = (0..call.len()).map(|i| call.value(i)).collect::<Result<_>>()?;
-        let data = Movable::new(&values)?;
-        let arrays: SmallVec<[&Array; 4]> = data.arrays.iter().collect();
-        Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])
-    }
 }
 
 /// `X` cut along `axis` into as many parts as there are outputs: of the sizes in input 1, `split: int64 [outputs]`, or,
@@ -91,7 +59,7 @@ pub struct Split {
     pub axis: i64,
 }
 
-impl Kernel for Split {
+impl Operator for Split {
     fn arity(&self) -> Arity {
         Arity { inputs: 1..=2, outputs: 1..=usize::MAX }
     }
@@ -119,43 +87,24 @@ impl Kernel for Split {
         input == 0
     }
 
-    on_device!("copy");
-
     fn needs(&self, input: usize) -> Needs {
         match input {
             0 => Needs::Elements,
             _ => Needs::Numbers,
         }
     }
-
-    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        Ok(Some(axes::read_lists(constants)))
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let x = &data.arrays[0];
-        let (axis, sizes) = self.parts(x.dims(), call)?;
-        let mut start = 0;
-        let part = |size: usize| {
-            let part = part_of(x, axis, start, size, call)?;
-            start += size;
-            data.restore(part)
-        };
-        sizes.into_iter().map(part).collect()
-    }
 }
 
 impl Split {
-    /// The axis that is cut of a tensor of shape `dims`, and the parts' sizes.
-    pub(crate) fn parts(&self, dims: &[usize], call: &Call) -> Result<(usize, Vec<usize>)> {
+    /// The axis that is cut of a tensor of shape `dims` into `count` parts, and the parts' sizes: `sizes`, or equal ones.
+    pub(crate) fn parts(&self, dims: &[usize], sizes: Option<&[i64]>, count: usize) -> Result<(usize, Vec<usize>)> {
         let axis = axes::resolve(self.axis, dims.len())?;
-        let sizes = match axes::optional_list(call, 1)? {
-            Some(sizes) => axes::dims(&sizes)?,
-            None => equal_parts(dims[axis], call.outputs)?,
+        let sizes = match sizes {
+            Some(sizes) => axes::dims(sizes)?,
+            None => equal_parts(dims[axis], count)?,
         };
-        if sizes.len() != call.outputs || sum(&sizes) != Some(dims[axis]) {
-            bail!("sizes {sizes:?} do not make {} parts of axis {axis} of {dims:?}", call.outputs);
+        if sizes.len() != count || sum(&sizes) != Some(dims[axis]) {
+            bail!("sizes {sizes:?} do not make {} parts of axis {axis} of {dims:?}", count);
         }
         Ok((axis, sizes))
     }
@@ -177,31 +126,6 @@ pub(crate) fn joined_dims(arrays: &[&Array], axis: i64) -> Result<(usize, Dims)>
         dims[axis] = dims[axis].checked_add(other.dims()[axis]).ok_or_else(|| Error::op("the parts are too many"))?;
     }
     Ok((axis, dims))
-}
-
-/// Tensors of one dtype joined along an axis.
-///
-/// # Errors
-/// Their dimensions differ beside `axis`.
-pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
-    let Some(first) = arrays.first() else { bail!("nothing to join") };
-    let (axis, dims) = joined_dims(arrays, axis)?;
-    by_width!(first.dtype(), W => {
-        let mut out = words::room::<W>(&dims)?;
-        let data: SmallVec<[&[W]; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
-        let run = |array: &Array| array.dims()[axis..].iter().product();
-        let parts: SmallVec<[Part<W>; 4]> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();
-        concat(&parts, &mut out, call.threads);
-        words::array(out, &dims, first.dtype())
-    })
-}
-
-/// `size` rows of an axis; a view where they stand together.
-pub(super) fn part_of(x: &Array, axis: usize, start: usize, size: usize, call: &Call) -> Result<Array> {
-    match place_of(x.dims(), axis, start, size) {
-        None => x.narrow_outer(axis, start, size),
-        Some(view) => copy_view(x, &view, call.threads),
-    }
 }
 
 /// Where `size` rows of an axis stand in a tensor of shape `dims`; `None` where they stand together.
@@ -239,48 +163,4 @@ fn equal_parts(size: usize, parts: usize) -> Result<Vec<usize>> {
 
 fn sum(sizes: &[usize]) -> Option<usize> {
     sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, run_outputs, tensor};
-
-    fn numbers(dims: &[usize], from: u16) -> Value {
-        let count = dims.iter().product::<usize>() as u16;
-        tensor(&(from..from + count).collect::<Vec<_>>(), dims)
-    }
-
-    fn seen(value: &Value) -> (Vec<usize>, Vec<u16>) {
-        let array = value.tensor().expect("a tensor");
-        (array.dims().to_vec(), array.read::<u16>().expect("uint16").to_vec())
-    }
-
-    #[test]
-    fn joins() {
-        let (a, b) = (numbers(&[2, 2], 0), numbers(&[2, 1], 10));
-        let y = run(&Concat { axis: -1 }, &[Some(a.clone()), Some(b.clone()), Some(a.clone())]).expect("2 rows each");
-        assert_eq!(seen(&y), (vec![2, 5], vec![0, 1, 10, 0, 1, 2, 3, 11, 2, 3]));
-        let y = run(&Concat { axis: 0 }, &[Some(a.clone()), Some(numbers(&[0, 2], 0)), Some(numbers(&[1, 2], 7))]);
-        assert_eq!(seen(&y.expect("2 columns each")), (vec![3, 2], vec![0, 1, 2, 3, 7, 8]));
-        for (axis, other) in [(0, &b), (2, &a), (-3, &a), (0, &numbers(&[2], 0)), (0, &tensor(&[0i16; 2], &[1, 2]))] {
-            assert!(run(&Concat { axis }, &[Some(a.clone()), Some(other.clone())]).is_err());
-        }
-    }
-
-    #[test]
-    fn splits() {
-        let x = numbers(&[2, 5], 0);
-        let parts = run_outputs(&Split { axis: 1 }, &[Some(x.clone())], 3).expect("2, 2 and 1");
-        assert_eq!(seen(&parts[1]), (vec![2, 2], vec![2, 3, 7, 8]));
-        assert_eq!(seen(&parts[2]), (vec![2, 1], vec![4, 9]));
-        let split = |sizes: &[i64]| {
-            run_outputs(&Split { axis: -2 }, &[Some(x.clone()), Some(tensor(sizes, &[sizes.len()]))], 2)
-        };
-        assert_eq!(seen(&split(&[2, 0]).expect("two rows")[1]), (vec![0, 5], vec![]));
-        for sizes in [&[1, 2][..], &[3, -1], &[2], &[i64::MAX, i64::MAX]] {
-            assert!(split(sizes).is_err(), "{sizes:?}");
-        }
-        assert!(run_outputs(&Split { axis: 1 }, &[Some(x)], 4).is_err());
-    }
 }

@@ -1,24 +1,15 @@
 //! Normalisation over the last axes: layer normalisation and RMS normalisation.
 
-use candle_plan_kernels::buffer::filled;
-use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
-use candle_plan_kernels::reduce::Number;
-use candle_plan_kernels::rewrite::Rewrite;
-use candle_plan_kernels::scratch::Scratch;
-use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{layer_norm_kind, on_device};
-use crate::dtype::{DType, Element};
+use crate::axes;
+use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::float::{require_dtype, FLOATS};
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
-use crate::{axes, bail, dispatch};
 
 /// `Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis` on. X
 /// `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1 in the
@@ -47,13 +38,9 @@ pub struct RmsNorm {
     pub epsilon: f64,
 }
 
-impl Kernel for LayerNorm {
+impl Operator for LayerNorm {
     fn arity(&self) -> Arity {
         Arity { inputs: 2..=3, outputs: 1..=3 }
-    }
-
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -71,54 +58,11 @@ impl Kernel for LayerNorm {
         let statistics = Type::Tensor(TensorType { dtype: DType::Float32, shape });
         Ok([Type::Tensor(x.clone()), statistics.clone(), statistics].into_iter().take(inputs.outputs).collect())
     }
-
-    on_device!("norm");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let x = call.tensor(0)?;
-        let (dims, axis) = (x.dims().to_vec(), axes::resolve(self.axis, x.rank())?);
-        let wants_statistics = call.outputs > 1;
-        dispatch!("LayerNorm", x.dtype(), [f32, f64, f16, bf16], T => {
-            let mut outputs = if wants_statistics { self.statistics::<T>(call, &dims, axis)? } else { Vec::new() };
-            let y = rewrite::<T>(call, 0, |call, x| {
-                let scale = call.read::<T>(1)?;
-                let scale = spread(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
-                let bias = match call.optional_tensor(2)? {
-                    Some(bias) => spread(&T::widen(bias.read::<T>()?), bias.dims(), &dims, axis)?,
-                    None => filled(Number::from_f64(0.0), scale.len()),
-                };
-                let n = dims[axis..].iter().product();
-                let (scale, bias) = of_one_length(scale, bias, n);
-                let affine = Affine::Elements { scale: &scale, bias: &bias };
-                normalize_rows(Isa::get(), call.threads, x, n, Centre::Mean, self.epsilon, affine);
-                Ok(())
-            })?;
-            outputs.insert(0, y.into());
-            Ok(outputs)
-        })
-    }
 }
 
-impl LayerNorm {
-    fn statistics<T: Float>(&self, call: &Call, dims: &[usize], axis: usize) -> Result<Vec<Value>> {
-        let x = call.read::<T>(0)?;
-        let n = dims[axis..].iter().product();
-        let pairs = row_statistics(Isa::get(), call.threads, &T::widen(x), n, Centre::Mean, self.epsilon);
-        let mut dims = dims.to_vec();
-        dims[axis..].fill(1);
-        let means = pairs.iter().map(|(mean, _)| f32::from_f64(mean.to_f64())).collect();
-        let factors = pairs.iter().map(|(_, factor)| f32::from_f64(factor.to_f64())).collect();
-        Ok(vec![Array::new(means, &dims)?.into(), Array::new(factors, &dims)?.into()])
-    }
-}
-
-impl Kernel for RmsNorm {
+impl Operator for RmsNorm {
     fn arity(&self) -> Arity {
         Arity { inputs: 2..=2, outputs: 1..=1 }
-    }
-
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -129,51 +73,6 @@ impl Kernel for RmsNorm {
             axes::resolve(self.axis, rank)?;
         }
         Ok(vec![Type::Tensor(TensorType { dtype: scale.dtype, shape: x.shape.clone() })])
-    }
-
-    on_device!("norm" if |self, operands| {
-        operands.dtype(0).zip(operands.dtype(1)).is_some_and(|(x, scale)| layer_norm_kind(x, scale).is_some())
-    });
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, scale) = (call.tensor(0)?, call.tensor(1)?);
-        let (dims, axis) = (x.dims().to_vec(), axes::resolve(self.axis, x.rank())?);
-        let dtype = scale.dtype();
-        let scale_dims = scale.dims().to_vec();
-        let y = dispatch!("RmsNorm", x.dtype(), [f32, f64, f16, bf16], T => {
-            if T::DTYPE == dtype {
-                rewrite::<T>(call, 0, |call, x| {
-                    let scale = call.read::<T>(1)?;
-                    self.normalize(call, x, &T::widen(scale), &scale_dims, &dims, axis)
-                })
-            } else {
-                let mut x = read_wide::<f64>(x)?;
-                self.normalize(call, Rewrite::in_place(&mut x), &read_wide(scale)?, &scale_dims, &dims, axis)?;
-                dispatch!("RmsNorm", dtype, [f32, f64, f16, bf16], V => {
-                    Array::new(V::narrow(x.into_iter().map(Number::from_f64).collect()), &dims)
-                })
-            }
-        })?;
-        Ok(vec![y.into()])
-    }
-}
-
-impl RmsNorm {
-    fn normalize<R: Real>(
-        &self,
-        call: &Call,
-        x: Rewrite<R>,
-        scale: &[R],
-        scale_dims: &[usize],
-        dims: &[usize],
-        axis: usize,
-    ) -> Result<()> {
-        let scale = spread(scale, scale_dims, dims, axis)?;
-        let bias = Scratch::filled(R::ZERO, scale.len());
-        let n = dims[axis..].iter().product();
-        let affine = Affine::Elements { scale: &scale, bias: &bias };
-        normalize_rows(Isa::get(), call.threads, x, n, Centre::Zero, self.epsilon, affine);
-        Ok(())
     }
 }
 
@@ -193,127 +92,10 @@ pub(crate) fn fitted<'a>(from: &'a [usize], dims: &[usize], axis: usize) -> Resu
 }
 
 /// What `from` broadcasts to: the dimensions from `axis` on where they are as many, else all.
-fn target<'a>(from: &[usize], dims: &'a [usize], axis: usize) -> &'a [usize] {
+pub(crate) fn target<'a>(from: &[usize], dims: &'a [usize], axis: usize) -> &'a [usize] {
     if from.len() <= dims.len() - axis {
         &dims[axis..]
     } else {
         dims
-    }
-}
-
-/// Values broadcast to the dimensions from `axis` on where they fit there, else to all of them.
-fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
-    let from = fitted(from, dims, axis)?;
-    let to = target(from, dims, axis);
-    if from == to {
-        return Ok(values.to_vec());
-    }
-    let mut spread = values.to_vec();
-    let mut length = 1;
-    for (i, &size) in to.iter().enumerate().rev() {
-        // Innermost first: `spread` holds blocks of `length` elements that are complete from dimension i + 1 on.
-        let own = (i + from.len()).checked_sub(to.len()).map_or(1, |i| from[i]);
-        if own == 1 && size != 1 {
-            spread = spread.chunks(length.max(1)).flat_map(|block| block.repeat(size)).collect();
-        }
-        length *= size;
-    }
-    Ok(spread)
-}
-
-/// Repeats the shorter of the two, which is one row of `n`, to the length of the other.
-fn of_one_length<R: Real>(scale: Vec<R>, bias: Vec<R>, n: usize) -> (Vec<R>, Vec<R>) {
-    let rows = scale.len().max(bias.len()) / n.max(1);
-    let repeat = |v: Vec<R>| if v.len() < rows * n { v.repeat(rows) } else { v };
-    (repeat(scale), repeat(bias))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, run_outputs, tensor};
-
-    fn values(len: usize) -> Vec<f32> {
-        (0..len).map(|i| (i * 7919 % 101) as f32 / 16.0 - 3.0).collect()
-    }
-
-    /// Mean and `1 / √(variance + ε)` of each row.
-    fn statistics(x: &[f32], n: usize, centre: bool) -> Vec<(f64, f64)> {
-        let of = |row: &[f32]| {
-            let mean = if centre { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64 } else { 0.0 };
-            let square = row.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n as f64;
-            (mean, 1.0 / (square + 1e-5).sqrt())
-        };
-        x.chunks(n).map(of).collect()
-    }
-
-    fn close(found: &Value, expected: &[f64], tolerance: f64, case: &str) {
-        let found: Vec<f64> = read_wide(found.tensor().expect("a tensor")).expect("floats");
-        assert_eq!(found.len(), expected.len(), "{case}");
-        for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() <= tolerance, "{case}: {found} {expected}");
-        }
-    }
-
-    #[test]
-    fn scales_broadcast_to_the_input() {
-        let (dims, x) = ([2, 3, 4], values(24));
-        // The scale's dimensions, and the place in it of element i of X.
-        type Case = (i64, usize, &'static [usize], fn(usize) -> usize);
-        let cases: [Case; 7] = [
-            (-1, 4, &[4], |i| i % 4),
-            (2, 4, &[1, 1, 4], |i| i % 4),
-            (1, 12, &[3, 4], |i| i % 12),
-            (-2, 12, &[3, 1], |i| i / 4 % 3),
-            (0, 24, &[2, 1, 4], |i| i / 12 * 4 + i % 4),
-            (-1, 4, &[2, 1, 1], |i| i / 12),
-            (-1, 4, &[], |_| 0),
-        ];
-        for (axis, n, scale_dims, place) in cases {
-            let scale = values(scale_dims.iter().product());
-            let bias = values(4);
-            for centre in [true, false] {
-                let statistics = statistics(&x, n, centre);
-                let expected: Vec<f64> = (0..24)
-                    .map(|i| {
-                        let (mean, factor) = statistics[i / n];
-                        let bias = if centre { f64::from(bias[i % 4]) } else { 0.0 };
-                        (f64::from(x[i]) - mean) * factor * f64::from(scale[place(i)]) + bias
-                    })
-                    .collect();
-                let (x, scale) = (Some(tensor(&x, &dims)), Some(tensor(&scale, scale_dims)));
-                let found = if centre {
-                    run(&LayerNorm { axis, epsilon: 1e-5 }, &[x, scale, Some(tensor(&bias, &[4]))])
-                } else {
-                    run(&RmsNorm { axis, epsilon: 1e-5 }, &[x, scale])
-                };
-                close(&found.expect("runs"), &expected, 1e-5, &format!("axis {axis} scale {scale_dims:?} {centre}"));
-            }
-        }
-        let op = LayerNorm { axis: -1, epsilon: 1e-5 };
-        assert!(run(&op, &[Some(tensor(&x, &dims)), Some(tensor(&[1f32; 3], &[3]))]).is_err());
-    }
-
-    #[test]
-    fn statistics_are_outputs() {
-        let x = values(24);
-        let inputs = [Some(tensor(&x, &[2, 3, 4])), Some(tensor(&[1f32; 12], &[3, 4]))];
-        let found = run_outputs(&LayerNorm { axis: 1, epsilon: 1e-5 }, &inputs, 3).expect("runs");
-        let expected = statistics(&x, 12, true);
-        close(&found[1], &expected.iter().map(|s| s.0).collect::<Vec<_>>(), 1e-6, "mean");
-        close(&found[2], &expected.iter().map(|s| s.1).collect::<Vec<_>>(), 1e-6, "factor");
-        assert_eq!(found[1].tensor().expect("a tensor").dims(), [2, 1, 1]);
-    }
-
-    #[test]
-    fn the_result_has_the_dtype_of_the_scale() {
-        let x: Vec<f16> = values(8).into_iter().map(f16::from_f32).collect();
-        let wide: Vec<f32> = x.iter().map(|v| v.to_f32()).collect();
-        let factors = statistics(&wide, 4, false);
-        let expected: Vec<f64> = (0..8).map(|i| f64::from(wide[i]) * factors[i / 4].1).collect();
-        let inputs = [Some(tensor(&x, &[2, 4])), Some(tensor(&[1f32; 4], &[4]))];
-        let found = run(&RmsNorm { axis: -1, epsilon: 1e-5 }, &inputs).expect("runs");
-        assert_eq!(found.tensor().expect("a tensor").dtype(), DType::Float32);
-        close(&found, &expected, 1e-6, "float16 by float32");
     }
 }

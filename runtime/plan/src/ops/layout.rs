@@ -1,20 +1,13 @@
 //! The same elements in another order of axes.
 
-use candle_plan_kernels::strided::View;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::gather::runs;
-use super::places::Places;
 use crate::axes;
 use crate::bail;
-use crate::device::{on_device, takes_indices};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::movable::{copy_view, Movable};
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
 
 /// `Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension `permutation[a]`.
 ///
@@ -37,7 +30,7 @@ impl Transpose {
     }
 }
 
-impl Kernel for Transpose {
+impl Operator for Transpose {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -55,14 +48,6 @@ impl Kernel for Transpose {
     fn shares(&self, input: usize) -> bool {
         input == 0
     }
-
-    on_device!("copy");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let order = self.order(data.arrays[0].rank())?;
-        Ok(vec![data.restore(transposed(&data.arrays[0], &order, call.threads)?)?])
-    }
 }
 
 /// `Y [N, C/b², H·b, W·b]` from `X [N, C, H, W]`: each block of `b²` channels becomes a square of pixels,
@@ -77,7 +62,7 @@ pub struct DepthToSpace {
     pub channels_first: bool,
 }
 
-impl Kernel for DepthToSpace {
+impl Operator for DepthToSpace {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -96,15 +81,6 @@ impl Kernel for DepthToSpace {
 
     fn shares(&self, _: usize) -> bool {
         true // where no element moves: blocks of one pixel, images of one
-    }
-
-    on_device!("copy");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let Regrouped { split, order, dims } = self.regrouped(data.arrays[0].dims())?;
-        let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
-        Ok(vec![data.restore(moved.reshape(&dims)?)?])
     }
 }
 
@@ -138,7 +114,7 @@ pub struct SpaceToDepth {
     pub channels_first: bool,
 }
 
-impl Kernel for SpaceToDepth {
+impl Operator for SpaceToDepth {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -157,15 +133,6 @@ impl Kernel for SpaceToDepth {
 
     fn shares(&self, _: usize) -> bool {
         true // where no element moves: blocks of one pixel, images of one
-    }
-
-    on_device!("copy");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let Regrouped { split, order, dims } = self.regrouped(data.arrays[0].dims())?;
-        let moved = transposed(&data.arrays[0].reshape(&split)?, &order, call.threads)?;
-        Ok(vec![data.restore(moved.reshape(&dims)?)?])
     }
 }
 
@@ -201,7 +168,7 @@ pub struct ReverseSequence {
     pub time_first: bool,
 }
 
-impl Kernel for ReverseSequence {
+impl Operator for ReverseSequence {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
     }
@@ -217,31 +184,6 @@ impl Kernel for ReverseSequence {
         }
         Ok(vec![Type::Tensor(x.clone())])
     }
-
-    on_device!("gather" if |self, operands| takes_indices(operands, 1));
-
-    fn fault(&self) -> &'static str {
-        "a length is beyond the axis"
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let (x, lengths) = (&data.arrays[0], axes::dims(&call.tensor(1)?.to_i64()?)?);
-        let [first, second] = self.axes(x.dims(), lengths.len())?;
-        let (steps, batch) = if self.time_first { (first, second) } else { (second, first) };
-        if lengths.iter().any(|&length| length > steps) {
-            bail!("lengths {lengths:?} do not fit a batch of {batch} with {steps} steps");
-        }
-        let reversed = |step: usize, length: usize| if step < length { length - 1 - step } else { step };
-        let run: usize = x.dims()[2..].iter().product();
-        let start = |i: usize| {
-            let (a, b) = (i / second, i % second);
-            let (a, b) = if self.time_first { (reversed(a, lengths[b]), b) } else { (a, reversed(b, lengths[a])) };
-            (a * second + b) * run
-        };
-        let starts = (0..first * second).map(start).collect();
-        Ok(vec![data.restore(runs(x, x.len(), &Places { starts, run }, x.dims(), call)?)?])
-    }
 }
 
 impl ReverseSequence {
@@ -254,15 +196,6 @@ impl ReverseSequence {
         }
         Ok([first, second])
     }
-}
-
-/// The axes of `x` in another order; a view where no element moves.
-fn transposed(x: &Array, order: &[usize], threads: &Threads) -> Result<Array> {
-    let view = View::contiguous(x.dims()).permute(order);
-    if stays(x.dims(), order) {
-        return x.reshape(&view.dims);
-    }
-    copy_view(x, &view, threads)
 }
 
 /// Whether no element of a tensor of shape `dims` moves when its axes are taken in this order.
@@ -283,83 +216,5 @@ fn image_dims(x: &TensorType) -> Result<(Option<Dim>, [Option<usize>; 3])> {
         None => Ok((None, [None; 3])),
         Some([n, _, _, _]) => Ok((n.clone(), [x.size(1), x.size(2), x.size(3)])),
         Some(_) => Err(Error::op(format!("expected [N, C, H, W], found {}", Type::Tensor(x.clone())))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    #[test]
-    fn blocks_and_pixels() {
-        let depth: Vec<u8> = (0..16).collect();
-        let x = tensor(&depth, &[1, 8, 1, 2]);
-        let cases = [
-            (false, [0, 4, 1, 5, 8, 12, 9, 13, 2, 6, 3, 7, 10, 14, 11, 15]),
-            (true, [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15]),
-        ];
-        for (channels_first, expected) in cases {
-            let y =
-                run(&DepthToSpace { block_size: 2, channels_first }, &[Some(x.clone())]).expect("8 = 2 · 4 channels");
-            let y = y.tensor().expect("a tensor");
-            assert_eq!((y.dims(), y.read::<u8>().expect("uint8")), (&[1, 2, 2, 4][..], &expected[..]));
-            let back =
-                run(&SpaceToDepth { block_size: 2, channels_first }, &[Some(y.clone().into())]).expect("even sizes");
-            assert_eq!(back.tensor().expect("a tensor").read::<u8>().expect("uint8"), depth);
-        }
-        assert!(run(&DepthToSpace { block_size: 3, channels_first: true }, &[Some(x.clone())]).is_err());
-        assert!(run(&SpaceToDepth { block_size: 2, channels_first: false }, &[Some(x.clone())]).is_err());
-        assert!(run(&SpaceToDepth { block_size: 0, channels_first: false }, &[Some(x)]).is_err());
-    }
-
-    /// What is shared without being declared so, `run` finds.
-    #[test]
-    fn blocks_that_move_no_element_share_it() {
-        let x = |dims: &[usize]| tensor(&[1f32, 2., 3., 4.], dims);
-        for (block_size, deep, wide) in [(1, [1, 2, 2, 1], [1, 2, 2, 1]), (2, [1, 4, 1, 1], [1, 1, 2, 2])] {
-            for channels_first in [false, true] {
-                let y = run(&DepthToSpace { block_size, channels_first }, &[Some(x(&deep))]).expect("whole blocks");
-                let back = run(&SpaceToDepth { block_size, channels_first }, &[Some(x(&wide))]).expect("whole blocks");
-                for (found, dims) in [(y, wide), (back, deep)] {
-                    let found = found.tensor().expect("a tensor");
-                    assert_eq!((found.dims(), found.read::<f32>().unwrap()), (&dims[..], &[1f32, 2., 3., 4.][..]));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn reverses_the_beginning_of_sequences() {
-        let x = tensor(&[0u16, 1, 2, 3, 4, 5], &[2, 3]);
-        let reverse = |time_first, lengths: &[i64]| {
-            let y = run(&ReverseSequence { time_first }, &[Some(x.clone()), Some(tensor(lengths, &[lengths.len()]))])
-                .ok()?;
-            let data = y.tensor().expect("a tensor").read::<u16>().expect("uint16").to_vec();
-            Some(data)
-        };
-        assert_eq!(reverse(false, &[3, 2]), Some(vec![2, 1, 0, 4, 3, 5]));
-        assert_eq!(reverse(true, &[2, 1, 0]), Some(vec![3, 1, 2, 0, 4, 5]));
-        assert_eq!(reverse(true, &[2, 3, 0]), None);
-        assert_eq!(reverse(false, &[1]), None);
-    }
-
-    #[test]
-    fn transposes() {
-        let x = tensor(&[0i64, 1, 2, 3, 4, 5], &[1, 2, 3]);
-        let cases: [(Option<Vec<usize>>, &[usize], [i64; 6]); 4] = [
-            (None, &[3, 2, 1], [0, 3, 1, 4, 2, 5]),
-            (Some(vec![2, 0, 1]), &[3, 1, 2], [0, 3, 1, 4, 2, 5]),
-            (Some(vec![1, 0, 2]), &[2, 1, 3], [0, 1, 2, 3, 4, 5]),
-            (Some(vec![0, 1, 2]), &[1, 2, 3], [0, 1, 2, 3, 4, 5]),
-        ];
-        for (permutation, dims, expected) in cases {
-            let y = run(&Transpose { permutation: permutation.clone() }, &[Some(x.clone())]).expect("a permutation");
-            let y = y.tensor().expect("a tensor");
-            assert_eq!((y.dims(), y.read::<i64>().expect("int64")), (dims, &expected[..]), "{permutation:?}");
-        }
-        for bad in [vec![0, 1], vec![0, 1, 1], vec![0, 1, 3], vec![0, 1, 2, 3]] {
-            assert!(run(&Transpose { permutation: Some(bad) }, &[Some(x.clone())]).is_err());
-        }
     }
 }

@@ -5,30 +5,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::device::Placement;
 use crate::error::Result;
-use crate::kernel::{Kernel, Types};
-use crate::plan::MAX_DEPTH;
+use crate::operator::{Kind, Operator, Types};
 use crate::types::Type;
+use block::{Block, MAX_DEPTH};
+use control::ControlFlow;
 
-mod conv_blocks;
-mod exact;
-pub(crate) mod mask;
+pub mod block;
+pub(crate) mod exact;
 pub(crate) mod matrices;
-mod nested;
-pub mod padding;
+pub(crate) mod nested;
+pub(crate) mod padding;
 pub(crate) mod places;
-mod pool_blocks;
-mod power;
-mod recurrent_inputs;
-pub mod resample;
-mod separable;
-mod transposed_window;
+pub(crate) mod recurrent_inputs;
+pub(crate) mod resample;
+pub(crate) mod sampled;
+pub(crate) mod transposed_window;
 pub(crate) mod window;
 
-/// The table of ops: a family is a file, a word is an op.
+/// The table of ops: a family is a file, a word is an op. The first token is a dollar sign, for the macros that it makes.
 macro_rules! ops {
-    ($($family:ident: $($op:ident)*;)*) => {
+    ($d:tt $($family:ident: $($op:ident)*;)*) => {
         $(pub mod $family;)*
 
         /// An operation and its attributes, tagged by its name.
@@ -40,47 +37,49 @@ macro_rules! ops {
             )*)*
         }
 
+        $($(
+            impl From<$family::$op> for Op {
+                fn from(op: $family::$op) -> Op {
+                    Op::$op(op)
+                }
+            }
+        )*)*
+
+        /// Evaluates an expression with the struct that an [`Op`] holds, whichever it is.
+        macro_rules! each_op {
+            ($d value:expr, $d op:ident => $d result:expr) => {
+                match $d value { $($($crate::ops::Op::$op($d op) => $d result,)*)* }
+            };
+        }
+        pub(crate) use each_op;
+
+        /// Declares a module for each family of ops.
+        macro_rules! family_modules {
+            () => { $(mod $family;)* };
+        }
+        pub(crate) use family_modules;
+
         impl Op {
             /// The op's one name.
             pub fn name(&self) -> &'static str {
                 match self { $($(Op::$op(_) => stringify!($op),)*)* }
             }
 
-            /// What the op states about itself, and how it runs.
-            pub fn kernel(&self) -> &dyn Kernel {
-                match self { $($(Op::$op(op) => op,)*)* }
+            /// Where the op runs by its nature.
+            pub fn kind(&self) -> Kind {
+                match self { $($(Op::$op(_) => <$family::$op as Operator>::kind(),)*)* }
             }
 
-            /// What [`Op::kernel`] gives, for keeps.
-            pub fn boxed(&self) -> Box<dyn Kernel> {
-                match self { $($(Op::$op(op) => Box::new(op.clone()),)*)* }
-            }
-
-            /// The outputs' types from the inputs': [`Kernel::infer`] for types that a value can have, to such types.
-            ///
-            /// # Errors
-            /// As [`Kernel::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest
-            /// deeper than
-            /// [`MAX_DEPTH`].
-            pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
-                if self.kernel().blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {
-                    bail!("blocks nest deeper than {MAX_DEPTH}");
-                }
-                types.inputs.iter().flatten().try_for_each(|kind| kind.check())?;
-                let outputs = self.kernel().infer(types)?;
-                outputs.iter().try_for_each(Type::check)?;
-                Ok(outputs)
-            }
-
-            /// Every op's family and name, and where steps of it run when the device is a GPU, in the table's order.
-            pub fn all() -> Vec<(&'static str, &'static str, Placement)> {
-                vec![$($((stringify!($family), stringify!($op), <$family::$op as Kernel>::placement()),)*)*]
+            /// Every op's family, name and kind, in the table's order.
+            pub fn all() -> Vec<(&'static str, &'static str, Kind)> {
+                vec![$($((stringify!($family), stringify!($op), <$family::$op as Operator>::kind()),)*)*]
             }
         }
     };
 }
 
 ops! {
+    $
     attention: Attention;
     binary: Binary;
     cast: BitCast Cast;
@@ -133,4 +132,41 @@ ops! {
     unary: Unary;
     unpool: MaxUnpool;
     views: Flatten Reshape Squeeze Unsqueeze;
+}
+
+impl Op {
+    /// What the op states about itself.
+    pub fn operator(&self) -> &dyn Operator {
+        each_op!(self, op => op)
+    }
+
+    /// The op as one with nested graphs, if it has any.
+    pub fn control_flow(&self) -> Option<&dyn ControlFlow> {
+        match self {
+            Op::If(op) => Some(op),
+            Op::Loop(op) => Some(op),
+            Op::Scan(op) => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The nested graphs, in the order in which kernels number them.
+    pub fn blocks(&self) -> Vec<&Block> {
+        self.control_flow().map_or_else(Vec::new, ControlFlow::blocks)
+    }
+
+    /// The outputs' types from the inputs': [`Operator::infer`] for types that a value can have, to such types.
+    ///
+    /// # Errors
+    /// As [`Operator::infer`], where a type has [no value](crate::types::Type::check), and where blocks nest deeper than
+    /// [`MAX_DEPTH`].
+    pub fn infer(&self, types: &Types) -> Result<Vec<Type>> {
+        if self.blocks().into_iter().any(|block| block.depth() >= MAX_DEPTH) {
+            bail!("blocks nest deeper than {MAX_DEPTH}");
+        }
+        types.inputs.iter().flatten().try_for_each(|kind| kind.check())?;
+        let outputs = self.operator().infer(types)?;
+        outputs.iter().try_for_each(Type::check)?;
+        Ok(outputs)
+    }
 }

@@ -1,30 +1,21 @@
 //! What steps that run blocks do with what goes into them and comes out.
 
 use crate::bail;
-use crate::dtype::{Bool, DType};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::memory::Kept;
 use crate::plan::{Block, ValueId};
 use crate::stack;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::Value;
 
 /// The values of the inputs from `first` on; sequences that die here are gone afterwards.
-pub(super) fn given(call: &mut Call, first: usize) -> Result<Vec<Value>> {
+pub(crate) fn given(call: &mut Call, first: usize) -> Result<Vec<Value>> {
     (first..call.len()).map(|i| call.take_value(i)).collect()
 }
 
-/// Adds what an iteration gives to what those before it gave.
-pub(super) fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) {
-    for (items, item) in collected.iter_mut().zip(outputs) {
-        kept.collect(&item);
-        items.push(item);
-    }
-}
-
 /// The collected tensors as one; where there are none, an empty one as output `output` of the body declares it.
-pub(super) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, call: &Call) -> Result<Value> {
+pub(crate) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, call: &Call) -> Result<Value> {
     if let Some(first) = items.first() {
         return stack::stack(items, axis_of(axis, rank(first)? + 1)?, call.threads);
     }
@@ -35,50 +26,39 @@ pub(super) fn collect(items: &[Value], body: &Block, output: usize, axis: i64, c
     stack::nothing(item.dtype, &dims, axis_of(axis, rank + 1)?)
 }
 
-pub(super) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
+pub(crate) fn axis_of(axis: i64, rank: usize) -> Result<usize> {
     crate::axes::resolve(axis, rank)
 }
 
-pub(super) fn dims(value: &Value) -> Result<&[usize]> {
+pub(crate) fn dims(value: &Value) -> Result<&[usize]> {
     match value {
         Value::Strings(strings) => Ok(&strings.dims),
         other => Ok(other.tensor()?.dims()),
     }
 }
 
-pub(super) fn rank(value: &Value) -> Result<usize> {
+pub(crate) fn rank(value: &Value) -> Result<usize> {
     Ok(dims(value)?.len())
 }
 
-pub(super) fn is_true(value: &Value) -> Result<bool> {
-    match value.tensor()?.read::<Bool>()?.first() {
-        Some(first) => Ok(first.is_true()),
-        None => bail!("a condition has no element"),
-    }
-}
-
-pub(super) fn one_i64(array: &Array) -> Result<i64> {
-    array.read::<i64>()?.first().copied().ok_or_else(|| Error::op("the number of iterations has no element"))
-}
-
-pub(super) fn expect(found: &TensorType, dtype: DType, what: &str) -> Result<()> {
+pub(crate) fn expect(found: &TensorType, dtype: DType, what: &str) -> Result<()> {
     if found.dtype != dtype {
         bail!("{what} must be {dtype}, found {}", found.dtype);
     }
     Ok(())
 }
 
-pub(super) fn check_condition(condition: &TensorType) -> Result<()> {
+pub(crate) fn check_condition(condition: &TensorType) -> Result<()> {
     expect(condition, DType::Bool, "a condition")
 }
 
-pub(super) fn info(block: &Block, id: ValueId) -> Result<&Type> {
+pub(crate) fn info(block: &Block, id: ValueId) -> Result<&Type> {
     let info = block.values.get(id.0 as usize).ok_or_else(|| Error::op(format!("value {} does not exist", id.0)))?;
     Ok(&info.kind)
 }
 
 /// A block takes what it is given.
-pub(super) fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) -> Result<()> {
+pub(crate) fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) -> Result<()> {
     if block.inputs.len() != given.len() {
         bail!("{name} takes {} inputs, and is given {}", block.inputs.len(), given.len());
     }
@@ -93,12 +73,12 @@ pub(super) fn check_block(block: &Block, name: &str, given: &[Option<&Type>]) ->
     Ok(())
 }
 
-pub(super) fn results(block: &Block) -> Vec<&Type> {
+pub(crate) fn results(block: &Block) -> Vec<&Type> {
     block.outputs.iter().filter_map(|id| info(block, *id).ok()).collect()
 }
 
 /// What is known of a value that is of one type or of the other.
-pub(super) fn join(a: &Type, b: &Type) -> Result<Type> {
+pub(crate) fn join(a: &Type, b: &Type) -> Result<Type> {
     match (a, b) {
         (Type::Tensor(a), Type::Tensor(b)) if a.dtype == b.dtype => {
             let shape = match (&a.shape, &b.shape) {
@@ -116,7 +96,7 @@ pub(super) fn join(a: &Type, b: &Type) -> Result<Type> {
     }
 }
 
-pub(super) fn slice_type(whole: &TensorType, axis: i64) -> Result<Type> {
+pub(crate) fn slice_type(whole: &TensorType, axis: i64) -> Result<Type> {
     let mut kind = whole.clone();
     if let Some(shape) = kind.shape.as_mut() {
         shape.remove(axis_of(axis, shape.len())?);
@@ -124,11 +104,11 @@ pub(super) fn slice_type(whole: &TensorType, axis: i64) -> Result<Type> {
     Ok(Type::Tensor(kind))
 }
 
-pub(super) fn size_along(whole: &TensorType, axis: i64) -> Result<Option<usize>> {
+pub(crate) fn size_along(whole: &TensorType, axis: i64) -> Result<Option<usize>> {
     Ok(whole.rank().map(|rank| axis_of(axis, rank)).transpose()?.and_then(|axis| whole.size(axis)))
 }
 
-pub(super) fn stacked_type(item: &Type, axis: i64, length: Option<usize>) -> Result<Type> {
+pub(crate) fn stacked_type(item: &Type, axis: i64, length: Option<usize>) -> Result<Type> {
     let mut kind = item.tensor()?.clone();
     if let Some(shape) = kind.shape.as_mut() {
         shape.insert(axis_of(axis, shape.len() + 1)?, length.map(Dim::Size));

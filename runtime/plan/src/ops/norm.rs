@@ -1,22 +1,14 @@
 //! Normalisation by means and variances: of batches, instances and groups; and by neighbouring channels.
 
-use candle_plan_kernels::buffer::collected;
-use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
-use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
-use candle_plan_kernels::reduce::Number;
-use candle_plan_kernels::scratch::Scratch;
-use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::on_device;
+use crate::bail;
 use crate::error::Result;
-use crate::float::{read_wide, require_dtype, rewrite, Float, FLOATS};
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::float::{require_dtype, FLOATS};
+use crate::kernel::Call;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
-use crate::{axes, bail, dispatch};
 
 /// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var
 /// `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
@@ -70,13 +62,9 @@ pub struct Lrn {
     pub bias: f64,
 }
 
-impl Kernel for BatchNorm {
+impl Operator for BatchNorm {
     fn arity(&self) -> Arity {
         Arity { inputs: 5..=5, outputs: 1..=1 }
-    }
-
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -89,25 +77,6 @@ impl Kernel for BatchNorm {
             }
         }
         Ok(vec![Type::Tensor(x.clone())])
-    }
-
-    on_device!("norm");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (_, spatial) = channel_dims(call)?;
-        let x = call.tensor(0)?;
-        let y = dispatch!("BatchNorm", x.dtype(), [f32, f64, f16, bf16], T => {
-            rewrite::<T>(call, 0, |call, x| {
-                let values = |i| read_wide::<<T as Float>::Wide>(call.tensor(i)?);
-                let (mut factor, bias, mean, var) = (values(1)?, values(2)?, values(3)?, values(4)?);
-                for (factor, var) in factor.iter_mut().zip(var) {
-                    *factor = Number::from_f64(factor.to_f64() / (var.to_f64() + self.epsilon).sqrt());
-                }
-                normalize_channels(Isa::get(), call.threads, x, spatial, &mean, &factor, &bias);
-                Ok(())
-            })
-        })?;
-        Ok(vec![y.into()])
     }
 }
 
@@ -126,13 +95,9 @@ pub(crate) fn channel_dims(call: &Call) -> Result<(usize, usize)> {
     Ok((channels.iter().product(), x.dims().iter().skip(1 + scale.len()).product()))
 }
 
-impl Kernel for InstanceNorm {
+impl Operator for InstanceNorm {
     fn arity(&self) -> Arity {
         Arity { inputs: 3..=3, outputs: 1..=1 }
-    }
-
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -143,22 +108,11 @@ impl Kernel for InstanceNorm {
         }
         Ok(vec![Type::Tensor(x.clone())])
     }
-
-    on_device!("norm");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let groups = call.tensor(0)?.dims().get(1).copied().unwrap_or(1);
-        normalize_groups(call, groups, self.epsilon)
-    }
 }
 
-impl Kernel for GroupNorm {
+impl Operator for GroupNorm {
     fn arity(&self) -> Arity {
         Arity { inputs: 3..=3, outputs: 1..=1 }
-    }
-
-    fn in_place(&self) -> &'static [usize] {
-        &[0]
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
@@ -182,30 +136,6 @@ impl Kernel for GroupNorm {
         }
         Ok(vec![Type::Tensor(x.clone())])
     }
-
-    on_device!("norm");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        normalize_groups(call, self.groups, self.epsilon)
-    }
-}
-
-/// Normalises X, input 0, in groups of channels, with the scale and bias of inputs 1 and 2.
-fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<Value>> {
-    let x = call.tensor(0)?;
-    let (channels, spatial) = group_dims(x.dims(), groups)?;
-    let y = dispatch!("GroupNorm", x.dtype(), [f32, f64, f16, bf16], T => {
-        rewrite::<T>(call, 0, |call, x| {
-            let (scale, bias) = (call.read::<T>(1)?, call.read::<T>(2)?);
-            let scale = by_channel(&T::widen(scale), channels, groups)?;
-            let bias = by_channel(&T::widen(bias), channels, groups)?;
-            let n = channels.checked_div(groups).unwrap_or(0) * spatial;
-            let affine = Affine::Channels { scale: &scale, bias: &bias, spatial };
-            normalize_rows(Isa::get(), call.threads, x, n, Centre::Mean, epsilon, affine);
-            Ok(())
-        })
-    })?;
-    Ok(vec![y.into()])
 }
 
 /// The channels of X, whose dimensions these are, and the elements of each.
@@ -231,15 +161,6 @@ pub(crate) fn is_by_channel(values: usize, channels: usize, groups: usize) -> Re
     Ok(values == channels)
 }
 
-/// One value a channel, from one a channel or one a group.
-fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<Vec<R>> {
-    if is_by_channel(values.len(), channels, groups)? {
-        Ok(values.to_vec())
-    } else {
-        Ok(values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups)).collect())
-    }
-}
-
 fn spatial_input<'a>(inputs: &'a Types, what: &str) -> Result<&'a TensorType> {
     let x = inputs.tensor(0)?;
     require_dtype("X", x.dtype, &FLOATS)?;
@@ -261,7 +182,7 @@ fn require_channels(name: &str, values: &TensorType, x: &TensorType) -> Result<(
     }
 }
 
-impl Kernel for Lrn {
+impl Operator for Lrn {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -273,144 +194,5 @@ impl Kernel for Lrn {
             bail!("a sum over {} channels of {:?}", self.size, x.shape);
         }
         Ok(vec![Type::Tensor(x.clone())])
-    }
-
-    on_device!("norm");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let x = call.tensor(0)?;
-        let split = axes::split(x.dims(), 1)?;
-        let y = dispatch!("Lrn", x.dtype(), [f32, f64, f16, bf16], T => {
-            let y = self.normalize(call, &T::widen(x.read::<T>()?), split);
-            Array::new(T::narrow(y), x.dims())
-        })?;
-        Ok(vec![y.into()])
-    }
-}
-
-impl Lrn {
-    fn normalize<R: Real>(&self, call: &Call, x: &[R], [_, channels, spatial]: [usize; 3]) -> Vec<R> {
-        let mut y = collected(x.iter().copied());
-        let (before, after) = ((self.size - 1) / 2, self.size / 2);
-        let (bias, factor) = (R::from_f64(self.bias), R::from_f64(self.alpha / self.size as f64));
-        let power = R::from_f64(-self.beta);
-        call.threads.for_each_chunk(&mut y, spatial, |plane, y| {
-            let (batch, channel) = (plane / channels, plane % channels);
-            let mut sums = Scratch::filled(R::ZERO, y.len());
-            for c in channel.saturating_sub(before)..channels.min(channel.saturating_add(after) + 1) {
-                let start = (batch * channels + c) * spatial;
-                for (sum, &v) in sums.iter_mut().zip(&x[start..start + spatial]) {
-                    *sum += v * v;
-                }
-            }
-            for (y, &sum) in y.iter_mut().zip(sums.iter()) {
-                *y = *y * (bias + factor * sum).powf(power);
-            }
-        });
-        y
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn values(len: usize, offset: f32) -> Vec<f32> {
-        (0..len).map(|i| (i * 7919 % 101) as f32 / 32.0 + offset).collect()
-    }
-
-    fn close(found: &Value, expected: &[f64], tolerance: f64, case: &str) {
-        let found: Vec<f64> = read_wide(found.tensor().expect("a tensor")).expect("floats");
-        assert_eq!(found.len(), expected.len(), "{case}");
-        for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() <= tolerance, "{case}: {found} {expected}");
-        }
-    }
-
-    fn f32_of(values: &[f32], dims: &[usize]) -> Option<Value> {
-        Some(tensor(values, dims))
-    }
-
-    #[test]
-    fn batches_are_normalised_by_given_statistics() {
-        let op = BatchNorm { epsilon: 1e-3 };
-        // X, the dimensions of its channels, and the elements of a channel.
-        let cases: [(&[usize], &[usize], usize); 5] =
-            [(&[2, 3, 2, 2], &[3], 4), (&[4, 3], &[3], 1), (&[2, 3, 5], &[3], 5), (&[2, 3, 2], &[3, 2], 1), (&[4], &[1], 1)];
-        for (dims, channels, spatial) in cases {
-            let (len, count) = (dims.iter().product::<usize>(), channels.iter().product::<usize>());
-            let x = values(len, -1.0);
-            let given = [0.5, -0.25, 1.0, 2.0].map(|offset| values(count, offset));
-            let expected: Vec<f64> = (0..len)
-                .map(|i| {
-                    let [scale, bias, mean, var] = [0, 1, 2, 3].map(|k: usize| f64::from(given[k][i / spatial % count]));
-                    (f64::from(x[i]) - mean) / (var + 1e-3).sqrt() * scale + bias
-                })
-                .collect();
-            let mut inputs = vec![f32_of(&x, dims)];
-            inputs.extend(given.iter().map(|values| f32_of(values, channels)));
-            close(&run(&op, &inputs).expect("runs"), &expected, 1e-5, &format!("{dims:?} {channels:?}"));
-        }
-        let one = || f32_of(&[1.0], &[1]);
-        let refused = run(&op, &[f32_of(&[1.0], &[1; 5]), one(), one(), one(), one()]);
-        assert!(refused.is_err_and(|error| error.to_string().contains("3 spatial dimensions")));
-        assert!(run(&op, &[f32_of(&[1.0; 6], &[2, 3]), one(), one(), one(), one()]).is_err());
-    }
-
-    #[test]
-    fn mixed_precisions_are_computed_in_f32() {
-        let x = Some(tensor(&[f16::from_f32(3.0), f16::from_f32(-1.0)], &[1, 2]));
-        let given = |values: [f32; 2]| f32_of(&values, &[2]);
-        let inputs = [x, given([2.0, 1.0]), given([1.0, 0.0]), given([1.0, 0.0]), given([4.0, 1.0])];
-        let y = run(&BatchNorm { epsilon: 0.0 }, &inputs).expect("runs");
-        assert_eq!(*y.tensor().unwrap().read::<f16>().unwrap(), [3.0, -1.0].map(f16::from_f32));
-    }
-
-    #[test]
-    fn groups_are_normalised_by_their_own_statistics() {
-        let (channels, spatial) = (6, 4);
-        let x = values(2 * channels * spatial, -1.0);
-        for (groups, own_scale) in [(1, 6), (2, 6), (2, 2), (3, 3), (6, 6)] {
-            let n = channels / groups * spatial;
-            let (scale, bias) = (values(own_scale, 1.0), values(own_scale, -2.0));
-            let expected: Vec<f64> = (0..x.len())
-                .map(|i| {
-                    let group: Vec<f64> = x[i / n * n..i / n * n + n].iter().map(|&v| f64::from(v)).collect();
-                    let mean = group.iter().sum::<f64>() / n as f64;
-                    let variance = group.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
-                    let c = i / spatial % channels * own_scale / channels;
-                    (f64::from(x[i]) - mean) / (variance + 1e-5).sqrt() * f64::from(scale[c]) + f64::from(bias[c])
-                })
-                .collect();
-            let inputs =
-                [f32_of(&x, &[2, channels, 2, 2]), f32_of(&scale, &[own_scale]), f32_of(&bias, &[own_scale])];
-            let op = GroupNorm { groups, epsilon: 1e-5 };
-            close(&run(&op, &inputs).expect("runs"), &expected, 2e-5, &format!("{op:?}"));
-            if groups == channels {
-                close(&run(&InstanceNorm { epsilon: 1e-5 }, &inputs).expect("runs"), &expected, 2e-5, "instances");
-            }
-        }
-        let uneven = [f32_of(&x, &[2, 6, 4]), f32_of(&[1.0; 6], &[6]), f32_of(&[1.0; 6], &[6])];
-        for groups in [0, 4] {
-            assert!(run(&GroupNorm { groups, epsilon: 1e-5 }, &uneven).is_err());
-        }
-    }
-
-    #[test]
-    fn neighbouring_channels_share_their_squares() {
-        let x = values(2 * 5 * 3, -1.0);
-        for (size, before, after) in [(1, 0, 0), (2, 0, 1), (3, 1, 1), (4, 1, 2), (20, 9, 10)] {
-            let op = Lrn { size, alpha: 0.5, beta: 0.75, bias: 1.5 };
-            let expected: Vec<f64> = (0..30)
-                .map(|i: usize| {
-                    let c = i / 3 % 5;
-                    let window = (0..5).filter(|&k| k + before >= c && k <= c + after);
-                    let squares: f64 = window.map(|k| f64::from(x[i + 3 * k - 3 * c]).powi(2)).sum();
-                    f64::from(x[i]) / (1.5 + 0.5 / size as f64 * squares).powf(0.75)
-                })
-                .collect();
-            close(&run(&op, &[f32_of(&x, &[2, 5, 3])]).expect("runs"), &expected, 1e-5, &format!("{op:?}"));
-        }
     }
 }

@@ -4,13 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
-use crate::device::on_device;
-use crate::dtype::Bool;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::operator::{Arity, Kind, Operator, Types};
 use crate::types::Type;
-use crate::value::{Array, Value};
 
 /// The input as an optional that holds it; without an input, an optional that holds nothing.
 ///
@@ -23,7 +20,7 @@ pub struct Optional {
     pub kind: Option<Type>,
 }
 
-impl Kernel for Optional {
+impl Operator for Optional {
     fn arity(&self) -> Arity {
         Arity::inputs(0..=1)
     }
@@ -40,10 +37,8 @@ impl Kernel for Optional {
         input == 0
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        Ok(vec![call.optional(0).cloned().unwrap_or(Value::None)])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -54,7 +49,7 @@ impl Kernel for Optional {
 #[serde(deny_unknown_fields)]
 pub struct OptionalHasElement {}
 
-impl Kernel for OptionalHasElement {
+impl Operator for OptionalHasElement {
     fn arity(&self) -> Arity {
         Arity::inputs(0..=1)
     }
@@ -63,11 +58,8 @@ impl Kernel for OptionalHasElement {
         Ok(vec![Type::ranked(DType::Bool, 0)])
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let holds = !matches!(call.optional(0), None | Some(Value::None));
-        Ok(vec![Array::scalar(Bool::from(holds)).into()])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -78,7 +70,7 @@ impl Kernel for OptionalHasElement {
 #[serde(deny_unknown_fields)]
 pub struct OptionalGetElement {}
 
-impl Kernel for OptionalGetElement {
+impl Operator for OptionalGetElement {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -94,35 +86,7 @@ impl Kernel for OptionalGetElement {
         input == 0
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        match call.value(0)? {
-            Value::None => bail!("the optional holds nothing"),
-            value => Ok(vec![value.clone()]),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    #[test]
-    fn optionals() {
-        let kind = Some(Type::any(DType::Int8));
-        let full = run(&Optional { kind: kind.clone() }, &[Some(tensor(&[1i8], &[1]))]).expect("int8 fits");
-        let empty = run(&Optional { kind: kind.clone() }, &[]).expect("the type is given");
-        assert!(run(&Optional { kind: None }, &[]).is_err());
-        assert!(run(&Optional { kind }, &[Some(tensor(&[1f32], &[1]))]).is_err());
-
-        let holds = |inputs: &[Option<Value>]| {
-            let y = run(&OptionalHasElement {}, inputs).expect("any input");
-            y.tensor().expect("a tensor").to_i64().expect("bool")[0]
-        };
-        assert_eq!([holds(&[Some(full.clone())]), holds(&[Some(empty.clone())]), holds(&[])], [1, 0, 0]);
-        assert!(run(&OptionalGetElement {}, &[Some(full)]).is_ok());
-        assert!(run(&OptionalGetElement {}, &[Some(empty)]).is_err());
+    fn kind() -> Kind {
+        Kind::Host
     }
 }

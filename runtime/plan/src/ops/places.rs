@@ -3,108 +3,17 @@
 //! What constant indices lead to in a tensor of known shape is found once, before any run, and merged into longer runs: a
 //! slice that an exporter wrote as the indices of all its elements is moved row by row.
 
-use std::borrow::Cow;
-
-use num_integer::gcd;
-
 use crate::axes;
 use crate::bail;
-use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants, Packed};
-use crate::value::{with_room, Array};
+use crate::error::Result;
 
 /// Runs of elements, all of one length, in a tensor or in a block of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Places {
+pub(crate) struct Places {
     /// Where each run begins.
     pub starts: Vec<usize>,
     /// How long each is.
     pub run: usize,
-}
-
-/// Places in a tensor of the shape that its type says.
-struct Found {
-    dims: Vec<usize>,
-    places: Places,
-}
-
-/// The places in input 0 that `find` gives for its shape and the indices, input 1, where both are known.
-///
-/// # Errors
-/// What `find` returned.
-pub(super) fn prepack(
-    constants: &Constants,
-    find: impl FnOnce(&[usize], &Array) -> Result<Places>,
-) -> Result<Option<Packed>> {
-    let kind = constants.types.first().copied().flatten().and_then(|kind| kind.tensor().ok());
-    let (Some(dims), Some(indices)) = (kind.and_then(|kind| kind.sizes()), constants.tensor(1)) else {
-        return Ok(None);
-    };
-    let places = find(&dims, indices)?.merged();
-    Ok(Some(Box::new(Found { dims, places })))
-}
-
-/// The places in a tensor of shape `dims`: those found before, or those that `find` gives now for the indices, input 1.
-///
-/// # Errors
-/// What `find` returned, or there are no indices.
-pub(super) fn places<'a>(
-    call: &Call<'a, '_>,
-    dims: &[usize],
-    find: impl FnOnce(&[usize], &Array) -> Result<Places>,
-) -> Result<Cow<'a, Places>> {
-    match call.packed::<Found>().filter(|found| found.dims == dims) {
-        Some(found) => Ok(Cow::Borrowed(&found.places)),
-        None => find(dims, call.tensor(1)?).map(Cow::Owned),
-    }
-}
-
-impl Places {
-    /// The same elements in the same order, in as few runs of one length as there can be.
-    fn merged(self) -> Places {
-        let follows = |pair: &[usize]| pair[1] == pair[0] + self.run;
-        let (mut together, mut stretch) = (0, 1);
-        for pair in self.starts.windows(2) {
-            if follows(pair) {
-                stretch += 1;
-            } else {
-                together = gcd(together, stretch);
-                stretch = 1;
-            }
-        }
-        match gcd(together, stretch) {
-            1 => self,
-            _ if self.starts.is_empty() || self.run == 0 => self,
-            together => {
-                Places { starts: self.starts.iter().step_by(together).copied().collect(), run: self.run * together }
-            }
-        }
-    }
-}
-
-/// Where the rows of an axis that `indices` pick begin in a block `[size of the axis, …]`.
-pub(super) fn row_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Places> {
-    let axis = axes::resolve(axis, dims.len())?;
-    let (size, run) = (dims[axis], dims[axis + 1..].iter().product());
-    let numbers = in_range(indices, size, axis)?;
-    Ok(Places { starts: numbers.iter().map(|&number| from_start(number, size) * run).collect(), run })
-}
-
-/// Where the elements stand in a tensor of shape `dims` that `indices` pick along an axis.
-pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Places> {
-    let axis = element_axis(dims, indices.dims(), axis)?;
-    let (size, inner) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
-    let numbers = in_range(indices, size, axis)?;
-    let (outer, last) = indices.dims().split_at(dims.len() - 1);
-    let step = usize::from(axis + 1 < dims.len());
-    let mut counter = Counter::new(outer, dims, axis);
-    let mut starts = with_room(numbers.len())?;
-    for row in numbers.chunks_exact(last[0].max(1)) {
-        let base = counter.next();
-        let start = |(i, &number): (usize, &i64)| base + i * step + from_start(number, size) * inner;
-        starts.extend(row.iter().enumerate().map(start));
-    }
-    Ok(Places { starts, run: 1 })
 }
 
 /// The axis along which indices of shape `indices` pick elements of a tensor of shape `dims`.
@@ -118,58 +27,6 @@ pub(crate) fn element_axis(dims: &[usize], indices: &[usize], axis: i64) -> Resu
         bail!("indices of shape {indices:?} do not fit a tensor of shape {dims:?}");
     }
     Ok(axis)
-}
-
-/// The indices, all of which are inside an axis of size `size`.
-fn in_range(indices: &Array, size: usize, axis: usize) -> Result<Vec<i64>> {
-    let numbers = indices.to_i64()?;
-    let is_wrong = |number: i64| from_start(number, size) >= size;
-    if numbers.iter().fold(false, |wrong, &number| wrong | is_wrong(number)) {
-        if let Some(&number) = numbers.iter().find(|&&number| is_wrong(number)) {
-            return Err(out_of_range(number, axis, size));
-        }
-    }
-    Ok(numbers)
-}
-
-/// An index into an axis of size `size`, counted from the start; too large when there is no such place.
-fn from_start(index: i64, size: usize) -> usize {
-    (if index < 0 { index.wrapping_add(size as i64) } else { index }) as usize
-}
-
-fn out_of_range(index: i64, axis: usize, size: usize) -> Error {
-    Error::op(format!("index {index} is out of range for axis {axis} of size {size}"))
-}
-
-/// Walks through all places of the dimensions `dims` in order, and says where each stands in a tensor of shape `within`,
-/// which may have more dimensions, with index 0 on those and on `axis`.
-struct Counter<'a> {
-    dims: &'a [usize],
-    strides: Vec<usize>,
-    at: Vec<usize>,
-    place: usize,
-}
-
-impl<'a> Counter<'a> {
-    fn new(dims: &'a [usize], within: &[usize], axis: usize) -> Counter<'a> {
-        let stride = |i: usize| if i == axis { 0 } else { within[i + 1..].iter().product() };
-        Counter { dims, strides: (0..dims.len()).map(stride).collect(), at: vec![0; dims.len()], place: 0 }
-    }
-
-    /// Where the current place stands; moves on to the next.
-    fn next(&mut self) -> usize {
-        let place = self.place;
-        for axis in (0..self.dims.len()).rev() {
-            self.at[axis] += 1;
-            self.place += self.strides[axis];
-            if self.at[axis] < self.dims[axis] {
-                break;
-            }
-            self.place -= self.strides[axis] * self.dims[axis];
-            self.at[axis] = 0;
-        }
-        place
-    }
 }
 
 /// How vectors of indices lead to parts of a tensor.
@@ -202,52 +59,5 @@ pub(crate) fn vector_parts<'a>(dims: &'a [usize], indices: &'a [usize], batch_di
         None => bail!(
             "indices of shape {indices:?} do not fit a tensor of shape {dims:?} with {batch_dims} batch dimensions"
         ),
-    }
-}
-
-/// Where the parts begin in a tensor of shape `dims` that the vectors of `indices`, `[.., k]`, lead to.
-pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) -> Result<Places> {
-    let VectorParts { outer, per_batch: vectors, picked, rest } = vector_parts(dims, indices.dims(), batch_dims)?;
-    let depth = picked.len();
-    let strides: Vec<usize> = (0..depth).map(|i| dims[batch_dims + i + 1..].iter().product()).collect();
-    let batches: usize = outer[..batch_dims].iter().product();
-    let block: usize = dims[batch_dims..].iter().product();
-    let numbers = indices.to_i64()?;
-    let mut starts = with_room(batches * vectors)?;
-    let mut is_inside = true;
-    for i in 0..batches * vectors {
-        let axes = numbers[i * depth..][..depth].iter().zip(picked).zip(&strides);
-        starts.push(axes.fold(i / vectors * block, |start, ((&number, &size), &stride)| {
-            let at = from_start(number, size);
-            is_inside &= at < size;
-            start.wrapping_add(at.wrapping_mul(stride))
-        }));
-    }
-    let mut axes = numbers.iter().zip(picked.iter().enumerate().cycle());
-    match axes.find(|(&number, (_, &size))| from_start(number, size) >= size).filter(|_| !is_inside) {
-        Some((&number, (axis, &size))) => Err(out_of_range(number, batch_dims + axis, size)),
-        None => Ok(Places { starts, run: rest.iter().product() }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_that_follow_each_other_are_merged() {
-        let cases: [(&[usize], usize, &[usize], usize); 7] = [
-            (&[0, 1, 2, 3], 1, &[0], 4),
-            (&[4, 5, 0, 1, 2, 3], 1, &[4, 0, 2], 2),
-            (&[4, 6, 0, 2, 8, 10], 2, &[4, 0, 8], 4),
-            (&[0, 1, 3], 1, &[0, 1, 3], 1),
-            (&[3, 3, 4], 1, &[3, 3, 4], 1),
-            (&[], 3, &[], 3),
-            (&[0, 0], 0, &[0, 0], 0),
-        ];
-        for (starts, run, merged, length) in cases {
-            let found = Places { starts: starts.to_vec(), run }.merged();
-            assert_eq!(found, Places { starts: merged.to_vec(), run: length }, "{starts:?} of {run}");
-        }
     }
 }

@@ -1,22 +1,15 @@
 //! Functions of 8-bit codes, element by element, and their means over images.
 
-use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize};
-use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::exact::broadcast;
-use super::qlinear::{check_codes, check_limits, is_signed, single};
+use super::qlinear::{check_codes, check_limits};
 use crate::bail;
-use crate::broadcast::{join, shape_of};
-use crate::device::{has_few_dimensions, on_device};
+use crate::broadcast::shape_of;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::size::room;
+use crate::error::Result;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{Array, Value};
 
 /// The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low, high)`,
 /// ties to even.
@@ -66,7 +59,7 @@ pub struct LookUp {}
 #[serde(deny_unknown_fields)]
 pub struct QLinearGlobalAveragePool {}
 
-impl Kernel for QLinearBinary {
+impl Operator for QLinearBinary {
     fn arity(&self) -> Arity {
         Arity::inputs(8..=8)
     }
@@ -79,37 +72,9 @@ impl Kernel for QLinearBinary {
         check_limits(dtype, self.low, self.high)?;
         Ok(vec![Type::Tensor(TensorType { dtype, shape: shape_of(&[a, b])? })])
     }
-
-    on_device!("qlinear_elementwise" if |self, operands| has_few_dimensions(operands));
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
-        let (dims, _) = join(&[a.dims(), b.dims()])?;
-        let [a, b] = [whole(a, &dims, call.threads)?, whole(b, &dims, call.threads)?];
-        let (a_bits, b_bits) = (a.bits::<u8>()?, b.bits::<u8>()?);
-        let a = Codes { bits: a_bits, signed: is_signed(&a), zero: single(call.tensor(3)?)? };
-        let b = Codes { bits: b_bits, signed: is_signed(&b), zero: single(call.tensor(5)?)? };
-        let scales = [number(call, 2)?, number(call, 4)?];
-        let by = Quantize { scale: number(call, 6)?, zero: single(y_zero)?, low: self.low, high: self.high };
-        let function = match self.function {
-            QLinearFunction::Add => Function::Add,
-            QLinearFunction::Mul => Function::Mul,
-        };
-        let mut out = room::<u8>(&dims)?;
-        let pieces = |i: usize, out: &mut [u8]| {
-            let at = i * PIECE..i * PIECE + out.len();
-            let (a, b) = (Codes { bits: &a.bits[at.clone()], ..a }, Codes { bits: &b.bits[at], ..b });
-            binary(Isa::get(), function, a, b, scales, by, out);
-        };
-        call.threads.for_each_chunk(&mut out, PIECE, pieces);
-        Ok(vec![Array::new(out, &dims)?.reinterpret(y_zero.dtype())?.into()])
-    }
 }
 
-/// Codes that are worth a task.
-const PIECE: usize = 1 << 16;
-
-impl Kernel for LookUp {
+impl Operator for LookUp {
     fn arity(&self) -> Arity {
         Arity::inputs(2..=2)
     }
@@ -122,24 +87,9 @@ impl Kernel for LookUp {
             _ => Ok(vec![Type::Tensor(TensorType { dtype, shape: inputs.tensor(0)?.shape.clone() })]),
         }
     }
-
-    on_device!("qlinear_elementwise");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, table) = (call.tensor(0)?, call.tensor(1)?);
-        let table_bits = table.bits::<u8>()?;
-        let table_bits = <&[u8; 256]>::try_from(table_bits)
-            .map_err(|_| Error::op(format!("a table of shape {:?} is not of 256 elements", table.dims())))?;
-        let x_bits = x.bits::<u8>()?;
-        let mut out = room::<u8>(x.dims())?;
-        call.threads.for_each_chunk(&mut out, PIECE, |i, out| {
-            look_up(table_bits, &x_bits[i * PIECE..i * PIECE + out.len()], out);
-        });
-        Ok(vec![Array::new(out, x.dims())?.reinterpret(table.dtype())?.into()])
-    }
 }
 
-impl Kernel for QLinearGlobalAveragePool {
+impl Operator for QLinearGlobalAveragePool {
     fn arity(&self) -> Arity {
         Arity::inputs(4..=4)
     }
@@ -157,27 +107,6 @@ impl Kernel for QLinearGlobalAveragePool {
         });
         Ok(vec![Type::Tensor(TensorType { dtype, shape })])
     }
-
-    on_device!("qlinear_elementwise");
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, y_zero) = (call.tensor(0)?, call.tensor(3)?);
-        let mut dims = x.dims().to_vec();
-        if dims.len() < 2 || dims[1..].contains(&0) {
-            bail!("images of shape {dims:?} have no mean");
-        }
-        let image: usize = dims[1..].iter().product();
-        let (low, high) = if is_signed(y_zero) { (-128, 127) } else { (0, 255) };
-        let by = Quantize { scale: number(call, 1)?, zero: single(y_zero)?, low, high };
-        let last = dims.len() - 1;
-        dims[1..last].fill(1);
-        let (bits, zero) = (x.bits::<u8>()?, single(call.tensor(2)?)?);
-        let mut out = room::<u8>(&dims)?;
-        for (bits, out) in bits.chunks(image).zip(out.chunks_mut(dims[last])) {
-            mean(Isa::get(), Codes { bits, signed: is_signed(x), zero }, by, out);
-        }
-        Ok(vec![Array::new(out, &dims)?.reinterpret(y_zero.dtype())?.into()])
-    }
 }
 
 /// Checks the dtypes of codes, their scale and their zero point.
@@ -188,60 +117,4 @@ fn check_parameters(inputs: &Types, codes: usize, scale: usize, zero: usize) -> 
         bail!("a scale of {scale} and a zero point of {zero} are not float32 and {dtype}");
     }
     Ok(())
-}
-
-/// The one element of `float32` input `i`.
-fn number(call: &Call, i: usize) -> Result<f32> {
-    match call.read::<f32>(i)?[..] {
-        [one] => Ok(one),
-        _ => bail!("input {i}, a scale, is not one number"),
-    }
-}
-
-/// The codes repeated to fill a shape.
-fn whole(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
-    if x.dims() == dims {
-        return Ok(x.clone());
-    }
-    broadcast(x, dims, threads)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    #[test]
-    fn pairs_broadcast() {
-        let a = Some(tensor(&[1u8, 2, 3, 4], &[2, 2]));
-        let b = Some(tensor(&[-1i8, 10], &[2]));
-        let one = |x: f32| Some(tensor(&[x], &[]));
-        let (zero, signed) = (Some(tensor(&[0u8], &[])), Some(tensor(&[1i8], &[])));
-        for (function, expected) in [(QLinearFunction::Add, [0u8, 6, 0, 6]), (QLinearFunction::Mul, [0, 9, 0, 18])] {
-            let inputs = [
-                a.clone(),
-                b.clone(),
-                one(1.0),
-                zero.clone(),
-                one(1.0),
-                signed.clone(),
-                one(2.0),
-                zero.clone(),
-            ];
-            let y = run(&QLinearBinary { function, low: 0, high: 255 }, &inputs).unwrap();
-            assert_eq!(y.tensor().unwrap().read::<u8>().unwrap(), expected, "{function:?}");
-        }
-    }
-
-    #[test]
-    fn tables_and_means() {
-        let table: Vec<i8> = (0..=255u8).map(|i| i.wrapping_add(1).cast_signed()).collect();
-        let y = run(&LookUp {}, &[Some(tensor(&[-1i8, 0, 127], &[3])), Some(tensor(&table, &[256]))]).unwrap();
-        assert_eq!(y.tensor().unwrap().read::<i8>().unwrap(), [0, 1, -128]);
-        let x = Some(tensor(&[1u8, 2, 3, 10], &[1, 1, 2, 2]));
-        let inputs = [x, Some(tensor(&[2f32], &[])), Some(tensor(&[0u8], &[])), Some(tensor(&[5u8], &[]))];
-        let y = run(&QLinearGlobalAveragePool {}, &inputs).unwrap();
-        assert_eq!(y.tensor().unwrap().read::<u8>().unwrap(), [6, 8]);
-        assert_eq!(y.tensor().unwrap().dims(), [1, 1, 1, 2]);
-    }
 }

@@ -1,24 +1,16 @@
 //! Random numbers, the same on every machine: each step has its own seed of a ChaCha8 generator, whose streams it takes in
 //! turn. The first run of every session draws the same numbers, later runs and turns of a loop others.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use rand_distr::StandardNormal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cast::converted;
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::error::Result;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{self, Array, Value};
 
 /// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0,
 /// `shape: int64 [rank]`.
@@ -37,24 +29,13 @@ pub struct RandomNormal {
     pub seed: u64,
 }
 
-impl Kernel for RandomNormal {
+impl Operator for RandomNormal {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         shaped(self.dtype, inputs)
-    }
-
-    fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
-        Ok(Some(Box::new(Streams::default())))
-    }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (mean, scale) = (f64::from(self.mean), f64::from(self.scale));
-        drawn(self.dtype, self.seed, call, |generator| mean + scale * generator.sample::<f64, _>(StandardNormal))
     }
 }
 
@@ -74,24 +55,13 @@ pub struct RandomUniform {
     pub seed: u64,
 }
 
-impl Kernel for RandomUniform {
+impl Operator for RandomUniform {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         shaped(self.dtype, inputs)
-    }
-
-    fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
-        Ok(Some(Box::new(Streams::default())))
-    }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (low, high) = (f64::from(self.low), f64::from(self.high));
-        drawn(self.dtype, self.seed, call, |generator| low + (high - low) * generator.random::<f64>())
     }
 }
 
@@ -109,7 +79,7 @@ pub struct Multinomial {
     pub seed: u64,
 }
 
-impl Kernel for Multinomial {
+impl Operator for Multinomial {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -126,59 +96,6 @@ impl Kernel for Multinomial {
         let shape = Some(vec![rows, Some(Dim::Size(self.samples))]);
         Ok(vec![Type::Tensor(TensorType { dtype: self.dtype, shape })])
     }
-
-    fn prepack(&self, _: &Constants) -> Result<Option<Packed>> {
-        Ok(Some(Box::new(Streams::default())))
-    }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let x = call.tensor(0)?;
-        let &[rows, classes] = x.dims() else { bail!("expected [B, C], found {:?}", x.dims()) };
-        let logits = converted(x, DType::Float64, call.threads)?;
-        let logits = logits.read::<f64>()?;
-        let dims = [rows, self.samples];
-        let mut drawn = value::room::<i64>(&dims)?;
-        let mut generator = generator(self.seed, call);
-        for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
-            let cumulated = cumulated(&logits[row * classes..][..classes])?;
-            let total = cumulated[classes - 1];
-            for class in drawn {
-                let at = total * generator.random::<f64>();
-                *class = cumulated.partition_point(|&sum| sum <= at).min(classes - 1) as i64;
-            }
-        }
-        Ok(vec![converted(&Array::new(drawn, &dims)?, self.dtype, call.threads)?.into()])
-    }
-}
-
-/// The sums of the probabilities of the first classes, up to a factor.
-fn cumulated(logits: &[f64]) -> Result<Vec<f64>> {
-    let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut sum = 0.0;
-    let sums: Vec<f64> = logits
-        .iter()
-        .map(|logit| {
-            sum += (logit - most).exp();
-            sum
-        })
-        .collect();
-    match sum.is_finite() && sum > 0.0 {
-        true => Ok(sums),
-        false => Err(Error::op("a row has no class that can be drawn")),
-    }
-}
-
-/// How many streams of its generator a step has used.
-#[derive(Default)]
-struct Streams(AtomicU64);
-
-/// The generator of one execution of a step.
-fn generator(seed: u64, call: &Call) -> ChaCha8Rng {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    generator.set_stream(call.packed::<Streams>().map_or(0, |Streams(used)| used.fetch_add(1, Ordering::Relaxed)));
-    generator
 }
 
 /// The type of a tensor whose shape is input 0.
@@ -188,66 +105,4 @@ fn shaped(dtype: DType, inputs: &Types) -> Result<Vec<Type>> {
         bail!("random numbers are float16, bfloat16, float32 or float64, not {dtype}");
     }
     Ok(vec![Type::Tensor(TensorType { dtype, shape })])
-}
-
-/// A tensor whose shape is input 0, element by element from a generator.
-fn drawn(dtype: DType, seed: u64, call: &Call, mut draw: impl FnMut(&mut ChaCha8Rng) -> f64) -> Result<Vec<Value>> {
-    let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
-    let mut generator = generator(seed, call);
-    let mut numbers = value::room::<f64>(&dims)?;
-    numbers.iter_mut().for_each(|number| *number = draw(&mut generator));
-    Ok(vec![converted(&Array::new(numbers, &dims)?, dtype, call.threads)?.into()])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn floats(kernel: &dyn Kernel, dims: &[i64]) -> Vec<f64> {
-        let y = run(kernel, &[Some(tensor(dims, &[dims.len()]))]).expect("a shape");
-        y.tensor().and_then(|y| Ok(y.read::<f64>()?.to_vec())).expect("float64")
-    }
-
-    fn moments(data: &[f64]) -> (f64, f64) {
-        let mean = data.iter().sum::<f64>() / data.len() as f64;
-        (mean, (data.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / data.len() as f64).sqrt())
-    }
-
-    #[test]
-    fn distributions() {
-        let dtype = DType::Float64;
-        let normal = floats(&RandomNormal { dtype, mean: 3.0, scale: 2.0, seed: 1 }, &[100, 400]);
-        let (mean, deviation) = moments(&normal);
-        assert!((mean - 3.0).abs() < 0.05 && (deviation - 2.0).abs() < 0.05, "{mean} {deviation}");
-
-        let uniform = floats(&RandomUniform { dtype, low: -1.0, high: 5.0, seed: 1 }, &[40_000]);
-        let (mean, deviation) = moments(&uniform);
-        assert!((mean - 2.0).abs() < 0.05 && (deviation - 6.0 / 12f64.sqrt()).abs() < 0.05, "{mean} {deviation}");
-        assert!(uniform.iter().all(|x| (-1.0..5.0).contains(x)));
-    }
-
-    #[test]
-    fn seeds_tell_numbers_apart() {
-        let draw = |seed| floats(&RandomUniform { dtype: DType::Float64, low: 0.0, high: 1.0, seed }, &[3]);
-        assert_eq!(draw(7), draw(7));
-        assert_ne!(draw(7), draw(8));
-        assert!(run(&RandomUniform { dtype: DType::Int32, low: 0.0, high: 1.0, seed: 0 }, &[Some(tensor(&[1i64], &[1]))]).is_err());
-    }
-
-    #[test]
-    fn classes_come_as_often_as_they_are_probable() {
-        let logits = [0.2f32.ln(), 0.5f32.ln(), f32::NEG_INFINITY, 0.3f32.ln()];
-        let kernel = Multinomial { dtype: DType::Int32, samples: 20_000, seed: 3 };
-        let y = run(&kernel, &[Some(tensor(&logits, &[1, 4]))]).expect("one row");
-        let drawn = y.tensor().expect("a tensor").to_i64().expect("int32");
-        for (class, probability) in [0.2, 0.5, 0.0, 0.3].into_iter().enumerate() {
-            let share = drawn.iter().filter(|&&drawn| drawn == class as i64).count() as f64 / drawn.len() as f64;
-            assert!((share - probability).abs() < 0.02, "{class}: {share}");
-        }
-        for hopeless in [[f32::NEG_INFINITY; 2], [f32::NAN; 2]] {
-            assert!(run(&kernel, &[Some(tensor(&hopeless, &[1, 2]))]).is_err());
-        }
-        assert!(run(&kernel, &[Some(tensor::<f32>(&[], &[1, 0]))]).is_err());
-    }
 }

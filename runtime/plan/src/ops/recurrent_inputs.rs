@@ -10,7 +10,7 @@ use crate::value::Array;
 const NAMES: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
 
 /// What an input has to be.
-pub(super) struct Expected {
+pub(crate) struct Expected {
     pub dtype: DType,
     /// The sizes, where they are known, of the first `rank` axes.
     pub sizes: [Option<usize>; 3],

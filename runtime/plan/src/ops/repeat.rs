@@ -1,19 +1,16 @@
 //! Elements repeated along axes.
 
 use candle_plan_kernels::strided::View;
-use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, on_device};
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::movable::{copy_view, Movable};
+use crate::kernel::Call;
+use crate::operator::{Arity, Needs, Operator, Types};
 use crate::types::{TensorType, Type};
-use crate::value::Value;
 
 /// `X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end, and those of
 /// size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.
@@ -23,7 +20,7 @@ use crate::value::Value;
 #[serde(deny_unknown_fields)]
 pub struct Expand {}
 
-impl Kernel for Expand {
+impl Operator for Expand {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
     }
@@ -38,29 +35,12 @@ impl Kernel for Expand {
         input == 0
     }
 
-    on_device!("copy");
-
     fn needs(&self, input: usize) -> Needs {
         match input {
             0 => Needs::Elements,
             _ => Needs::Numbers,
         }
     }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let shape = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
-        Ok(vec![expanded(call.value(0)?, &shape, call.threads)?])
-    }
-}
-
-/// A tensor broadcast with one of shape `shape`.
-pub(super) fn expanded(value: &Value, shape: &[usize], threads: &Threads) -> Result<Value> {
-    let view = broadcast(value.dims()?, shape)?;
-    if view.dims == value.dims()? {
-        return Ok(value.clone());
-    }
-    let data = Movable::new(&[value])?;
-    data.restore(copy_view(&data.arrays[0], &view, threads)?)
 }
 
 /// `X` repeated `r` times along each axis, with `r` from input 1, `repeats: int64 [rank]`: `Y[i] = X[i mod dims]`.
@@ -70,7 +50,7 @@ pub(super) fn expanded(value: &Value, shape: &[usize], threads: &Threads) -> Res
 #[serde(deny_unknown_fields)]
 pub struct Tile {}
 
-impl Kernel for Tile {
+impl Operator for Tile {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
     }
@@ -81,20 +61,11 @@ impl Kernel for Tile {
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
-    on_device!("copy");
-
     fn needs(&self, input: usize) -> Needs {
         match input {
             0 => Needs::Elements,
             _ => Needs::Numbers,
         }
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let (view, dims) = self.tiles(data.arrays[0].dims(), call)?;
-        let tiled = copy_view(&data.arrays[0], &view, call.threads)?;
-        Ok(vec![data.restore(tiled.reshape(&dims)?)?])
     }
 }
 
@@ -135,43 +106,4 @@ pub(crate) fn broadcast(dims: &[usize], shape: &[usize]) -> Result<View> {
         view.strides.push(stride);
     }
     Ok(view)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn check(kernel: &dyn Kernel, dims: &[usize], sizes: &[i64], expected: Option<(&[usize], &[i32])>) {
-        let count = dims.iter().product::<usize>() as i32;
-        let x = tensor(&(0..count).collect::<Vec<_>>(), dims);
-        let y = run(kernel, &[Some(x), Some(tensor(sizes, &[sizes.len()]))]).ok();
-        let y = y.as_ref().map(|y| y.tensor().expect("a tensor"));
-        let found = y.map(|y| (y.dims().to_vec(), y.read::<i32>().expect("int32").to_vec()));
-        assert_eq!(found, expected.map(|(dims, data)| (dims.to_vec(), data.to_vec())), "{kernel:?} {dims:?} {sizes:?}");
-    }
-
-    #[test]
-    fn expands() {
-        check(&Expand {}, &[2, 1], &[3], Some((&[2, 3], &[0, 0, 0, 1, 1, 1])));
-        check(&Expand {}, &[3], &[2, 1], Some((&[2, 3], &[0, 1, 2, 0, 1, 2])));
-        check(&Expand {}, &[2, 1], &[1, 2, 1], Some((&[1, 2, 1], &[0, 1])));
-        check(&Expand {}, &[2], &[2], Some((&[2], &[0, 1])));
-        check(&Expand {}, &[], &[2, 2], Some((&[2, 2], &[0, 0, 0, 0])));
-        check(&Expand {}, &[1], &[0], Some((&[0], &[])));
-        check(&Expand {}, &[2], &[3], None);
-        check(&Expand {}, &[1], &[-1], None);
-        check(&Expand {}, &[1], &[i64::MAX], None);
-        check(&Expand {}, &[1, 1, 1], &[1 << 40, 1 << 40, 1 << 40], None);
-    }
-
-    #[test]
-    fn tiles() {
-        check(&Tile {}, &[2, 2], &[1, 2], Some((&[2, 4], &[0, 1, 0, 1, 2, 3, 2, 3])));
-        check(&Tile {}, &[1, 2], &[3, 1], Some((&[3, 2], &[0, 1, 0, 1, 0, 1])));
-        check(&Tile {}, &[2], &[0], Some((&[0], &[])));
-        check(&Tile {}, &[], &[], Some((&[], &[0])));
-        check(&Tile {}, &[2], &[1, 1], None);
-        check(&Tile {}, &[2], &[i64::MAX], None);
-    }
 }

@@ -148,7 +148,7 @@ impl Rounding {
 
 impl Interpolation {
     /// The most places that a coordinate's value is made of.
-    pub(super) fn most_taps(self, map: &AxisMap, antialias: bool) -> usize {
+    pub(crate) fn most_taps(self, map: &AxisMap, antialias: bool) -> usize {
         let wide = |reach: f64| (2.0 * reach / map.shrink(antialias)).ceil() as usize;
         match self {
             Interpolation::Nearest(_) => 1,
@@ -160,7 +160,7 @@ impl Interpolation {
     /// Appends the places of an axis that a coordinate's value is a weighted sum of, with weights that sum up to 1.
     ///
     /// `antialias` widens the filter where the axis shrinks. Places outside the axis count as the outermost, or not at all.
-    pub(super) fn taps(
+    pub(crate) fn taps(
         self,
         x: f64,
         map: &AxisMap,

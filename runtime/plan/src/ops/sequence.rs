@@ -3,17 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
-use crate::device::on_device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Kernel, Types};
-use crate::memory::Record;
-use crate::movable::Movable;
+use crate::operator::{Arity, Kind, Operator, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{list, scratch, Array, Items, Value};
 
 /// A sequence of the inputs, in order.
 ///
@@ -22,7 +17,7 @@ use crate::value::{list, scratch, Array, Items, Value};
 #[serde(deny_unknown_fields)]
 pub struct SequenceConstruct {}
 
-impl Kernel for SequenceConstruct {
+impl Operator for SequenceConstruct {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=usize::MAX)
     }
@@ -39,11 +34,8 @@ impl Kernel for SequenceConstruct {
         true
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let items: Result<Vec<Value>> = (0..call.len()).map(|i| call.value(i).cloned()).collect();
-        Ok(vec![Value::Sequence(items?.into())])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -57,7 +49,7 @@ pub struct SequenceEmpty {
     pub dtype: DType,
 }
 
-impl Kernel for SequenceEmpty {
+impl Operator for SequenceEmpty {
     fn arity(&self) -> Arity {
         Arity::exact(0, 1)
     }
@@ -66,10 +58,8 @@ impl Kernel for SequenceEmpty {
         Ok(vec![Type::Sequence(Box::new(Type::any(self.dtype)))])
     }
 
-    on_device!(Host);
-
-    fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
-        Ok(vec![Value::Sequence(Items::default())])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -80,7 +70,7 @@ impl Kernel for SequenceEmpty {
 #[serde(deny_unknown_fields)]
 pub struct SequenceAt {}
 
-impl Kernel for SequenceAt {
+impl Operator for SequenceAt {
     fn arity(&self) -> Arity {
         Arity::exact(2, 1)
     }
@@ -94,11 +84,8 @@ impl Kernel for SequenceAt {
         input == 0
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let items = items(call, 0)?;
-        Ok(vec![items[place(call, 1, items.len(), items.len())?].clone()])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -110,7 +97,7 @@ impl Kernel for SequenceAt {
 #[serde(deny_unknown_fields)]
 pub struct SequenceInsert {}
 
-impl Kernel for SequenceInsert {
+impl Operator for SequenceInsert {
     fn arity(&self) -> Arity {
         Arity::inputs(2..=3)
     }
@@ -120,22 +107,12 @@ impl Kernel for SequenceInsert {
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
     }
 
-    fn takes_sequence(&self, input: usize) -> bool {
-        input == 0
-    }
-
     fn shares(&self, input: usize) -> bool {
         input < 2
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let count = items(call, 0)?.len();
-        let (at, item) = (place(call, 2, count, count + 1)?, call.value(1)?.clone());
-        let mut all = call.take_items(0)?;
-        all.insert(at, item)?;
-        Ok(vec![Value::Sequence(all)])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -147,7 +124,7 @@ impl Kernel for SequenceInsert {
 #[serde(deny_unknown_fields)]
 pub struct SequenceErase {}
 
-impl Kernel for SequenceErase {
+impl Operator for SequenceErase {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=2)
     }
@@ -157,22 +134,12 @@ impl Kernel for SequenceErase {
         Ok(vec![inputs.get(0)?.clone()])
     }
 
-    fn takes_sequence(&self, input: usize) -> bool {
-        input == 0
-    }
-
     fn shares(&self, input: usize) -> bool {
         input == 0
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let count = items(call, 0)?.len();
-        let at = place(call, 1, count.wrapping_sub(1), count)?;
-        let mut all = call.take_items(0)?;
-        all.remove(at)?;
-        Ok(vec![Value::Sequence(all)])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -183,7 +150,7 @@ impl Kernel for SequenceErase {
 #[serde(deny_unknown_fields)]
 pub struct SequenceLength {}
 
-impl Kernel for SequenceLength {
+impl Operator for SequenceLength {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -193,10 +160,8 @@ impl Kernel for SequenceLength {
         Ok(vec![Type::ranked(DType::Int64, 0)])
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        Ok(vec![Array::scalar(items(call, 0)?.len() as i64).into()])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -213,7 +178,7 @@ pub struct SplitToSequence {
     pub keep_axis: bool,
 }
 
-impl Kernel for SplitToSequence {
+impl Operator for SplitToSequence {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=2)
     }
@@ -234,28 +199,8 @@ impl Kernel for SplitToSequence {
         input == 0
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&[call.value(0)?])?;
-        let x = &data.arrays[0];
-        let axis = axes::resolve(self.axis, x.rank())?;
-        let split = call.optional_tensor(1)?;
-        let mut start = 0;
-        let part = |size: usize| {
-            let mut part = part_of(x, axis, start, size, call)?;
-            start += size;
-            if split.is_none() && !self.keep_axis {
-                let mut dims = part.dims().to_vec();
-                dims.remove(axis);
-                part = part.reshape(&dims)?;
-            }
-            data.restore(part)
-        };
-        let sizes = part_sizes(split, x.dims()[axis])?;
-        scratch::<Record>(sizes.len())?;
-        let parts: Result<Vec<Value>> = sizes.into_iter().map(part).collect();
-        Ok(vec![Value::Sequence(parts?.into())])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -271,7 +216,7 @@ pub struct ConcatFromSequence {
     pub new_axis: bool,
 }
 
-impl Kernel for ConcatFromSequence {
+impl Operator for ConcatFromSequence {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -282,21 +227,8 @@ impl Kernel for ConcatFromSequence {
         Ok(vec![Type::Tensor(TensorType { dtype: item.dtype, shape })])
     }
 
-    on_device!(Host);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let data = Movable::new(&items(call, 0)?.iter().collect::<Vec<_>>())?;
-        let stacked = |array: &Array| {
-            let mut dims = array.dims().to_vec();
-            dims.insert(axes::resolve(self.axis, dims.len() + 1)?, 1);
-            array.reshape(&dims)
-        };
-        let arrays: Vec<Array> = match self.new_axis {
-            true => data.arrays.iter().map(stacked).collect::<Result<_>>()?,
-            false => data.arrays.to_vec(),
-        };
-        let arrays: Vec<&Array> = arrays.iter().collect();
-        Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -313,108 +245,11 @@ fn common(a: &TensorType, b: &TensorType) -> Result<TensorType> {
     if a.dtype != b.dtype {
         bail!("a sequence cannot hold {} and {}", a.dtype, b.dtype);
     }
-    let shape = a.shape.as_ref().zip(b.shape.as_ref()).filter(|(a, b)| a.len() == b.len()).map(|(a, b)| {
-        a.iter().zip(b).map(|(a, b)| a.clone().filter(|_| a == b)).collect()
-    });
+    let shape = a
+        .shape
+        .as_ref()
+        .zip(b.shape.as_ref())
+        .filter(|(a, b)| a.len() == b.len())
+        .map(|(a, b)| a.iter().zip(b).map(|(a, b)| a.clone().filter(|_| a == b)).collect());
     Ok(TensorType { dtype: a.dtype, shape })
-}
-
-/// The items of input `i`.
-fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
-    match call.value(i)? {
-        Value::Sequence(items) => Ok(items),
-        other => Err(Error::op(format!("expected a sequence, found {}", other.describe()))),
-    }
-}
-
-/// The place that input `i` names among `count`, or `default` where it is absent; `count` is the items, or one more.
-/// Negative places count from the end of the items.
-fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
-    let items = items(call, 0)?.len();
-    let place = match call.optional_tensor(i)?.map(Array::to_i64).transpose()?.as_deref() {
-        None => default,
-        Some(&[at]) if at < 0 => at.checked_add(items as i64).and_then(|at| usize::try_from(at).ok()).unwrap_or(count),
-        Some(&[at]) => usize::try_from(at).unwrap_or(count),
-        Some(other) => bail!("the position is {} numbers, where one is needed", other.len()),
-    };
-    if place >= count {
-        bail!("there is no such position in a sequence of {items}");
-    }
-    Ok(place)
-}
-
-/// The sizes of the parts of an axis of size `size`.
-fn part_sizes(split: Option<&Array>, size: usize) -> Result<Vec<usize>> {
-    let Some(split) = split else { return list(std::iter::repeat_n(1, size)) };
-    let sizes = axes::dims(&split.to_i64()?)?;
-    let sizes = match (split.rank(), &sizes[..]) {
-        (0, &[part]) if part > 0 => list((0..size).step_by(part).map(|start| part.min(size - start)))?,
-        (0, _) => bail!("a sequence cannot be made of parts of size {sizes:?}"),
-        _ => sizes,
-    };
-    match sizes.iter().try_fold(0usize, |sum, &part| sum.checked_add(part)) {
-        Some(sum) if sum == size => Ok(sizes),
-        _ => Err(Error::op(format!("sizes {sizes:?} do not make an axis of size {size}"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn sequence(items: &[&[i32]]) -> Value {
-        Value::Sequence(items.iter().map(|item| tensor(item, &[item.len()])).collect::<Vec<_>>().into())
-    }
-
-    fn ints(value: &Value) -> Vec<Vec<i64>> {
-        match value {
-            Value::Sequence(items) => items.iter().flat_map(ints).collect(),
-            value => vec![value.tensor().expect("a tensor").to_i64().expect("integers")],
-        }
-    }
-
-    fn at(kernel: &dyn Kernel, given: &[Value], position: Option<i64>) -> Option<Vec<Vec<i64>>> {
-        let mut inputs: Vec<Option<Value>> = given.iter().cloned().map(Some).collect();
-        inputs.extend(position.map(|position| Some(tensor(&[position], &[]))));
-        run(kernel, &inputs).ok().map(|value| ints(&value))
-    }
-
-    #[test]
-    fn items_come_and_go() {
-        let two = sequence(&[&[1, 2], &[3]]);
-        for (position, expected) in [(0, Some(vec![1, 2])), (-1, Some(vec![3])), (2, None), (-3, None), (i64::MIN, None)] {
-            assert_eq!(at(&SequenceAt {}, std::slice::from_ref(&two), Some(position)), expected.map(|item| vec![item]));
-        }
-        let insert = |position| at(&SequenceInsert {}, &[two.clone(), tensor(&[9i32], &[1])], position);
-        assert_eq!(insert(None), Some(vec![vec![1, 2], vec![3], vec![9]]));
-        assert_eq!(insert(Some(2)), insert(None));
-        assert_eq!(insert(Some(-2)), Some(vec![vec![9], vec![1, 2], vec![3]]));
-        assert_eq!(insert(Some(3)), None);
-        assert_eq!(at(&SequenceErase {}, std::slice::from_ref(&two), None), Some(vec![vec![1, 2]]));
-        assert_eq!(at(&SequenceErase {}, std::slice::from_ref(&two), Some(-2)), Some(vec![vec![3]]));
-        assert_eq!(at(&SequenceErase {}, &[Value::Sequence(Items::default())], None), None);
-        assert_eq!(at(&SequenceLength {}, &[two], None), Some(vec![vec![2]]));
-    }
-
-    #[test]
-    fn sequences_are_made_of_parts() {
-        let x = tensor(&[0i64, 1, 2, 3, 4, 5], &[2, 3]);
-        let split = |axis, keep_axis, sizes: Option<Value>| {
-            let inputs: Vec<Option<Value>> = [Some(x.clone()), sizes].into_iter().filter(Option::is_some).collect();
-            run(&SplitToSequence { axis, keep_axis }, &inputs).ok()
-        };
-        let rows = split(0, false, None).expect("two rows");
-        assert_eq!(ints(&rows), [[0, 1, 2], [3, 4, 5]]);
-        assert_eq!(ints(&split(1, true, Some(tensor(&[2i32], &[]))).expect("2 and 1")), [vec![0, 1, 3, 4], vec![2, 5]]);
-        assert_eq!(ints(&split(-1, true, Some(tensor(&[1i64, 2], &[2]))).expect("1 and 2"))[0], [0, 3]);
-        assert!(split(1, true, Some(tensor(&[0i64], &[]))).is_none());
-        assert!(split(1, true, Some(tensor(&[1i64, 1], &[2]))).is_none());
-
-        let joined = |axis, new_axis| run(&ConcatFromSequence { axis, new_axis }, &[Some(rows.clone())]).ok();
-        assert_eq!(joined(0, true).expect("equal rows").dims().expect("a tensor"), [2, 3]);
-        assert_eq!(ints(&joined(-1, true).expect("equal rows")), [[0, 3, 1, 4, 2, 5]]);
-        assert_eq!(ints(&joined(0, false).expect("lists")), [[0, 1, 2, 3, 4, 5]]);
-        assert!(joined(1, false).is_none());
-    }
 }

@@ -3,12 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Needs, on_device};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::operator::{Arity, Kind, Needs, Operator, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
 
 /// The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are.
 ///
@@ -23,14 +21,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn range(&self, rank: usize) -> std::ops::Range<usize> {
+    pub(crate) fn range(&self, rank: usize) -> std::ops::Range<usize> {
         let place = |at: i64| (if at < 0 { at.saturating_add(rank as i64) } else { at }).clamp(0, rank as i64) as usize;
         let (start, end) = (place(self.start), self.end.map_or(rank, place));
         start..end.max(start)
     }
 }
 
-impl Kernel for Shape {
+impl Operator for Shape {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -42,17 +40,12 @@ impl Kernel for Shape {
         }])
     }
 
-    on_device!(Host);
-
     fn needs(&self, _: usize) -> Needs {
         Needs::Dims
     }
 
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let dims = call.value(0)?.dims()?;
-        let dims: Vec<i64> = dims[self.range(dims.len())].iter().map(|&dim| dim as i64).collect();
-        let count = dims.len();
-        Ok(vec![Array::new(dims, &[count])?.into()])
+    fn kind() -> Kind {
+        Kind::Host
     }
 }
 
@@ -61,7 +54,7 @@ impl Kernel for Shape {
 #[serde(deny_unknown_fields)]
 pub struct Size {}
 
-impl Kernel for Size {
+impl Operator for Size {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
@@ -71,42 +64,11 @@ impl Kernel for Size {
         Ok(vec![Type::ranked(DType::Int64, 0)])
     }
 
-    on_device!(Host);
-
     fn needs(&self, _: usize) -> Needs {
         Needs::Dims
     }
 
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let count: usize = call.value(0)?.dims()?.iter().product();
-        Ok(vec![Array::scalar(count as i64).into()])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn numbers(kernel: &dyn Kernel) -> Vec<i64> {
-        let output = run(kernel, &[Some(tensor(&[0u8; 24], &[2, 3, 4]))]).expect("any tensor has a shape");
-        output.tensor().expect("a tensor").to_i64().expect("integers")
-    }
-
-    #[test]
-    fn ranges_are_cut() {
-        let cases: [(i64, Option<i64>, &[i64]); 7] = [
-            (0, None, &[2, 3, 4]),
-            (-1, None, &[4]),
-            (1, Some(-1), &[3]),
-            (-9, Some(2), &[2, 3]),
-            (0, Some(9), &[2, 3, 4]),
-            (2, Some(1), &[]),
-            (i64::MIN, Some(i64::MAX), &[2, 3, 4]),
-        ];
-        for (start, end, expected) in cases {
-            assert_eq!(numbers(&Shape { start, end }), expected, "{start} .. {end:?}");
-        }
-        assert_eq!(numbers(&Size {}), [24]);
+    fn kind() -> Kind {
+        Kind::Host
     }
 }

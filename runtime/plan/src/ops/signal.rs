@@ -1,21 +1,14 @@
 //! Spectra of signals.
 
-use candle_plan_kernels::scratch::Scratch;
-use candle_plan_kernels::threads::Threads;
-use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cast::converted;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::device::on_device;
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Kernel, Types};
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{element_count, room, with_room, Array, Value};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):
 /// `Y[k] = Σₙ X[n]·exp(∓2πi·kn/N)`, divided by `N` where `inverse`. The signal is cut, or padded with zeros, to the length
@@ -36,7 +29,7 @@ pub struct Dft {
     pub one_sided: bool,
 }
 
-impl Kernel for Dft {
+impl Operator for Dft {
     fn arity(&self) -> Arity {
         Arity::inputs(1..=3)
     }
@@ -60,82 +53,18 @@ impl Kernel for Dft {
         }
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let x = call.tensor(0)?;
-        let axis = match (self.axis, call.optional_tensor(2)?) {
-            (Some(axis), _) => signal_axis(axis, x.rank())?,
-            (None, Some(axis)) => match axis.to_i64()?[..] {
-                [axis] => signal_axis(axis, x.rank())?,
-                ref axes => bail!("{} axes where one is needed", axes.len()),
-            },
-            (None, None) => bail!("no axis is given"),
-        };
-        let (size, parts) = (x.dims()[axis], x.dims()[x.rank() - 1]);
-        self.check_parts(Some(parts))?;
-        let length = match call.optional_tensor(1)? {
-            Some(length) => one(length)?,
-            None if self.one_sided && self.inverse => (2 * size).saturating_sub(2),
-            None => size,
-        };
-        if length == 0 {
-            bail!("a transform of length 0");
-        }
-        element_count(&[length, 2, 8])?;
-        let y = self.transform(&converted(x, DType::Float64, call.threads)?, axis, length)?;
-        Ok(vec![converted(&y, x.dtype(), call.threads)?.into()])
-    }
 }
 
 impl Dft {
-    fn check_parts(&self, parts: Option<usize>) -> Result<()> {
+    pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
-            Some(2) if self.one_sided && !self.inverse => bail!("half of the spectrum stands for that of a real signal only"),
+            Some(2) if self.one_sided && !self.inverse => {
+                bail!("half of the spectrum stands for that of a real signal only")
+            }
             Some(1) if self.one_sided && self.inverse => bail!("the spectrum of a real signal is complex"),
             None | Some(1 | 2) => Ok(()),
             Some(parts) => bail!("the last axis holds real and imaginary parts, not {parts} numbers"),
         }
-    }
-
-    fn transform(&self, x: &Array, axis: usize, length: usize) -> Result<Array> {
-        let (dims, data) = (x.dims(), x.read::<f64>()?);
-        let (size, parts) = (dims[axis], dims[dims.len() - 1]);
-        let inner: usize = dims[axis + 1..dims.len() - 1].iter().product();
-        let is_real = self.one_sided && self.inverse;
-        let kept = if self.one_sided && !self.inverse { length / 2 + 1 } else { length };
-        let mut out_dims = dims.to_vec();
-        out_dims[axis] = kept;
-        out_dims[dims.len() - 1] = if is_real { 1 } else { 2 };
-        let mut out = room::<f64>(&out_dims)?;
-        if out.is_empty() {
-            return Array::new(out, &out_dims);
-        }
-
-        let fft = planned(length, self.inverse);
-        let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
-        let given = size.min(if is_real { length / 2 + 1 } else { length });
-        let mut line = with_room::<Complex<f64>>(length)?;
-        for i in 0..dims[..axis].iter().product::<usize>() * inner {
-            let (outer, column) = (i / inner, i % inner);
-            let at = |n: usize| complex(&data[((outer * size + n) * inner + column) * parts..][..parts]);
-            line.clear();
-            line.extend((0..given).map(at));
-            line.resize(length, Complex::default());
-            if is_real {
-                mirror(&mut line);
-            }
-            fft.process(&mut line);
-            for (k, value) in line[..kept].iter().enumerate() {
-                let place = (outer * kept + k) * inner + column;
-                match is_real {
-                    true => out[place] = value.re * scale,
-                    false => out[2 * place..][..2].copy_from_slice(&[value.re * scale, value.im * scale]),
-                }
-            }
-        }
-        Array::new(out, &out_dims)
     }
 }
 
@@ -152,7 +81,7 @@ pub struct Stft {
     pub one_sided: bool,
 }
 
-impl Kernel for Stft {
+impl Operator for Stft {
     fn arity(&self) -> Arity {
         Arity::inputs(2..=4)
     }
@@ -172,64 +101,15 @@ impl Kernel for Stft {
         let shape = Some(vec![batch, None, None, Some(Dim::Size(2))]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, threads) = (call.tensor(0)?, call.threads);
-        let wide = |array: &Array| converted(array, DType::Float64, threads);
-        let (signal, window) = (wide(x)?, call.optional_tensor(2)?.map(wide).transpose()?);
-        let length = match (call.optional_tensor(3)?, &window) {
-            (Some(length), _) => one(length)?,
-            (None, Some(window)) => window.len(),
-            (None, None) => x.dims().get(1).copied().unwrap_or(0),
-        };
-        let frames = [length, one(call.tensor(1)?)?];
-        let y = self.transform(&signal, window.as_ref(), frames, threads)?;
-        Ok(vec![converted(&y, x.dtype(), threads)?.into()])
-    }
 }
 
 impl Stft {
-    fn check_parts(&self, parts: Option<usize>) -> Result<()> {
+    pub(crate) fn check_parts(&self, parts: Option<usize>) -> Result<()> {
         match parts {
             Some(2) if self.one_sided => bail!("half of the spectrum stands for that of a real signal only"),
             None | Some(1 | 2) => Ok(()),
             Some(parts) => bail!("the last axis holds real and imaginary parts, not {parts} numbers"),
         }
-    }
-
-    fn transform(
-        &self,
-        x: &Array,
-        window: Option<&Array>,
-        [length, step]: [usize; 2],
-        threads: &Threads,
-    ) -> Result<Array> {
-        let &[batch, size, parts] = x.dims() else { bail!("expected [batch, length, 1 or 2], found {:?}", x.dims()) };
-        self.check_parts(Some(parts))?;
-        if step == 0 || length == 0 || length > size || window.is_some_and(|window| window.len() != length) {
-            let window = window.map(Array::len);
-            bail!("frames of {length} every {step} with a window of {window:?} do not fit a signal of {size}");
-        }
-        let (frames, kept) = ((size - length) / step + 1, if self.one_sided { length / 2 + 1 } else { length });
-        let dims = [batch, frames, kept, 2];
-        let (data, window) = (x.read::<f64>()?, window.map(Array::read::<f64>).transpose()?);
-        let fft = planned(length, false);
-        let mut out = room::<f64>(&dims)?;
-        threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
-            let start = frame / frames * size + frame % frames * step;
-            let sample = |n: usize| {
-                let value = complex(&data[(start + n) * parts..][..parts]);
-                window.as_ref().map_or(value, |window| value * window[n])
-            };
-            let mut line = Scratch::of((0..length).map(sample));
-            fft.process_with_scratch(&mut line, &mut Scratch::filled(Complex::default(), fft.get_inplace_scratch_len()));
-            for (out, value) in out.chunks_exact_mut(2).zip(line.iter()) {
-                (out[0], out[1]) = (value.re, value.im);
-            }
-        });
-        Array::new(out, &dims)
     }
 }
 
@@ -245,7 +125,7 @@ pub struct MelWeightMatrix {
     pub dtype: DType,
 }
 
-impl Kernel for MelWeightMatrix {
+impl Operator for MelWeightMatrix {
     fn arity(&self) -> Arity {
         Arity::exact(5, 1)
     }
@@ -256,49 +136,9 @@ impl Kernel for MelWeightMatrix {
         check_float(&ranked)?;
         Ok(vec![Type::Tensor(ranked)])
     }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (bins, length, rate) = (one(call.tensor(0)?)?, one(call.tensor(1)?)?, one(call.tensor(2)?)?);
-        let (lower, upper) = (frequency(call.tensor(3)?)?, frequency(call.tensor(4)?)?);
-        let dims = [length / 2 + 1, bins];
-        element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
-        let mut out = room::<f64>(&dims)?; // before the corners, of which there are as many as bins
-        let corners = mel_corners(bins, length, rate, lower, upper);
-        if rate == 0 || corners.iter().any(|&corner| corner >= dims[0]) {
-            bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");
-        }
-        out.fill(0.0);
-        for (bin, corners) in corners.windows(3).enumerate() {
-            triangle([corners[0], corners[1], corners[2]], |place, value| out[place * bins + bin] = value);
-        }
-        Ok(vec![converted(&Array::new(out, &dims)?, self.dtype, call.threads)?.into()])
-    }
 }
 
-/// The places in the spectrum of the triangles' corners. Computed in float32, as onnxruntime does: a corner may stand on a
-/// border.
-fn mel_corners(bins: usize, length: usize, rate: usize, lower: f32, upper: f32) -> Vec<usize> {
-    let mel = |hertz: f32| 2595.0 * (1.0 + hertz / 700.0).log10();
-    let hertz = |mel: f32| 700.0 * (10f32.powf(mel / 2595.0) - 1.0);
-    let (low, step) = (mel(lower), (mel(upper) - mel(lower)) / (bins + 2) as f32);
-    let place = |i: usize| ((length + 1) as f32 * hertz(low + step * i as f32) / rate as f32).floor() as usize;
-    (0..bins + 2).map(place).collect()
-}
-
-/// A triangle of height 1 over the places of its corners.
-fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
-    let rise = top.saturating_sub(left);
-    match rise {
-        0 => set(top, 1.0),
-        _ => (left..=top).for_each(|place| set(place, (place - left) as f64 / rise as f64)),
-    }
-    let fall = right.saturating_sub(top);
-    (top..right).for_each(|place| set(place, (right - place) as f64 / fall as f64));
-}
-
-fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
+pub(crate) fn signal_axis(axis: i64, rank: usize) -> Result<usize> {
     match axes::resolve(axis, rank)? {
         axis if axis + 1 == rank => bail!("the last axis holds real and imaginary parts"),
         axis => Ok(axis),
@@ -309,99 +149,5 @@ fn check_float(x: &TensorType) -> Result<()> {
     match x.dtype.is_float() && !x.dtype.is_small_float() {
         true => Ok(()),
         false => bail!("a signal is of floating-point numbers, not {}", x.dtype),
-    }
-}
-
-fn planned(length: usize, inverse: bool) -> std::sync::Arc<dyn Fft<f64>> {
-    let mut planner = FftPlanner::new();
-    if inverse {
-        planner.plan_fft_inverse(length)
-    } else {
-        planner.plan_fft_forward(length)
-    }
-}
-
-/// A number given by its real part, or by both parts.
-fn complex(parts: &[f64]) -> Complex<f64> {
-    let part = |i: usize| parts.get(i).copied().unwrap_or(0.0);
-    Complex::new(part(0), part(1))
-}
-
-/// Completes the spectrum of a real signal from its first half.
-fn mirror(line: &mut [Complex<f64>]) {
-    for k in line.len() / 2 + 1..line.len() {
-        line[k] = line[line.len() - k].conj();
-    }
-}
-
-/// The one size that a tensor holds.
-fn one(array: &Array) -> Result<usize> {
-    match axes::dims(&array.to_i64()?)?[..] {
-        [size] => Ok(size),
-        ref sizes => bail!("{} sizes where one is needed", sizes.len()),
-    }
-}
-
-/// The one frequency that a tensor holds.
-fn frequency(array: &Array) -> Result<f32> {
-    let values = converted(array, DType::Float32, &Threads::serial())?;
-    let values = values.read::<f32>()?;
-    match values[..] {
-        [hertz] if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
-        _ => bail!("{:?} is not a frequency", values),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn values(y: Result<Value>) -> Vec<f64> {
-        y.and_then(|y| Ok(y.tensor()?.read::<f64>()?.to_vec())).expect("a spectrum of float64")
-    }
-
-    /// `Y[k] = Σ X[n]·exp(-2πi·kn/N)`, as the formula says.
-    fn slow(x: &[f64], length: usize) -> Vec<f64> {
-        let part = |k: usize, wave: fn(f64) -> f64| -> f64 {
-            let angle = |n: usize| -2.0 * std::f64::consts::PI * (k * n % length) as f64 / length as f64;
-            x.iter().take(length).enumerate().map(|(n, x)| x * wave(angle(n))).sum()
-        };
-        (0..length).flat_map(|k| [part(k, f64::cos), part(k, f64::sin)]).collect()
-    }
-
-    #[test]
-    fn transforms_follow_the_formula_and_go_back() {
-        let signal = [0.5, -1.0, 2.0, 3.5, 0.25, -0.75, 1.0];
-        for length in [1, 4, 7, 8, 11] {
-            let given = |axis| [Some(tensor(&signal, &[7, 1])), Some(tensor(&[length as i64], &[])), axis];
-            let forward = Dft { axis: Some(0), inverse: false, one_sided: false };
-            let y = values(run(&forward, &given(None)));
-            let expected = slow(&signal, length);
-            assert!(y.iter().zip(&expected).all(|(y, e)| (y - e).abs() < 1e-12), "{length}: {y:?}, not {expected:?}");
-            let half = values(run(&Dft { axis: None, one_sided: true, ..forward }, &given(Some(tensor(&[-2i64], &[1])))));
-            assert_eq!(half, y[..2 * (length / 2 + 1)]);
-            let back = Dft { axis: Some(0), inverse: true, one_sided: true };
-            let spectrum = [Some(tensor(&half, &[half.len() / 2, 2])), Some(tensor(&[length as i64], &[]))];
-            let x = values(run(&back, &spectrum));
-            let padded = |n: usize| signal.get(n).copied().unwrap_or(0.0);
-            assert!(x.iter().enumerate().all(|(n, x)| (x - padded(n)).abs() < 1e-12), "{length}: {x:?}");
-        }
-    }
-
-    #[test]
-    fn wrong_transforms_are_refused() {
-        let x = || Some(tensor(&[1f32, 2., 3., 4.], &[2, 2]));
-        let dft = |axis, inverse, one_sided| Dft { axis, inverse, one_sided };
-        for (op, inputs) in [
-            (dft(Some(1), false, false), vec![x()]),
-            (dft(Some(0), false, true), vec![x()]),
-            (dft(None, false, false), vec![x()]),
-            (dft(Some(0), false, false), vec![x(), Some(tensor(&[0i64], &[]))]),
-            (dft(Some(0), false, false), vec![x(), Some(tensor(&[-3i64], &[]))]),
-            (dft(Some(0), false, false), vec![Some(tensor(&[1i32, 2], &[2, 1]))]),
-        ] {
-            assert!(run(&op, &inputs).is_err(), "{op:?}");
-        }
     }
 }

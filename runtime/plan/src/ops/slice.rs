@@ -1,5 +1,7 @@
 //! Parts of a tensor.
 
+use std::borrow::Cow;
+
 use candle_plan_kernels::strided::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,12 +9,10 @@ use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
-use crate::device::{Needs, on_device};
 use crate::error::Result;
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
-use crate::movable::{copy_view, Movable};
+use crate::operator::{Arity, Needs, Operator, Types};
 use crate::types::{TensorType, Type};
-use crate::value::{Array, Value};
+use crate::value::Array;
 
 /// `Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts: [n]`,
 /// `ends: [n]`, and, where they are there, `axes: [n]` (else the first `n`) and `steps: [n]` (else 1).
@@ -22,7 +22,7 @@ use crate::value::{Array, Value};
 #[serde(deny_unknown_fields)]
 pub struct Slice {}
 
-impl Kernel for Slice {
+impl Operator for Slice {
     fn arity(&self) -> Arity {
         Arity::inputs(3..=5)
     }
@@ -37,37 +37,24 @@ impl Kernel for Slice {
         input == 0
     }
 
-    on_device!("copy");
-
     fn needs(&self, input: usize) -> Needs {
         match input {
             0 => Needs::Elements,
             _ => Needs::Numbers,
         }
     }
-
-    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        Ok(Some(axes::read_lists(constants)))
-    }
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let value = call.value(0)?;
-        let ranges = self.ranges(call, value.dims()?)?;
-        if ranges.iter().zip(value.dims()?).all(|(range, &dim)| range.step == 1 && range.count == dim) {
-            return Ok(vec![value.clone()]);
-        }
-        let data = Movable::new(&[value])?;
-        let copy = |x: &Array, view: &View| copy_view(x, view, call.threads);
-        Ok(vec![data.restore(sliced(&data.arrays[0], &ranges, copy)?)?])
-    }
 }
 
 impl Slice {
-    /// What is taken of each dimension.
-    pub(crate) fn ranges(&self, call: &Call, dims: &[usize]) -> Result<SmallVec<[Range; 6]>> {
-        let (starts, ends) = (axes::list(call, 1)?, axes::list(call, 2)?);
-        let axes = axes::optional_list(call, 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-        let steps = axes::optional_list(call, 4)?.unwrap_or_else(|| vec![1; starts.len()].into());
+    /// What is taken of each dimension; `list` reads the list of an input, if there is one.
+    pub(crate) fn ranges<'a>(
+        &self,
+        dims: &[usize],
+        list: impl Fn(usize) -> Result<Option<Cow<'a, [i64]>>>,
+    ) -> Result<SmallVec<[Range; 6]>> {
+        let (starts, ends) = (list(1)?.unwrap_or_default(), list(2)?.unwrap_or_default());
+        let axes = list(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+        let steps = list(4)?.unwrap_or_else(|| vec![1; starts.len()].into());
         if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
             bail!("starts {starts:?}, ends {ends:?}, axes {axes:?} and steps {steps:?} are not equally many");
         }
@@ -84,14 +71,14 @@ impl Slice {
 /// The elements `start, start + step, …` of a dimension, `count` of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Range {
-    start: usize,
-    step: isize,
-    count: usize,
+    pub(crate) start: usize,
+    pub(crate) step: isize,
+    pub(crate) count: usize,
 }
 
 impl Range {
     /// `start : end : step` of a dimension of size `dim`.
-    fn new(start: i64, end: i64, step: i64, dim: usize) -> Result<Range> {
+    pub(crate) fn new(start: i64, end: i64, step: i64, dim: usize) -> Result<Range> {
         let size = dim as i64;
         let from_start = |at: i64| if at < 0 { at.saturating_add(size) } else { at };
         let (start, end) = (from_start(start), from_start(end));
@@ -134,82 +121,5 @@ pub(crate) fn sliced(x: &Array, ranges: &[Range], copy: impl FnOnce(&Array, &Vie
     match outer {
         Some(part) => Ok(part),
         None => copy(x, &view),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use candle_plan_kernels::threads::Threads;
-
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    #[test]
-    fn ranges_are_clamped_by_the_sign_of_their_step() {
-        let cases = [
-            ((1, 4, 1), Some((1, 1, 3))),
-            ((-3, i64::MAX, 1), Some((2, 1, 3))),
-            ((-9, 9, 2), Some((0, 2, 3))),
-            ((4, 1, 1), Some((0, 1, 0))),
-            ((9, 10, 1), Some((0, 1, 0))),
-            ((-1, i64::MIN, -1), Some((4, -1, 5))),
-            ((9, -9, -2), Some((4, -2, 3))),
-            ((3, 0, -1), Some((3, -1, 3))),
-            ((0, 3, -1), Some((0, 1, 0))),
-            ((-9, i64::MIN, -1), Some((0, 1, 1))),
-            ((-9, -5, -1), Some((0, 1, 0))),
-            ((-9, -6, -2), Some((0, 1, 1))),
-            ((0, i64::MAX, i64::MAX), Some((0, 1, 1))),
-            ((4, i64::MIN, i64::MIN), Some((4, 1, 1))),
-            ((0, 5, 0), None),
-        ];
-        for ((start, end, step), expected) in cases {
-            let expected = expected.map(|(start, step, count)| Range { start, step, count });
-            assert_eq!(Range::new(start, end, step, 5).ok(), expected, "{start}:{end}:{step}");
-        }
-        assert_eq!(Range::new(0, 5, -1, 0).ok().map(|range| range.count), Some(0));
-    }
-
-    fn slice(lists: &[&[i64]]) -> Result<(Vec<usize>, Vec<u8>)> {
-        let mut inputs = vec![Some(tensor(&(0..24).collect::<Vec<u8>>(), &[2, 3, 4]))];
-        inputs.extend(lists.iter().map(|list| Some(tensor(list, &[list.len()]))));
-        let y = run(&Slice {}, &inputs)?;
-        let data = y.tensor()?.read::<u8>()?.to_vec();
-        Ok((y.dims()?.to_vec(), data))
-    }
-
-    #[test]
-    fn slices() {
-        let cases: [(&[&[i64]], &[usize], &[u8]); 6] = [
-            (&[&[1], &[2]], &[1, 3, 4], &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]),
-            (&[&[0, 1], &[1, 2]], &[1, 1, 4], &[4, 5, 6, 7]),
-            (&[&[1, 1], &[2, 3], &[-1, 1]], &[2, 2, 1], &[5, 9, 17, 21]),
-            (&[&[-1, 0], &[-9, 1], &[2, 1], &[-2, 1]], &[2, 1, 2], &[3, 1, 15, 13]),
-            (&[&[2], &[1], &[1]], &[2, 0, 4], &[]),
-            (
-                &[&[], &[]],
-                &[2, 3, 4],
-                &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23],
-            ),
-        ];
-        for (lists, dims, expected) in cases {
-            assert_eq!(slice(lists).expect("a slice"), (dims.to_vec(), expected.to_vec()), "{lists:?}");
-        }
-        let bad: [&[&[i64]]; 4] =
-            [&[&[0], &[1, 2]], &[&[0], &[1], &[3]], &[&[0, 0], &[1, 1], &[0, -3]], &[&[0], &[1], &[0], &[0]]];
-        for lists in bad {
-            assert!(slice(lists).is_err(), "{lists:?}");
-        }
-    }
-
-    #[test]
-    fn outer_slices_are_views() {
-        let x = Array::new((0..24).collect::<Vec<i32>>(), &[1, 6, 4]).expect("24 elements");
-        let range = |start, count| Range { start, step: 1, count };
-        let copy = |x: &Array, view: &View| copy_view(x, view, &Threads::serial());
-        let outer = sliced(&x, &[range(0, 1), range(2, 3), range(0, 4)], copy).expect("in range");
-        assert!(outer.shares_storage_with(&x));
-        let inner = sliced(&x, &[range(0, 1), range(2, 3), range(1, 3)], copy).expect("in range");
-        assert!(!inner.shares_storage_with(&x));
     }
 }

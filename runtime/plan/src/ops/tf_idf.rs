@@ -1,17 +1,13 @@
 //! Counts of runs of words.
 
-use std::collections::HashMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::dtype::DType;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::kernel::{Arity, Call, Constants, Kernel, Packed, Types};
+use crate::error::Result;
+use crate::operator::{Arity, Operator, Types};
 use crate::types::{Dim, TensorType, Type};
-use crate::value::{room, Array, Value};
 
 /// How often each n-gram of a pool occurs in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N, columns]`.
 ///
@@ -34,19 +30,7 @@ pub struct TfIdfVectorizer {
     pub columns: usize,
 }
 
-/// Every word of the pool has a number; an n-gram is the numbers of its words.
-struct Vocabulary {
-    words: HashMap<Word, u32>,
-    columns: HashMap<Vec<u32>, usize>,
-}
-
-#[derive(PartialEq, Eq, Hash)]
-enum Word {
-    Number(i64),
-    Text(String),
-}
-
-impl Kernel for TfIdfVectorizer {
+impl Operator for TfIdfVectorizer {
     fn arity(&self) -> Arity {
         Arity::exact(4, 1)
     }
@@ -66,141 +50,5 @@ impl Kernel for TfIdfVectorizer {
             *last = Some(Dim::Size(self.columns));
         }
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Float32, shape })])
-    }
-
-    fn prepack(&self, constants: &Constants) -> Result<Option<Packed>> {
-        match constants.values {
-            [_, Some(pool), Some(starts), Some(columns)] => {
-                Ok(Some(Box::new(self.vocabulary(pool, starts.tensor()?, columns.tensor()?)?)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    on_device!(NoKernel);
-
-    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let made;
-        let vocabulary = match call.packed::<Vocabulary>() {
-            Some(vocabulary) => vocabulary,
-            None => {
-                made = self.vocabulary(call.value(1)?, call.tensor(2)?, call.tensor(3)?)?;
-                &made
-            }
-        };
-        let x = call.value(0)?;
-        let Some((&length, rows)) = x.dims()?.split_last() else { bail!("expected [C] or [N, C], found a scalar") };
-        let numbers: Vec<Option<u32>> = words(x)?.iter().map(|word| vocabulary.words.get(word).copied()).collect();
-        let dims = [rows, &[self.columns]].concat();
-        let mut y = room::<f32>(&dims)?;
-        y.fill(0.0);
-        if length > 0 && self.columns > 0 {
-            for (row, counts) in numbers.chunks_exact(length).zip(y.chunks_exact_mut(self.columns)) {
-                self.count(vocabulary, row, counts);
-            }
-        }
-        Ok(vec![Array::new(y, &dims)?.into()])
-    }
-}
-
-impl TfIdfVectorizer {
-    fn vocabulary(&self, pool: &Value, starts: &Array, columns: &Array) -> Result<Vocabulary> {
-        let (pool, starts, targets) = (words(pool)?, starts.to_i64()?, columns.to_i64()?);
-        let mut bounds = starts.iter().map(|&start| usize::try_from(start).ok()).collect::<Option<Vec<usize>>>();
-        bounds.iter_mut().for_each(|bounds| bounds.push(pool.len()));
-        let Some(bounds) = bounds.filter(|bounds| bounds.is_sorted()) else {
-            bail!("{starts:?} are not rising places in a pool of {}", pool.len());
-        };
-        let (mut numbers, mut columns, mut targets) = (HashMap::new(), HashMap::new(), targets.into_iter());
-        let numbered: Vec<u32> = pool
-            .into_iter()
-            .map(|word| {
-                let next = numbers.len() as u32;
-                *numbers.entry(word).or_insert(next)
-            })
-            .collect();
-        for (i, range) in bounds.windows(2).enumerate() {
-            let grams = numbered[range[0]..range[1]].chunks_exact(i + 1);
-            if !grams.remainder().is_empty() {
-                bail!("{} words of the pool are no {}-grams", range[1] - range[0], i + 1);
-            }
-            for gram in grams {
-                let column = targets.next().and_then(|column| usize::try_from(column).ok());
-                let column = column.filter(|&column| column < self.columns);
-                let column = column.ok_or_else(|| Error::op("an n-gram of the pool has no column"))?;
-                if (self.shortest..=self.longest).contains(&gram.len()) {
-                    columns.insert(gram.to_vec(), column);
-                }
-            }
-        }
-        Ok(Vocabulary { words: numbers, columns })
-    }
-
-    /// Adds the n-grams of a row to the counts.
-    fn count(&self, vocabulary: &Vocabulary, row: &[Option<u32>], counts: &mut [f32]) {
-        for length in self.shortest.max(1)..=self.longest.min(row.len()) {
-            let skips = if length == 1 { 0 } else { self.max_skips };
-            // A greater distance leaves no room for two elements.
-            for distance in 1..=skips.min(row.len()) + 1 {
-                let reach = (length - 1) * distance;
-                for start in 0..row.len().saturating_sub(reach) {
-                    let gram: Option<Vec<u32>> = row[start..=start + reach].iter().step_by(distance).copied().collect();
-                    if let Some(&column) = gram.and_then(|gram| vocabulary.columns.get(&gram)) {
-                        counts[column] += 1.0;
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn words(value: &Value) -> Result<Vec<Word>> {
-    Ok(match value {
-        Value::Strings(strings) => strings.data.iter().cloned().map(Word::Text).collect(),
-        value => value.tensor()?.to_i64()?.into_iter().map(Word::Number).collect(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{run, tensor};
-
-    fn counts(op: &TfIdfVectorizer, pool: &[i64], starts: &[i64], columns: &[i64]) -> Result<Vec<f32>> {
-        let x = tensor(&[1i32, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8], &[12]);
-        let given = [pool, starts, columns].map(|given| Some(tensor(given, &[given.len()])));
-        let y = run(op, &[vec![Some(x)], given.to_vec()].concat())?;
-        let y = y.tensor()?.read::<f32>()?.to_vec();
-        Ok(y)
-    }
-
-    #[test]
-    fn grams_are_counted_in_their_columns() {
-        let op = |shortest, longest, max_skips| TfIdfVectorizer { shortest, longest, max_skips, columns: 4 };
-        let (pool, starts) = ([3, 7, 7, 8, 5, 6], [0, 2]);
-        for (op, expected) in [
-            (op(1, 1, 0), [2., 3., 0., 0.]),
-            (op(1, 1, 9), [2., 3., 0., 0.]),
-            (op(2, 2, 0), [0., 0., 1., 1.]),
-            (op(1, 2, 2), [2., 3., 1., 2.]),
-        ] {
-            assert_eq!(counts(&op, &pool, &starts, &[1, 0, 3, 2]).expect("a pool"), expected, "{op:?}");
-        }
-    }
-
-    #[test]
-    fn broken_pools_are_refused() {
-        let op = TfIdfVectorizer { shortest: 1, longest: 2, max_skips: 0, columns: 2 };
-        assert!(counts(&op, &[1, 2, 3], &[0, 1], &[0, 1]).is_ok());
-        for (pool, starts, columns) in [
-            (&[1i64, 2, 3, 4], &[0i64, 1], &[0i64, 1]),
-            (&[1, 2, 3, 4], &[0, 2], &[0, 1]),
-            (&[1, 2, 3, 4], &[0, 2], &[0, 1]),
-            (&[1, 2, 3, 4], &[-1, 2], &[0, 1]),
-            (&[1, 2, 3, 4], &[4, 2], &[0, 1]),
-            (&[1, 2, 3, 4], &[2, 2], &[2, 0]),
-        ] {
-            assert!(counts(&op, pool, starts, columns).is_err(), "{pool:?} {starts:?} {columns:?}");
-        }
     }
 }

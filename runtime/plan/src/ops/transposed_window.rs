@@ -2,15 +2,15 @@
 
 use candle_plan_kernels::conv::Shape;
 
-use super::conv_transpose::ConvTranspose;
-use super::padding::{window_extent, Padding};
-use super::window::{check_bias, check_ranks, image};
 use crate::bail;
 use crate::error::{Error, Result};
+use crate::ops::conv_transpose::ConvTranspose;
+use crate::ops::padding::{window_extent, Padding};
+use crate::ops::window::{check_bias, check_ranks, image};
 
 impl ConvTranspose {
     /// Checks that there is an attribute for each of so many spatial axes.
-    pub(super) fn check_lists(&self, axes: usize) -> Result<()> {
+    pub(crate) fn check_lists(&self, axes: usize) -> Result<()> {
         let lengths = [self.strides.len(), self.dilations.len(), self.output_padding.len()];
         let shape = self.output_shape.as_ref().map_or(axes, Vec::len);
         if lengths != [axes; 3] || shape != axes {
@@ -53,7 +53,7 @@ impl ConvTranspose {
     }
 
     /// The output's size and the elements cut off its beginning, on one axis.
-    pub(super) fn axis(&self, a: usize, input: usize, kernel: usize) -> Result<(usize, isize)> {
+    pub(crate) fn axis(&self, a: usize, input: usize, kernel: usize) -> Result<(usize, isize)> {
         let (stride, extra) = (self.strides[a], self.output_padding[a]);
         if stride == 0 {
             bail!("the stride must be at least 1");

@@ -6,11 +6,11 @@ use super::padding::{check_steps, output_size, window_extent, Padding};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::Types;
+use crate::operator::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The window of a convolution.
-pub(super) struct Window<'a> {
+pub(crate) struct Window<'a> {
     pub strides: &'a [usize],
     pub dilations: &'a [usize],
     pub pads: &'a Padding,
@@ -60,7 +60,7 @@ impl Window<'_> {
 }
 
 /// Two spatial axes from one or two: a single axis is a row.
-pub(super) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
+pub(crate) fn image<T: Copy>(axes: &[T], row: T) -> [T; 2] {
     match *axes {
         [x] => [row, x],
         [y, x, ..] => [y, x],
@@ -76,7 +76,7 @@ pub(crate) fn out_dims(shape: &Shape, rank: usize) -> Vec<usize> {
 }
 
 /// Checks ranks: one or two spatial axes.
-pub(super) fn check_ranks(x: usize, w: usize) -> Result<()> {
+pub(crate) fn check_ranks(x: usize, w: usize) -> Result<()> {
     if x != w || !(3..=4).contains(&x) {
         bail!("X has rank {x} and W rank {w}; both must be 3 (one spatial axis) or 4 (two)");
     }
@@ -92,7 +92,7 @@ fn check_channels(channels: usize, w: &[usize], groups: usize) -> Result<()> {
 }
 
 /// Checks that the bias has one value an output.
-pub(super) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
+pub(crate) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
     match bias {
         Some(dims) if dims != [outputs] => bail!("B has shape {dims:?}, not [{outputs}]"),
         _ => Ok(()),
@@ -100,7 +100,7 @@ pub(super) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
 }
 
 /// The result's type of a window over input 0 by the weights of input 1.
-pub(super) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
+pub(crate) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Result<Type> {
     let (x, w) = (inputs.tensor(0)?, inputs.tensor(1)?);
     check_steps(window.strides, window.dilations, window.groups)?;
     let Some(rank) = x.rank().or(w.rank()) else { return Ok(Type::any(dtype)) };

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::{Operand, PreparedBlock, PreparedStep};
-use crate::device::{Needs, TRANSFER};
+use crate::gpu::TRANSFER;
+use crate::operator::Needs;
 
 impl PreparedBlock {
     /// Finds the steps that bring an output to the host, which no other step reads there.
@@ -39,7 +40,7 @@ impl PreparedStep {
     fn reads_any(&self, views: &mut HashSet<u32>) -> bool {
         let is_one = |input: &Operand| input.slot().is_some_and(|slot| views.contains(&slot));
         let inputs = self.inputs.iter().enumerate().filter(|(_, input)| is_one(input));
-        let read: Vec<usize> = inputs.map(|(i, _)| i).filter(|&i| self.kernel.needs(i) != Needs::Dims).collect();
+        let read: Vec<usize> = inputs.map(|(i, _)| i).filter(|&i| self.ops.needs(i) != Needs::Dims).collect();
         let is_view = self.host.is_some_and(|host| host.is_view) && read == [0];
         if is_view {
             views.extend(self.outputs.iter().flatten());

@@ -1,8 +1,11 @@
 //! The steps of a block while they are prepared: what runs each may change, and steps may be added.
 
+use super::chain::Chain;
 use super::{Held, Hosted};
+use crate::cpu::Choice;
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
+use crate::operator::Needs;
 use crate::plan::{Block, OriginId, Step};
 use crate::types::Type;
 use crate::value::Value;
@@ -28,7 +31,10 @@ pub(super) struct Node {
     /// Whether prepare added it.
     pub added: bool,
     pub name: &'static str,
-    pub kernel: Box<dyn Kernel>,
+    /// The operators whose work it does.
+    pub ops: Chain,
+    /// The kernel that it is to have.
+    pub choice: Choice,
     pub inputs: Vec<Option<u32>>,
     pub outputs: Vec<Option<u32>>,
     /// The channels of each input that is in blocks of them.
@@ -89,7 +95,8 @@ impl Node {
             index,
             added: false,
             name: step.op.name(),
-            kernel: step.op.boxed(),
+            ops: Chain::of(step.op.clone()),
+            choice: Choice::Own,
             inputs: step.inputs.iter().map(|id| id.map(|id| id.0)).collect(),
             outputs: step.outputs.iter().map(|id| id.map(|id| id.0)).collect(),
             channels: Vec::new(),
@@ -98,15 +105,26 @@ impl Node {
         }
     }
 
-    /// The step with the work of `first` before its own, whose result was its input 0: by `kernel`, which takes the
-    /// inputs of the first, then the others of this one.
-    pub fn follow(&mut self, first: (Vec<Option<u32>>, Vec<Option<usize>>), kernel: Box<dyn Kernel>) {
-        let (inputs, mut channels) = first;
-        channels.resize(inputs.len(), None);
+    /// Takes the kernel that the step is to have.
+    pub fn take_choice(&mut self) -> Choice {
+        std::mem::replace(&mut self.choice, Choice::Own)
+    }
+
+    /// What the step reads of an input.
+    pub fn needs(&self, input: usize) -> Needs {
+        self.ops.needs(input)
+    }
+
+    /// The step with the work of `first` before its own, whose result was its input 0. It takes the inputs of the first, then
+    /// the others of this one.
+    pub fn follow(&mut self, first: &Node, choice: Choice) {
+        let mut channels = first.channels.clone();
+        channels.resize(first.inputs.len(), None);
         channels.extend(self.channels.iter().skip(1));
         self.channels = channels;
-        self.inputs.splice(..1, inputs);
-        self.kernel = kernel;
+        self.ops.follow(&first.ops, first.inputs.len());
+        self.inputs.splice(..1, first.inputs.iter().copied());
+        self.choice = choice;
     }
 
     /// A step that prepare adds for one of the plan: from a value to a value.
@@ -114,6 +132,7 @@ impl Node {
         let (index, origin) = place;
         let (inputs, outputs) = (vec![Some(from)], vec![Some(to)]);
         let channels = Vec::new();
-        Node { index, added: true, name, kernel, inputs, outputs, channels, host: None, origin }
+        let (ops, choice) = (Chain::default(), Choice::Ready(kernel));
+        Node { index, added: true, name, ops, choice, inputs, outputs, channels, host: None, origin }
     }
 }

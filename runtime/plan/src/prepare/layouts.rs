@@ -7,8 +7,10 @@ use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};
 use super::graph::{Graph, Node};
+use crate::cpu::reorder::Reorder;
+use crate::cpu::{self, Blocked};
 use crate::error::{Error, Result};
-use crate::layout::{Blocked, Image, Layout, Reorder};
+use crate::layout::{Image, Layout};
 use crate::plan::OriginId;
 use crate::types::Type;
 use crate::value::Value;
@@ -34,7 +36,8 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
 
 fn form(graph: &Graph, node: &Node, constants: &[Value]) -> Option<Blocked> {
     let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
-    graph.operands(node, constants, |operands| node.kernel.blocked(operands, &outputs))
+    let op = node.ops.single()?;
+    graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))
 }
 
 /// Which steps run in blocks.
@@ -98,7 +101,7 @@ impl Rewrite<'_> {
                     self.graph.held[*id as usize].layout = *layout;
                 }
             }
-            node.kernel = form.kernel;
+            node.choice = form.choice;
         }
         self.graph.nodes.push(node);
         Ok(())

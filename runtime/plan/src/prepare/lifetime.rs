@@ -1,6 +1,6 @@
 //! When values die, and which storage nobody else reads.
 //!
-//! Values that may share storage (the inputs that an op [shares](crate::kernel::Kernel::shares), and its outputs) form a
+//! Values that may share storage (the inputs that an op [shares](crate::operator::Operator::shares), and its outputs) form a
 //! group. A step may write into an input's storage when the whole group dies with the step, holds no constant, and no
 //! other input of the step belongs to it; and when, in a run, the caller holds none of it.
 
@@ -85,7 +85,7 @@ fn groups(graph: &Graph) -> Vec<u32> {
     }
     let mut parent: Vec<u32> = (0..graph.kinds.len() as u32).collect();
     for node in &graph.nodes {
-        let shares = |(i, id): (usize, &Option<u32>)| id.filter(|_| node.kernel.shares(i));
+        let shares = |(i, id): (usize, &Option<u32>)| id.filter(|_| node.ops.shares(i));
         let mut shared = node.inputs.iter().enumerate().filter_map(shares);
         let Some(first) = shared.next() else { continue };
         for other in shared.chain(node.outputs.iter().flatten().copied()) {

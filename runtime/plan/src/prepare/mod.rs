@@ -4,6 +4,7 @@
 //! constants are prepacked and [released](release), values that die with a step are listed, and inputs whose storage a step
 //! may take over are found ([`lifetime`]).
 
+mod chain;
 mod cut;
 mod deliveries;
 mod graph;
@@ -16,14 +17,19 @@ mod release;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::cpu::Choice;
 use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Memory, Packed};
-use crate::layout::Layout;
+use crate::kernel::{Constants, Kernel, Memory};
+use crate::layout::{in_rows, Layout};
 use crate::memory::bytes_held;
+use crate::operator::{Operator, Types};
+use crate::ops::Op;
 use crate::plan::{Block, Origin, OriginId, Plan, ValueId};
-use crate::types::Type;
+use crate::types::{TensorType, Type};
 use crate::value::{in_room, Value};
+use crate::work::Work;
+use chain::Chain;
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use placement::Border;
@@ -80,6 +86,8 @@ pub(crate) struct PreparedStep {
     /// Whether prepare added it.
     pub added: bool,
     pub name: &'static str,
+    /// The operators whose work it does.
+    pub ops: Chain,
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Operand>,
     /// The slot that is meant for each input; those of constants stay empty.
@@ -89,7 +97,6 @@ pub(crate) struct PreparedStep {
     pub channels: Vec<Option<usize>>,
     /// The slots that are free after the step.
     pub drops: Vec<u32>,
-    pub packed: Option<Packed>,
     pub blocks: Vec<PreparedBlock>,
     /// Why it runs on the host, where that is not the device.
     pub host: Option<Hosted>,
@@ -190,29 +197,6 @@ impl Executable {
     }
 }
 
-impl PreparedStep {
-    /// A step that takes nothing, and of which nothing is packed yet.
-    fn of(node: Node) -> PreparedStep {
-        PreparedStep {
-            index: node.index,
-            added: node.added,
-            name: node.name,
-            kernel: node.kernel,
-            inputs: Vec::new(),
-            reads: node.inputs,
-            outputs: node.outputs,
-            channels: node.channels,
-            drops: Vec::new(),
-            packed: None,
-            blocks: Vec::new(),
-            host: node.host,
-            delivers: false,
-            mark: 0,
-            origin: node.origin,
-        }
-    }
-}
-
 impl PreparedBlock {
     /// Calls `look` with every step, each before those of its blocks.
     pub(crate) fn each_step<'a>(&'a self, look: &mut impl FnMut(&'a PreparedStep)) {
@@ -269,6 +253,37 @@ impl PreparedBlock {
 }
 
 impl PreparedStep {
+    /// The operator that the step computes on values in the layout of the plan, if it is one alone.
+    pub(crate) fn operator(&self) -> Option<&dyn Operator> {
+        let is_in_rows = self.channels.iter().all(Option::is_none);
+        self.ops.single().filter(|_| is_in_rows).map(Op::operator)
+    }
+
+    /// The work of a run on inputs and outputs of these types, in the layouts in which the step takes and gives them.
+    pub(crate) fn work(&self, inputs: &[Option<Type>], outputs: &[Type]) -> Option<Work> {
+        let given: Vec<Option<&Type>> = inputs.iter().map(Option::as_ref).collect();
+        let given = Types { inputs: &given, outputs: outputs.len() };
+        if self.ops.is_empty() {
+            return Work::moving(&given, outputs);
+        }
+        if let Some(operator) = self.operator() {
+            return operator.work(&given, outputs);
+        }
+        let rows =
+            inputs.iter().enumerate().map(|(i, kind)| kind.as_ref().map(|kind| self.in_rows(i, kind)).transpose());
+        let rows: Vec<Option<Type>> = rows.collect::<Result<_>>().ok()?;
+        let rows: Vec<Option<&Type>> = rows.iter().map(Option::as_ref).collect();
+        self.ops.work(&Types { inputs: &rows, outputs: outputs.len() })
+    }
+
+    /// The type of input `i` in rows.
+    fn in_rows(&self, i: usize, kind: &Type) -> Result<Type> {
+        let Some(channels) = self.channels.get(i).copied().flatten() else { return Ok(kind.clone()) };
+        let tensor = kind.tensor()?;
+        let sizes = tensor.sizes().ok_or_else(|| Error::op("an image whose sizes are not known"))?;
+        Ok(Type::Tensor(TensorType::sized(tensor.dtype, &in_rows(&sizes, channels)?)))
+    }
+
     /// What one of its blocks is called.
     pub(crate) fn block_name(&self, index: usize) -> String {
         format!("block {index} of step {} {}", self.index, self.name)
@@ -296,12 +311,15 @@ impl Preparing<'_> {
                 placement::choose(graph, constants, gpu, border)?
             }
         };
+        let mut graph = graph;
+        let mut choices: Vec<Choice> = graph.nodes.iter_mut().map(Node::take_choice).collect();
         let mut parts = Vec::with_capacity(graph.nodes.len());
         for (at, node) in self.largest_first(&graph) {
             let border = Border::of(&graph, node);
             let blocks =
-                node.kernel.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
-            parts.push((at, (blocks, self.prepack(&graph, node)?)));
+                node.ops.blocks().into_iter().map(|nested| self.block(nested, border)).collect::<Result<_>>()?;
+            let choice = std::mem::replace(&mut choices[at], Choice::Own);
+            parts.push((at, Part { blocks, kernel: self.pack(&graph, node, choice)? }));
         }
         parts.sort_by_key(|(at, _)| *at);
         Ok(assembled(graph, parts.into_iter().map(|(_, part)| part).collect()))
@@ -318,14 +336,15 @@ impl Preparing<'_> {
         nodes
     }
 
-    /// What a step makes of its constants, which are released where nobody else reads them.
-    fn prepack(&mut self, graph: &Graph, node: &Node) -> Result<Option<Packed>> {
-        let packed = graph.operands(node, &self.constants, |operands| in_room(|| node.kernel.prepack(operands)));
-        let packed = packed.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))?;
-        if packed.is_some() && matches!(self.device, Device::Cpu) {
-            self.readers.release(graph, node, &mut self.constants)?;
+    /// The kernel of a step with its packed constants, which are released where nobody else reads them.
+    fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice) -> Result<Box<dyn Kernel>> {
+        let make = |operands: &Constants| in_room(|| choice.pack(node.ops.single(), operands));
+        let kernel = graph.operands(node, &self.constants, make);
+        let kernel = kernel.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))?;
+        if matches!(self.device, Device::Cpu) {
+            self.readers.release(graph, node, kernel.as_ref(), &mut self.constants)?;
         }
-        Ok(packed)
+        Ok(kernel)
     }
 
     /// What an op says of its constants, with the step's place.
@@ -336,21 +355,39 @@ impl Preparing<'_> {
     }
 }
 
-/// The block of steps with their nested blocks and what they packed.
-fn assembled(graph: Graph, parts: Vec<(Vec<PreparedBlock>, Option<Packed>)>) -> PreparedBlock {
+/// What is made for a step.
+struct Part {
+    blocks: Vec<PreparedBlock>,
+    kernel: Box<dyn Kernel>,
+}
+
+/// The block of steps with their parts.
+fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
     let lifetimes = Lifetimes::of(&graph);
     let context = Context { graph: &graph, lifetimes: &lifetimes };
-    let inputs: Vec<Vec<Operand>> = graph.nodes.iter().enumerate().map(|(at, node)| context.inputs(at, node)).collect();
+    let nodes = graph.nodes.iter().zip(&parts).enumerate();
+    let inputs: Vec<Vec<Operand>> =
+        nodes.map(|(at, (node, part))| context.inputs(at, node, part.kernel.as_ref())).collect();
     let outputs = graph.outputs.iter().map(|&id| context.operand(id)).collect();
     let takes = graph.inputs.iter().map(|&id| graph.kind(id).clone()).collect();
     let (held, starts) = (graph.held, graph.inputs);
     let steps = graph.nodes.into_iter().zip(inputs).zip(parts).enumerate();
-    let steps = steps.map(|(at, ((node, inputs), (blocks, packed)))| PreparedStep {
+    let steps = steps.map(|(at, ((node, inputs), Part { blocks, kernel }))| PreparedStep {
+        index: node.index,
+        added: node.added,
+        name: node.name,
+        ops: node.ops,
+        kernel,
         inputs,
-        packed,
-        blocks,
+        reads: node.inputs,
+        outputs: node.outputs,
+        channels: node.channels,
         drops: lifetimes.dead_after(at).to_vec(),
-        ..PreparedStep::of(node)
+        blocks,
+        host: node.host,
+        delivers: false,
+        mark: 0,
+        origin: node.origin,
     });
     PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs }
 }
@@ -365,21 +402,21 @@ impl Context<'_> {
         self.graph.constant_of[id as usize].map_or(Operand::Slot(id), Operand::Constant)
     }
 
-    fn inputs(&self, at: usize, node: &Node) -> Vec<Operand> {
+    fn inputs(&self, at: usize, node: &Node, kernel: &dyn Kernel) -> Vec<Operand> {
         let input = |(i, id): (usize, &Option<u32>)| match id.map(|id| self.operand(id)) {
             None => Operand::Absent,
-            Some(Operand::Slot(slot)) if self.is_taken(at, node, i, slot) => Operand::Dying(slot),
+            Some(Operand::Slot(slot)) if self.is_taken(at, (node, kernel), i, slot) => Operand::Dying(slot),
             Some(operand) => operand,
         };
         node.inputs.iter().enumerate().map(input).collect()
     }
 
     /// Whether step `at` takes over input `i`, in slot `slot`.
-    fn is_taken(&self, at: usize, node: &Node, i: usize, slot: u32) -> bool {
+    fn is_taken(&self, at: usize, (node, kernel): (&Node, &dyn Kernel), i: usize, slot: u32) -> bool {
         let is_sequence = matches!(self.graph.kind(slot), Type::Sequence(_));
         let is_last = || self.lifetimes.dead_after(at).contains(&slot);
         let is_once = || node.inputs.iter().flatten().filter(|&&id| id == slot).count() == 1;
-        node.kernel.in_place().contains(&i) && self.lifetimes.is_free(at, node, slot)
-            || is_sequence && node.kernel.takes_sequence(i) && is_last() && is_once()
+        kernel.in_place().contains(&i) && self.lifetimes.is_free(at, node, slot)
+            || is_sequence && kernel.takes_sequence(i) && is_last() && is_once()
     }
 }

@@ -7,14 +7,17 @@ use std::collections::HashMap;
 
 use candle_plan_device::Gpu;
 
+use super::chain::Chain;
 use super::graph::{Graph, Node};
 use super::Hosted;
-use crate::device::{upload, Needs, OnDevice, OnGpu, Placed, Reason, Transfer, TRANSFER};
+use crate::cpu::Choice;
+use crate::device::Reason;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::Kernel;
+use crate::gpu::{self, upload, OnDevice, OnGpu, Placed, Transfer, TRANSFER};
 use crate::layout::Layout;
 use crate::memory::bytes_of;
+use crate::operator::Needs;
 use crate::plan::OriginId;
 use crate::types::Type;
 use crate::value::Value;
@@ -35,7 +38,7 @@ pub(super) enum Border<'a> {
     Plan,
     /// A step that runs the block.
     Step {
-        op: &'a dyn Kernel,
+        op: &'a Chain,
         /// How many inputs it has: the block takes the last of them.
         inputs: usize,
         /// Whether all that goes in or comes out is a tensor: an optional one may be held on the host alone.
@@ -46,7 +49,7 @@ pub(super) enum Border<'a> {
 impl Border<'_> {
     /// The border of a step's blocks.
     pub fn of<'a>(graph: &Graph, node: &'a Node) -> Border<'a> {
-        let (op, inputs) = (node.kernel.as_ref(), node.inputs.len());
+        let (op, inputs) = (&node.ops, node.inputs.len());
         let outside = node.inputs.iter().chain(&node.outputs).flatten().map(|&id| graph.kind(id));
         let blocks = op.blocks();
         let at_border = blocks
@@ -123,30 +126,27 @@ impl Placement<'_> {
         let place = (node.index, node.origin);
         let is_plain = matches!(Border::of(&self.graph, &node), Border::Step { is_plain: true, .. });
         let mut bytes = Some(0);
-        for (i, input) in node.inputs.iter_mut().enumerate() {
-            let Some(id) = *input else { continue };
-            let side = match node.kernel.needs(i) {
+        for i in 0..node.inputs.len() {
+            let Some(id) = node.inputs[i] else { continue };
+            let side = match node.needs(i) {
                 Needs::Dims => continue,
                 Needs::Numbers => Side::Host,
-                Needs::Elements if is_plain && !node.kernel.blocks().is_empty() => {
-                    self.border_side(Needs::Elements, id)
-                }
+                Needs::Elements if is_plain && !node.ops.blocks().is_empty() => self.border_side(Needs::Elements, id),
                 Needs::Elements => side,
             };
             if reason == Some(Reason::NoKernel) && self.sides[id as usize] != side {
                 bytes = sum(bytes, bytes_of_type(self.graph.kind(id)));
             }
-            *input = Some(self.on(side, id, place)?);
+            node.inputs[i] = Some(self.on(side, id, place)?);
         }
         for (i, id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, (*id)?))) {
             self.sides[id as usize] = if is_plain { self.output_side(&node, i, id, side) } else { side };
             self.sizes[id as usize] = is_sizes;
         }
         node.host = reason.map(|reason| Hosted { reason, bytes, is_view });
-        node.kernel = match kernel {
-            Some(kernel) => Box::new(Placed { op: node.kernel, kernel, gpu: self.gpu.clone() }),
-            None => node.kernel,
-        };
+        if let Some(kernel) = kernel {
+            node.choice = Choice::Ready(Box::new(Placed { kernel, gpu: self.gpu.clone() }));
+        }
         self.graph.nodes.push(node);
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Placement<'_> {
     /// The side of a step; why, where that is the host; and what runs there in the place of its kernel.
     fn decide(&self, node: &Node, is_sizes: bool) -> Result<(Side, Option<Reason>, Option<Box<dyn OnGpu>>)> {
         let nature = (Side::Host, Some(Reason::Nature), None);
-        if is_sizes || !self.is_numeric(node) || !node.kernel.blocks().is_empty() {
+        if is_sizes || !self.is_numeric(node) || !node.ops.blocks().is_empty() {
             return Ok(nature);
         }
         Ok(match self.how(node)? {
@@ -170,12 +170,13 @@ impl Placement<'_> {
 
     /// Whether a step makes a view of a tensor wherever that lies.
     fn is_view(&self, node: &Node) -> Result<bool> {
-        Ok(self.is_numeric(node) && node.kernel.blocks().is_empty() && matches!(self.how(node)?, OnDevice::View))
+        Ok(self.is_numeric(node) && node.ops.blocks().is_empty() && matches!(self.how(node)?, OnDevice::View))
     }
 
     /// What the device has for a step.
     fn how(&self, node: &Node) -> Result<OnDevice> {
-        self.graph.operands(node, self.constants.values, |operands| node.kernel.on_device(operands, self.gpu))
+        let Some(op) = node.ops.single() else { return Ok(OnDevice::NoKernel) };
+        self.graph.operands(node, self.constants.values, |operands| gpu::on_device(op, operands, self.gpu))
     }
 
     /// Whether all values of a step are tensors of numbers.
@@ -188,7 +189,7 @@ impl Placement<'_> {
     fn is_sizes(&self, node: &Node) -> bool {
         let is_constant = |id: u32| self.graph.constant_of[id as usize].is_some();
         let inputs: Vec<u32> = node.inputs.iter().flatten().copied().filter(|&id| !is_constant(id)).collect();
-        let reads_dims = (0..node.inputs.len()).all(|i| node.kernel.needs(i) == Needs::Dims);
+        let reads_dims = (0..node.inputs.len()).all(|i| node.needs(i) == Needs::Dims);
         let from_sizes = reads_dims || inputs.iter().all(|&id| self.sizes[id as usize]);
         let is_integer = |&id: &u32| matches!(self.graph.kind(id), Type::Tensor(tensor) if !tensor.dtype.is_float());
         let of_host = inputs.iter().all(|id| self.sides[*id as usize] == Side::Host && is_integer(id));
@@ -207,9 +208,9 @@ impl Placement<'_> {
 
     /// The side of output `i` of a step.
     fn output_side(&self, node: &Node, i: usize, id: u32, side: Side) -> Side {
-        let blocks = node.kernel.blocks();
+        let blocks = node.ops.blocks();
         let Some(block) = blocks.first() else { return side };
-        match (0..block.outputs.len()).any(|index| node.kernel.passes_on(index) == Some(i)) {
+        match (0..block.outputs.len()).any(|index| node.ops.passes_on(index) == Some(i)) {
             true => self.border_side(Needs::Elements, id),
             false => Side::Host,
         }

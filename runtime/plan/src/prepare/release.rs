@@ -2,6 +2,7 @@
 
 use super::graph::{Graph, Node};
 use crate::error::Result;
+use crate::kernel::Kernel;
 use crate::plan::{Block, Plan};
 use crate::value::Value;
 
@@ -23,13 +24,13 @@ impl Readers {
             self.0[entry.constant.0 as usize] += reads[entry.value.0 as usize];
         }
         for step in &block.steps {
-            step.op.kernel().blocks().into_iter().for_each(|block| self.count(block));
+            step.op.blocks().into_iter().for_each(|block| self.count(block));
         }
     }
 
     /// Forgets the elements of constants that a step has packed, where it was the last to read them.
-    pub fn release(&mut self, graph: &Graph, node: &Node, constants: &mut [Value]) -> Result<()> {
-        for (_, id) in node.inputs.iter().enumerate().filter(|(i, _)| node.kernel.is_replaced(*i)) {
+    pub fn release(&mut self, graph: &Graph, node: &Node, kernel: &dyn Kernel, constants: &mut [Value]) -> Result<()> {
+        for (_, id) in node.inputs.iter().enumerate().filter(|(i, _)| kernel.is_replaced(*i)) {
             let Some(constant) = id.and_then(|id| graph.constant_of[id as usize]) else { continue };
             let Some(readers) = self.0.get_mut(constant as usize) else { continue };
             *readers -= 1;

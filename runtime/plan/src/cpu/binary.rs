@@ -1,0 +1,148 @@
+//! CPU kernels: functions of two elements.
+
+use candle_plan_kernels::broadcast::Broadcast;
+use candle_plan_kernels::elementwise::integer::Integer;
+use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, Undefined};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::{Argument, Binary as Function, Program};
+use candle_plan_kernels::threads::Threads;
+use half::{bf16, f16};
+
+use super::blocks::{elementwise, Blocked};
+use super::elementwise::run_program;
+use super::packed::{Packed, Packs};
+use super::power::power;
+use super::unary::Half;
+use super::OnCpu;
+use crate::broadcast::join;
+use crate::dispatch;
+use crate::dtype::{Bool, DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::{Call, Constants, Kernel};
+use crate::ops::binary::Binary;
+use crate::types::Type;
+use crate::value::{room, Array, Strings, Value};
+
+impl Packs for Binary {
+    type Packed = Program;
+
+    fn in_place(&self) -> &'static [usize] {
+        if self.is_comparison() {
+            &[]
+        } else {
+            &[0, 1]
+        }
+    }
+
+    fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>> {
+        let is_single = |kind: &Option<&Type>| {
+            kind.and_then(|kind| kind.tensor().ok()).is_some_and(|kind| kind.dtype == DType::Float32)
+        };
+        Ok(operands.types.iter().all(is_single).then(|| self.program()))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        if let (Value::Strings(x), Value::Strings(y)) = (call.value(0)?, call.value(1)?) {
+            return Ok(vec![equal_strings(x, y)?.into()]);
+        }
+        let (x, y) = (call.tensor(0)?.dtype(), call.tensor(1)?.dtype());
+        let output = match x {
+            DType::Bool => self.logic(call)?,
+            _ if self.is_comparison() => self.compare(call)?,
+            DType::Float32 if y == DType::Float32 => match packed {
+                Some(program) => run_program(program, call)?,
+                None => run_program(&self.program(), call)?,
+            },
+            _ if self.function == Function::Pow => power(call)?,
+            DType::Float16 => self.half::<f16>(call)?,
+            DType::Bfloat16 => self.half::<bf16>(call)?,
+            DType::Float64 => self.typed(call, |call, broadcast, x, y, out| {
+                float::binary(call.threads, self.function, broadcast, (x, y), out)
+            })?,
+            dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
+                self.typed::<T>(call, |call, broadcast, x, y, out| {
+                    T::binary(call.threads, self.function, broadcast, (x, y), out)
+                })
+            })?,
+        };
+        Ok(vec![output.into()])
+    }
+}
+
+impl OnCpu for Binary {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+impl Binary {
+    /// How it runs in blocks of channels, if it can.
+    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        elementwise(operands, outputs)
+    }
+}
+
+impl Binary {
+    /// Computes in the type of the inputs.
+    fn typed<T: Element>(
+        &self,
+        call: &Call,
+        compute: impl Fn(&Call, &Broadcast, &[T], &[T], &mut [T]) -> std::result::Result<(), Undefined>,
+    ) -> Result<Array> {
+        let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
+        let mut out: Vec<T> = room(&dims)?;
+        compute(call, &broadcast, call.read::<T>(0)?, call.read::<T>(1)?, &mut out)
+            .map_err(|error| self.explain(error, T::DTYPE))?;
+        Array::new(out, &dims)
+    }
+
+    fn explain(&self, error: Undefined, dtype: DType) -> Error {
+        match error {
+            Undefined::Function => Error::op(format!("{:?} is not defined for {dtype}", self.function)),
+            Undefined::DivisionByZero => Error::op(format!("{:?}: {error}", self.function)),
+        }
+    }
+
+    fn half<T: Half>(&self, call: &mut Call) -> Result<Array> {
+        let (x, y) = (call.tensor(0)?, call.tensor(1)?);
+        let (dims, _) = join(&[x.dims(), y.dims()])?;
+        let (wide_x, wide_y) = (T::widen(x.read::<T>()?), T::widen(y.read::<T>()?));
+        let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
+        let program = self.program();
+        let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
+        let mut out = room(&dims)?;
+        bound.run_all(Isa::get(), call.threads, &mut out);
+        Array::new(T::round(&out), &dims)
+    }
+
+    fn compare(&self, call: &Call) -> Result<Array> {
+        let (x, y) = (call.tensor(0)?, call.tensor(1)?);
+        let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
+        let mut out: Vec<Bool> = room(&dims)?;
+        let bytes = bytemuck::cast_slice_mut(&mut out);
+        dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
+            T::compare(call.threads, self.function, &broadcast, (call.read::<T>(0)?, call.read::<T>(1)?), bytes)
+                .map_err(|error| self.explain(error, T::DTYPE))
+        })?;
+        Array::new(out, &dims)
+    }
+
+    fn logic(&self, call: &Call) -> Result<Array> {
+        let (x, y) = (call.read::<Bool>(0)?, call.read::<Bool>(1)?);
+        let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
+        let mut out: Vec<Bool> = room(&dims)?;
+        let operands = (bytemuck::cast_slice(x), bytemuck::cast_slice(y));
+        logic(call.threads, self.function, &broadcast, operands, bytemuck::cast_slice_mut(&mut out))
+            .map_err(|error| self.explain(error, DType::Bool))?;
+        Array::new(out, &dims)
+    }
+}
+
+fn equal_strings(x: &Strings, y: &Strings) -> Result<Array> {
+    let (dims, broadcast) = join(&[&x.dims, &y.dims])?;
+    let (xs, ys): (Vec<&str>, Vec<&str>) =
+        (x.data.iter().map(String::as_str).collect(), y.data.iter().map(String::as_str).collect());
+    let mut out: Vec<Bool> = room(&dims)?;
+    zip(&Threads::serial(), &broadcast, (&xs, &ys), &mut out, |x, y| Bool::from(x == y));
+    Array::new(out, &dims)
+}

@@ -1,0 +1,107 @@
+//! CPU kernels: nested graphs: branches and loops.
+
+use candle_plan_kernels::buffer::within;
+
+use super::nested::{is_true, one_i64, push};
+use crate::bail;
+use crate::dtype::Bool;
+use crate::error::{Error, Result};
+use crate::kernel::{Call, Kernel};
+use crate::memory::Kept;
+use crate::ops::control::{If, Loop, Scan};
+use crate::ops::nested::{axis_of, collect, dims, given, rank};
+use crate::stack;
+use crate::value::{Array, Value};
+
+impl Kernel for If {
+    fn takes_sequence(&self, _: usize) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let branch = usize::from(!is_true(call.value(0)?)?);
+        let given = given(call, 1)?;
+        call.run_block(branch, given)
+    }
+}
+
+impl Kernel for Loop {
+    fn takes_sequence(&self, _: usize) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let bound = call.optional_tensor(0)?.map(one_i64).transpose()?;
+        let mut proceed = call.optional(1).map(is_true).transpose()?.unwrap_or(true);
+        let mut kept = Kept::beside(call);
+        let mut carried = given(call, 2)?;
+        let captures = carried.split_off(self.carried);
+        let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.stacked()];
+        let mut iteration = 0;
+        while proceed && bound.is_none_or(|bound| iteration < bound) {
+            let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
+            inputs.append(&mut carried);
+            inputs.extend(captures.iter().cloned());
+            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
+            proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
+            carried = outputs.by_ref().take(self.carried).collect();
+            push(&mut collected, outputs, &mut kept);
+            iteration += 1;
+        }
+        let items = collected.iter().enumerate();
+        let stacked = items.map(|(i, items)| collect(items, &self.body, 1 + self.carried + i, 0, call));
+        within(kept.left(&carried)?, || carried.into_iter().map(Ok).chain(stacked).collect())
+    }
+}
+
+impl Loop {
+    fn stacked(&self) -> usize {
+        self.body.outputs.len().saturating_sub(1 + self.carried)
+    }
+}
+
+impl Kernel for Scan {
+    fn takes_sequence(&self, _: usize) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let mut kept = Kept::beside(call);
+        let mut states = given(call, 0)?;
+        let mut scanned = states.split_off(self.states);
+        let captures = scanned.split_off(self.inputs.len());
+        let axes = scanned.iter().zip(&self.inputs).map(|(value, scan)| axis_of(scan.axis, rank(value)?));
+        let axes: Vec<usize> = axes.collect::<Result<_>>()?;
+        let length = self.length(&scanned, &axes)?;
+        let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.outputs.len()];
+        for step in 0..length {
+            let mut inputs = std::mem::take(&mut states);
+            for ((value, scan), &axis) in scanned.iter().zip(&self.inputs).zip(&axes) {
+                let index = if scan.reverse { length - 1 - step } else { step };
+                inputs.push(stack::slice(value, axis, index, call.threads)?);
+            }
+            inputs.extend(captures.iter().cloned());
+            let mut outputs = within(kept.left(&inputs)?, || call.run_block(0, inputs))?.into_iter();
+            states = outputs.by_ref().take(self.states).collect();
+            push(&mut collected, outputs, &mut kept);
+        }
+        for (items, _) in collected.iter_mut().zip(&self.outputs).filter(|(_, scan)| scan.reverse) {
+            items.reverse();
+        }
+        let items = collected.iter().zip(&self.outputs).enumerate();
+        let stacked = items.map(|(i, (items, scan))| collect(items, &self.body, self.states + i, scan.axis, call));
+        within(kept.left(&states)?, || states.into_iter().map(Ok).chain(stacked).collect())
+    }
+}
+
+impl Scan {
+    /// The number of slices, which all scanned inputs share.
+    fn length(&self, scanned: &[Value], axes: &[usize]) -> Result<usize> {
+        let lengths = scanned.iter().zip(axes).map(|(value, &axis)| Ok(dims(value)?[axis]));
+        let lengths: Vec<usize> = lengths.collect::<Result<_>>()?;
+        match lengths.split_first() {
+            Some((first, rest)) if rest.iter().all(|length| length == first) => Ok(*first),
+            _ => bail!("the scanned inputs have {lengths:?} slices"),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Convolutions of images in blocks of channels.
+
+use std::fmt::{self, Debug, Formatter};
+
+use candle_plan_kernels::blocked::{self, Epilogue, Weights};
+use candle_plan_kernels::conv::Shape;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::Program;
+
+use super::blocks::{operand, Blocked};
+use super::choice::Choice;
+use crate::epilogue;
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::kernel::{Call, Constants, Kernel, Memory};
+use crate::layout::{in_blocks, in_rows, Image, Layout};
+use crate::ops::conv::Conv;
+use crate::ops::window::{check_bias, out_dims};
+use crate::types::Type;
+use crate::value::{room, Array, Value};
+
+/// How a convolution runs in blocks: of `float32` images, with constant weights.
+pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<Blocked> {
+    let x = operands.types.first().copied().flatten()?;
+    let (image, result) = (Image::of(x)?, Image::of(output?)?);
+    let shape = conv.usual_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
+    if !Weights::fits(&shape) || shape.channels != image.channels {
+        return None;
+    }
+    let layout = |i: usize| match i {
+        0 if !Weights::take_rows(&shape) => Some(Layout::Blocks),
+        0 => Some(Layout::Rows),
+        1 | 2 => Some(Layout::Rows),
+        _ => operand(&result, operands, i),
+    };
+    Some(Blocked {
+        choice: Choice::Conv(ConvBlocks { conv: conv.clone(), channels: shape.channels, rank: image.rank }),
+        rank: image.rank,
+        inputs: (0..operands.types.len()).map(layout).collect::<Option<Vec<_>>>()?,
+        outputs: vec![Layout::Blocks],
+        gain: blocked::gain(Isa::get(), &shape),
+    })
+}
+
+/// [`Conv`] of images in blocks.
+#[derive(Debug, Clone)]
+pub(crate) struct ConvBlocks {
+    pub conv: Conv,
+    channels: usize,
+    /// The number of dimensions in rows.
+    pub rank: usize,
+}
+
+impl ConvBlocks {
+    /// The kernel with packed weights.
+    ///
+    /// # Errors
+    /// The weights are not constant, or do not fit.
+    pub fn pack(self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
+        let pack = if operands.memory == Memory::Low { Weights::direct } else { Weights::new };
+        let weights = pack(Isa::get(), &self.usual_shape(operands)?, w.read::<f32>()?);
+        Ok(Box::new(PackedConvBlocks { op: self, weights }))
+    }
+}
+
+/// [`ConvBlocks`] with its weights.
+struct PackedConvBlocks {
+    op: ConvBlocks,
+    weights: Weights,
+}
+
+impl Debug for PackedConvBlocks {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.op.fmt(f)
+    }
+}
+
+impl Kernel for PackedConvBlocks {
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
+    fn form(&self) -> Form {
+        Form::named(self.weights.form()).packed(self.weights.bytes()).with(self.op.conv.epilogue.as_ref())
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
+        check_bias(bias.map(Array::dims), shape.outputs)?;
+        let dims = in_blocks(&out_dims(&shape, self.op.rank));
+        let mut out = room(&dims)?;
+        let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
+        with_epilogue(self.op.conv.epilogue.as_ref(), call, &dims, |epilogue| {
+            self.weights.conv(call.threads, &shape, bias, x, &mut out, epilogue);
+            Ok(())
+        })?;
+        Ok(vec![Array::new(out, &dims)?.into()])
+    }
+}
+
+impl ConvBlocks {
+    /// The sizes that the weights are packed for.
+    pub fn usual_shape(&self, operands: &Constants) -> Result<Shape> {
+        let w = operands.tensor(1).ok_or_else(|| Error::op("the weights are not constant"))?;
+        self.conv.usual_shape(operands.types.first().copied().flatten(), w.dims())
+    }
+
+    /// The dimensions of the input in rows, which it may be in.
+    pub fn input(&self, dims: &[usize]) -> Result<Vec<usize>> {
+        if dims.len() == self.rank {
+            Ok(dims.to_vec())
+        } else {
+            in_rows(dims, self.channels)
+        }
+    }
+}
+
+/// Calls `compute` with what becomes of a result of shape `result` by a program.
+///
+/// # Errors
+/// As [`epilogue::with`].
+pub(super) fn with_epilogue<R>(
+    program: Option<&Program>,
+    call: &Call,
+    result: &[usize],
+    compute: impl FnOnce(Epilogue) -> Result<R>,
+) -> Result<R> {
+    let limits = epilogue::limits(program);
+    epilogue::with(program.filter(|_| limits.is_none()), call, result, |finish| {
+        compute(Epilogue { limits: limits.unwrap_or(Epilogue::NO_LIMITS), finish })
+    })
+}

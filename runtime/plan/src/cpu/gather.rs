@@ -1,0 +1,171 @@
+//! CPU kernels: elements and rows picked by index.
+
+use candle_plan_kernels::indexed::gather_runs;
+
+use super::packed::{Packed, Packs};
+use super::places::{self, element_places, row_places, vector_places};
+use super::OnCpu;
+use crate::axes;
+use crate::bail;
+use crate::by_width;
+use crate::error::Result;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::movable::Movable;
+use crate::ops::gather::{Gather, GatherElements, GatherNd};
+use crate::ops::places::Places;
+use crate::value::{Array, Value};
+use crate::words;
+
+impl Packs for Gather {
+    type Packed = places::Found;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        places::pack(constants, |dims, indices| row_places(dims, indices, self.axis))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&[call.value(0)?])?;
+        let (x, indices) = (&data.arrays[0], call.tensor(1)?);
+        let axis = axes::resolve(self.axis, x.rank())?;
+        let rows = places::places(packed, call, x.dims(), |dims, indices| row_places(dims, indices, self.axis))?;
+        let dims = [&x.dims()[..axis], indices.dims(), &x.dims()[axis + 1..]].concat();
+        let gathered = match view(x, axis, &rows)? {
+            Some(view) => view.reshape(&dims)?,
+            None => runs(x, x.dims()[axis..].iter().product(), &rows, &dims, call)?,
+        };
+        Ok(vec![data.restore(gathered)?])
+    }
+}
+
+impl OnCpu for Gather {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+/// The rows that one run holds, without a copy where they stand together.
+fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
+    let (outer, inner) = x.dims().split_at(axis);
+    let row: usize = inner[1..].iter().product();
+    let &[start] = &rows.starts[..] else { return Ok(None) };
+    if rows.run == row * inner[0] {
+        return Ok(Some(x.clone()));
+    }
+    if row == 0 || outer.iter().any(|&dim| dim != 1) {
+        return Ok(None);
+    }
+    x.narrow_outer(axis, start / row, rows.run / row).map(Some)
+}
+
+impl Packs for GatherElements {
+    type Packed = places::Found;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        places::pack(constants, |dims, indices| element_places(dims, indices, self.axis))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&[call.value(0)?])?;
+        let (x, indices) = (&data.arrays[0], call.tensor(1)?);
+        let places = places::places(packed, call, x.dims(), |dims, indices| element_places(dims, indices, self.axis))?;
+        Ok(vec![data.restore(runs(x, x.len(), &places, indices.dims(), call)?)?])
+    }
+}
+
+impl OnCpu for GatherElements {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+impl Packs for GatherNd {
+    type Packed = places::Found;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        places::pack(constants, |dims, indices| vector_places(dims, indices, self.batch_dims))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&[call.value(0)?])?;
+        let (x, indices) = (&data.arrays[0], call.tensor(1)?);
+        let places =
+            places::places(packed, call, x.dims(), |dims, indices| vector_places(dims, indices, self.batch_dims))?;
+        let Some((depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
+        let dims = [outer, &x.dims()[self.batch_dims + depth..]].concat();
+        Ok(vec![data.restore(runs(x, x.len(), &places, &dims, call)?)?])
+    }
+}
+
+impl OnCpu for GatherNd {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+/// The elements at the places in each block of `block` elements, as a tensor of shape `dims`.
+pub(super) fn runs(x: &Array, block: usize, places: &Places, dims: &[usize], call: &Call) -> Result<Array> {
+    by_width!(x.dtype(), W => {
+        let mut out = words::room::<W>(dims)?;
+        gather_runs(words::read::<W>(x)?, block, &places.starts, places.run, &mut out, call.threads);
+        words::array(out, dims, x.dtype())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor, Tested};
+
+    fn check(kernel: &dyn Tested, dims: &[usize], indices: (&[i64], &[usize]), expected: Option<(&[usize], &[u32])>) {
+        let count = dims.iter().product::<usize>() as u32;
+        let x = tensor(&(0..count).collect::<Vec<_>>(), dims);
+        let found = run(kernel, &[Some(x), Some(tensor(indices.0, indices.1))]).ok().map(|y| {
+            let y = y.tensor().expect("a tensor");
+            (y.dims().to_vec(), y.read::<u32>().expect("uint32").to_vec())
+        });
+        let expected = expected.map(|(dims, data)| (dims.to_vec(), data.to_vec()));
+        assert_eq!(found, expected, "{kernel:?} {dims:?} {indices:?}");
+    }
+
+    #[test]
+    fn rows() {
+        check(&Gather { axis: 0 }, &[3, 2], (&[2, -3, 2], &[3]), Some((&[3, 2], &[4, 5, 0, 1, 4, 5])));
+        check(&Gather { axis: -1 }, &[2, 3], (&[0, 2], &[1, 2]), Some((&[2, 1, 2], &[0, 2, 3, 5])));
+        check(&Gather { axis: 0 }, &[3, 2], (&[1], &[]), Some((&[2], &[2, 3])));
+        check(&Gather { axis: 1 }, &[1, 3, 2], (&[-1], &[1]), Some((&[1, 1, 2], &[4, 5])));
+        check(&Gather { axis: 1 }, &[2, 3], (&[0, 1, 1, 2], &[2, 2]), Some((&[2, 2, 2], &[0, 1, 1, 2, 3, 4, 4, 5])));
+        check(&Gather { axis: 1 }, &[2, 3], (&[0, 1, 2], &[3, 1]), Some((&[2, 3, 1], &[0, 1, 2, 3, 4, 5])));
+        check(&Gather { axis: 0 }, &[3, 2], (&[1, 2], &[2]), Some((&[2, 2], &[2, 3, 4, 5])));
+        check(&Gather { axis: 0 }, &[3], (&[], &[0, 4]), Some((&[0, 4], &[])));
+        check(&Gather { axis: 1 }, &[3, 0], (&[0], &[1]), None);
+        check(&Gather { axis: 0 }, &[3], (&[3], &[1]), None);
+        check(&Gather { axis: 0 }, &[3], (&[-4], &[]), None);
+        check(&Gather { axis: 1 }, &[3], (&[0], &[]), None);
+    }
+
+    #[test]
+    fn elements() {
+        let op = |axis| GatherElements { axis };
+        check(&op(1), &[2, 3], (&[2, 0, -1, 1], &[2, 2]), Some((&[2, 2], &[2, 0, 5, 4])));
+        check(&op(0), &[3, 3], (&[1, 2, 0, 2, 0, 0], &[2, 3]), Some((&[2, 3], &[3, 7, 2, 6, 1, 2])));
+        check(&op(-2), &[2, 2, 2], (&[1, 0, 0, 1], &[2, 1, 2]), Some((&[2, 1, 2], &[2, 1, 4, 7])));
+        check(&op(1), &[2, 3], (&[1, 2, 0, 1], &[2, 2]), Some((&[2, 2], &[1, 2, 3, 4])));
+        check(&op(0), &[3, 3], (&[3], &[1, 1]), None);
+        check(&op(0), &[2, 2], (&[0, 0, 0], &[1, 3]), None);
+        check(&op(0), &[2, 2], (&[0], &[1]), None);
+    }
+
+    #[test]
+    fn vectors() {
+        let op = |batch_dims| GatherNd { batch_dims };
+        check(&op(0), &[2, 2], (&[0, 0, 1, -1], &[2, 2]), Some((&[2], &[0, 3])));
+        check(&op(0), &[2, 2, 2], (&[0, 1, 1, 0], &[2, 1, 2]), Some((&[2, 1, 2], &[2, 3, 4, 5])));
+        check(&op(1), &[2, 2, 2], (&[1, 0], &[2, 1]), Some((&[2, 2], &[2, 3, 4, 5])));
+        check(&op(1), &[2, 3], (&[2, 0, 0, 1], &[2, 2, 1]), Some((&[2, 2], &[2, 0, 3, 4])));
+        check(&op(0), &[2, 2], (&[], &[3, 0]), Some((&[3, 2, 2], &[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3])));
+        check(&op(1), &[0, 2], (&[], &[0, 1]), Some((&[0], &[])));
+        check(&op(0), &[2, 2], (&[0, 0, 0], &[1, 3]), None);
+        check(&op(1), &[2, 2], (&[0, 0, 0], &[3, 1]), None);
+        check(&op(0), &[2, 2], (&[0, 2], &[2]), None);
+    }
+}

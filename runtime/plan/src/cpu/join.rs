@@ -1,0 +1,144 @@
+//! CPU kernels: tensors joined along an axis, and taken apart.
+
+use candle_plan_kernels::blocked::BLOCK;
+use candle_plan_kernels::concat::{concat, Part};
+use smallvec::SmallVec;
+
+use super::blocks::Blocked;
+use super::choice::Choice;
+use super::lists::{optional_list, Lists};
+use super::packed::{Packed, Packs};
+use super::OnCpu;
+use crate::bail;
+use crate::by_width;
+use crate::error::Result;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::layout::{Image, Layout};
+use crate::movable::{copy_view, Movable};
+use crate::ops::join::{joined_dims, place_of, Concat, Split};
+use crate::types::Type;
+use crate::value::{Array, Value};
+use crate::words;
+
+impl Kernel for Concat {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let values: SmallVec<[&Value; 4]> = (0..call.len()).map(|i| call.value(i)).collect::<Result<_>>()?;
+        let data = Movable::new(&values)?;
+        let arrays: SmallVec<[&Array; 4]> = data.arrays.iter().collect();
+        Ok(vec![data.restore(joined(&arrays, self.axis, call)?)?])
+    }
+}
+
+impl Concat {
+    /// How it runs in blocks of channels, if it can.
+    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let image = Image::of(outputs.first().copied().flatten()?)?;
+        let parts = operands.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
+        let (_, before) = parts.split_last()?;
+        let is_whole = before.iter().all(|part| part.channels.is_multiple_of(BLOCK));
+        let fits = self.axis == 1 && is_whole || self.axis > 1;
+        fits.then(|| Blocked {
+            choice: Choice::Own,
+            rank: image.rank,
+            inputs: vec![Layout::Blocks; parts.len()],
+            outputs: vec![Layout::Blocks],
+            gain: -image.wasted(),
+        })
+    }
+}
+
+impl Packs for Split {
+    type Packed = Lists;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        Ok(Some(Lists::of(constants)))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let data = Movable::new(&[call.value(0)?])?;
+        let x = &data.arrays[0];
+        let (axis, sizes) = self.parts(x.dims(), optional_list(packed, call, 1)?.as_deref(), call.outputs)?;
+        let mut start = 0;
+        let part = |size: usize| {
+            let part = part_of(x, axis, start, size, call)?;
+            start += size;
+            data.restore(part)
+        };
+        sizes.into_iter().map(part).collect()
+    }
+}
+
+impl OnCpu for Split {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+/// Tensors of one dtype joined along an axis.
+///
+/// # Errors
+/// Their dimensions differ beside `axis`.
+pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array> {
+    let Some(first) = arrays.first() else { bail!("nothing to join") };
+    let (axis, dims) = joined_dims(arrays, axis)?;
+    by_width!(first.dtype(), W => {
+        let mut out = words::room::<W>(&dims)?;
+        let data: SmallVec<[&[W]; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
+        let run = |array: &Array| array.dims()[axis..].iter().product();
+        let parts: SmallVec<[Part<W>; 4]> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();
+        concat(&parts, &mut out, call.threads);
+        words::array(out, &dims, first.dtype())
+    })
+}
+
+/// `size` rows of an axis; a view where they stand together.
+pub(super) fn part_of(x: &Array, axis: usize, start: usize, size: usize, call: &Call) -> Result<Array> {
+    match place_of(x.dims(), axis, start, size) {
+        None => x.narrow_outer(axis, start, size),
+        Some(view) => copy_view(x, &view, call.threads),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, run_outputs, tensor};
+
+    fn numbers(dims: &[usize], from: u16) -> Value {
+        let count = dims.iter().product::<usize>() as u16;
+        tensor(&(from..from + count).collect::<Vec<_>>(), dims)
+    }
+
+    fn seen(value: &Value) -> (Vec<usize>, Vec<u16>) {
+        let array = value.tensor().expect("a tensor");
+        (array.dims().to_vec(), array.read::<u16>().expect("uint16").to_vec())
+    }
+
+    #[test]
+    fn joins() {
+        let (a, b) = (numbers(&[2, 2], 0), numbers(&[2, 1], 10));
+        let y = run(&Concat { axis: -1 }, &[Some(a.clone()), Some(b.clone()), Some(a.clone())]).expect("2 rows each");
+        assert_eq!(seen(&y), (vec![2, 5], vec![0, 1, 10, 0, 1, 2, 3, 11, 2, 3]));
+        let y = run(&Concat { axis: 0 }, &[Some(a.clone()), Some(numbers(&[0, 2], 0)), Some(numbers(&[1, 2], 7))]);
+        assert_eq!(seen(&y.expect("2 columns each")), (vec![3, 2], vec![0, 1, 2, 3, 7, 8]));
+        for (axis, other) in [(0, &b), (2, &a), (-3, &a), (0, &numbers(&[2], 0)), (0, &tensor(&[0i16; 2], &[1, 2]))] {
+            assert!(run(&Concat { axis }, &[Some(a.clone()), Some(other.clone())]).is_err());
+        }
+    }
+
+    #[test]
+    fn splits() {
+        let x = numbers(&[2, 5], 0);
+        let parts = run_outputs(&Split { axis: 1 }, &[Some(x.clone())], 3).expect("2, 2 and 1");
+        assert_eq!(seen(&parts[1]), (vec![2, 2], vec![2, 3, 7, 8]));
+        assert_eq!(seen(&parts[2]), (vec![2, 1], vec![4, 9]));
+        let split = |sizes: &[i64]| {
+            run_outputs(&Split { axis: -2 }, &[Some(x.clone()), Some(tensor(sizes, &[sizes.len()]))], 2)
+        };
+        assert_eq!(seen(&split(&[2, 0]).expect("two rows")[1]), (vec![0, 5], vec![]));
+        for sizes in [&[1, 2][..], &[3, -1], &[2], &[i64::MAX, i64::MAX]] {
+            assert!(split(sizes).is_err(), "{sizes:?}");
+        }
+        assert!(run_outputs(&Split { axis: 1 }, &[Some(x)], 4).is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! The mask of attention: which keys a query sees, or what is added to their scores.
+
+use candle_plan_kernels::attention::{Attends, Dims, Mask};
+
+use super::attention::vectors;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::ops::attention::{mask_strides, Strides};
+use crate::value::Array;
+
+/// The mask, read.
+pub(super) struct MaskInput<'a, R> {
+    elements: MaskElements<'a, R>,
+    strides: Strides,
+    /// The keys that the mask has an element for.
+    pub keys: usize,
+}
+
+enum MaskElements<'a, R> {
+    None,
+    Added(&'a [R]),
+    Chosen(&'a [u8]),
+}
+
+impl<'a, R: Attends + Element> MaskInput<'a, R> {
+    /// A mask of booleans, or in the type to compute in.
+    pub fn new(mask: Option<&'a Array>, dims: Dims) -> Result<MaskInput<'a, R>> {
+        let Some(mask) = mask else {
+            return Ok(MaskInput { elements: MaskElements::None, strides: [0; 3], keys: dims.keys });
+        };
+        let (strides, keys) = mask_strides(mask.dims(), dims)?;
+        let elements = match mask.dtype() {
+            DType::Bool => MaskElements::Chosen(mask.bits()?),
+            _ => MaskElements::Added(mask.read()?),
+        };
+        Ok(MaskInput { elements, strides, keys })
+    }
+
+    pub fn as_kernel_mask(&self) -> Mask<'_, R> {
+        match &self.elements {
+            MaskElements::None => Mask::None,
+            MaskElements::Added(added) => Mask::Added(vectors(added, self.strides)),
+            MaskElements::Chosen(chosen) => Mask::Chosen(vectors(chosen, self.strides)),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! CPU kernels: matrix products.
+
+use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::threads::Threads;
+
+use super::conv::{rounded, single};
+use super::matrices::{form, is_narrow, is_single, matrix, pack_all, plain};
+use super::packed::{Packed, Packs};
+use super::OnCpu;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::epilogue;
+use crate::error::Result;
+use crate::form::Form;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::ops::matmul::{MatMul, Product};
+use crate::value::{room, Array, Value};
+
+impl Packs for MatMul {
+    type Packed = Vec<PackedB>;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        match constants.tensor(1) {
+            Some(b) if is_single(b.dtype()) && b.rank() > 0 => {
+                Ok(Some(pack_all(b, self.trans_b, is_narrow(constants, self.trans_a))?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
+    fn form(&self, packed: Option<&Self::Packed>) -> Form {
+        Form::of(packed, |packed: &Vec<PackedB>| form(packed)).with(self.epilogue.as_ref())
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+        let product = Product::transposed(a.dims(), b.dims(), [self.trans_a, self.trans_b])?;
+        let out = match a.dtype() {
+            DType::Float32 => epilogue::with(self.epilogue.as_ref(), call, &product.dims, |finish| {
+                product.run_f32(call.threads, a, b, packed, finish)
+            })?,
+            DType::Float16 | DType::Bfloat16 => {
+                let wide = packed.is_none().then(|| single(b)).transpose()?;
+                let b = wide.as_ref().unwrap_or(b);
+                rounded(&product.run_f32(call.threads, &single(a)?, b, packed, None)?, a.dtype())?
+            }
+            dtype => {
+                dispatch!("MatMul", dtype, [f64, i32, i64, u32, u64], T => product.run_plain::<T>(call.threads, a, b))?
+            }
+        };
+        Ok(vec![out.into()])
+    }
+}
+
+impl OnCpu for MatMul {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+/// Multiplications of one pair from which on its product is split among threads, rather than the pairs.
+const LARGE: usize = 1 << 24;
+
+impl Product {
+    /// The number of terms in a sum.
+    pub fn depth(&self) -> usize {
+        self.sizes.k
+    }
+
+    /// The product in `f32`; `packed` holds the right matrices, if they were packed before.
+    pub fn run_f32(
+        &self,
+        threads: &Threads,
+        a: &Array,
+        b: &Array,
+        packed: Option<&Vec<PackedB>>,
+        finish: Option<Finish>,
+    ) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes;
+        let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
+        let b = b.unwrap_or_default();
+        self.for_each(threads, |threads, i, [left, right], out| {
+            let a = matrix(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
+            let b = match packed.and_then(|packed| packed.get(right)) {
+                Some(packed) => Right::Packed(packed),
+                None => Right::Plain(matrix(&b[right * k * n..][..k * n], [k, n], self.transposed[1])),
+            };
+            let shifted = |run: &mut [f32], offset: usize| {
+                if let Some(finish) = finish {
+                    finish(run, i * m * n + offset);
+                }
+            };
+            let finish: Option<Finish> = if finish.is_some() { Some(&shifted) } else { None };
+            gemm::gemm(Isa::get(), threads, self.sizes, &a, &b, Bias::None, out, finish);
+        })
+    }
+
+    /// The product in the operands' own type.
+    pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes;
+        let (a, b) = (a.read::<T>()?, b.read::<T>()?);
+        self.for_each(threads, |threads, _, [left, right], out| {
+            let a = plain(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
+            let b = plain(&b[right * k * n..][..k * n], [k, n], self.transposed[1]);
+            gemm::product(threads, n, k, &a, &b, out);
+        })
+    }
+
+    /// Calls `product(threads, index, indices of the operands, matrix of the result)` for every pair.
+    fn for_each<T: Element>(
+        &self,
+        threads: &Threads,
+        product: impl Fn(&Threads, usize, [usize; 2], &mut [T]) + Sync,
+    ) -> Result<Array> {
+        let Sizes { m, n, k } = self.sizes;
+        let mut out = room(&self.dims)?;
+        let size = m * n;
+        if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {
+            let matrices = out.chunks_mut(size.max(1)).zip(&self.pairs).enumerate();
+            matrices.for_each(|(i, (out, pair))| product(threads, i, *pair, out));
+        } else {
+            let serial = Threads::serial();
+            let some = if out.len().saturating_mul(k) >= WORTH_SPLITTING { threads } else { &serial };
+            some.for_each_chunk(&mut out, size, |i, out| product(&serial, i, self.pairs[i], out));
+        }
+        Array::new(out, &self.dims)
+    }
+}
+
+/// Multiplications that are worth several threads.
+const WORTH_SPLITTING: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    /// Small whole numbers: every type computes with them exactly.
+    fn numbers(dims: &[usize]) -> Vec<u8> {
+        (0..dims.iter().product::<usize>()).map(|i| (i * 7 % 5) as u8).collect()
+    }
+
+    fn matmul([trans_a, trans_b]: [bool; 2]) -> MatMul {
+        MatMul { trans_a, trans_b, epilogue: None }
+    }
+
+    /// [`numbers`] with the last two dimensions swapped, and the dimensions.
+    fn swapped(dims: &[usize]) -> (Vec<u8>, Vec<usize>) {
+        let (rows, columns) = (dims[dims.len() - 2], dims[dims.len() - 1]);
+        let x = numbers(dims);
+        let matrices = x.chunks_exact((rows * columns).max(1));
+        let swapped = matrices.flat_map(|x| (0..rows * columns).map(|i| x[i % rows * columns + i / rows])).collect();
+        (swapped, [&dims[..dims.len() - 2], &[columns, rows]].concat())
+    }
+
+    /// By the definition, one element at a time.
+    fn expected(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<u8>) {
+        let pad = |dims: &[usize], rank: usize| [vec![1; rank - dims.len()], dims.to_vec()].concat();
+        let left = if a.len() == 1 { vec![1, a[0]] } else { a.to_vec() };
+        let right = if b.len() == 1 { vec![b[0], 1] } else { b.to_vec() };
+        let rank = left.len().max(right.len());
+        let (left, right) = (pad(&left, rank), pad(&right, rank));
+        let (m, k, n) = (left[rank - 2], left[rank - 1], right[rank - 1]);
+        let batch: Vec<usize> = (0..rank - 2).map(|i| if left[i] == 1 { right[i] } else { left[i] }).collect();
+        let (x, y) = (numbers(a), numbers(b));
+        let mut out = Vec::new();
+        for index in 0..batch.iter().product::<usize>() {
+            let (mut rest, mut stride, mut at) = (index, [1, 1], [0, 0]);
+            for i in (0..rank - 2).rev() {
+                let place = rest % batch[i];
+                rest /= batch[i];
+                for (side, dims) in [&left, &right].into_iter().enumerate() {
+                    at[side] += place % dims[i] * stride[side];
+                    stride[side] *= dims[i];
+                }
+            }
+            for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                out.push((0..k).map(|d| x[(at[0] * m + i) * k + d] * y[(at[1] * k + d) * n + j]).sum());
+            }
+        }
+        let mut dims = batch;
+        dims.extend((a.len() > 1).then_some(m));
+        dims.extend((b.len() > 1).then_some(n));
+        (dims, out)
+    }
+
+    #[test]
+    fn batches_broadcast_in_every_type_and_order() {
+        let cases: &[(&[usize], &[usize])] = &[
+            (&[3], &[3]),
+            (&[3], &[3, 2]),
+            (&[2, 3], &[3]),
+            (&[2, 3], &[3, 4]),
+            (&[4, 2, 3], &[3, 2]),
+            (&[2, 3], &[5, 3, 2]),
+            (&[2, 1, 2, 3], &[4, 3, 1]),
+            (&[2, 1, 2, 2], &[1, 3, 2, 5]),
+            (&[2, 3, 2, 2], &[2, 1, 2, 5]),
+            (&[3, 2, 2, 2], &[3, 1, 1, 2, 2]),
+            (&[3], &[2, 3, 2]),
+            (&[2, 2, 3], &[3]),
+            (&[0, 2, 3], &[3, 2]),
+            (&[2, 0], &[0, 2]),
+            (&[2, 2, 0], &[2, 0, 2]),
+            (&[1, 2, 3], &[0, 3, 2]),
+        ];
+        macro_rules! check {
+            ($($T:ty: $from:expr;)*) => {$(for (a, b) in cases {
+                let data = |x: &[u8]| x.iter().map(|&x| $from(x)).collect::<Vec<$T>>();
+                let (dims, y) = expected(a, b);
+                for flags in [[false, false], [true, false], [false, true], [true, true]] {
+                    let given = |dims: &[usize], flag| {
+                        let (numbers, dims) = if flag { swapped(dims) } else { (numbers(dims), dims.to_vec()) };
+                        Some(tensor(&data(&numbers), &dims))
+                    };
+                    if flags[0] && a.len() < 2 || flags[1] && b.len() < 2 {
+                        continue;
+                    }
+                    let out = run(&matmul(flags), &[given(a, flags[0]), given(b, flags[1])]).unwrap();
+                    let out = out.tensor().unwrap();
+                    let found = (out.dims(), &out.read::<$T>().unwrap()[..]);
+                    assert_eq!(found, (&dims[..], &data(&y)[..]), "{a:?} {b:?} {flags:?}");
+                }
+            })*};
+        }
+        check! {
+            f32: f32::from; f64: f64::from; f16: f16::from; bf16: |x| bf16::from_f32(f32::from(x));
+            i32: i32::from; i64: i64::from; u32: u32::from; u64: u64::from;
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let f = |dims: &[usize]| Some(tensor(&vec![1f32; dims.iter().product()], dims));
+        let (plain, both) = ([false; 2], [true; 2]);
+        for (flags, inputs, expected) in [
+            (plain, [f(&[2, 3]), f(&[2, 3])], "3 columns"),
+            (plain, [f(&[2, 2, 3]), f(&[3, 3, 2])], "do not broadcast"),
+            (plain, [f(&[]), f(&[3])], "scalars"),
+            (plain, [f(&[2, 3]), Some(tensor(&[1i32; 3], &[3, 1]))], "int32"),
+            (plain, [Some(tensor(&[1i8; 3], &[3])), Some(tensor(&[1i8; 3], &[3]))], "int8"),
+            (both, [f(&[2, 3]), f(&[2, 3])], "2 columns"),
+            (both, [f(&[3]), f(&[2, 3])], "no matrices"),
+            (both, [f(&[3, 2]), f(&[3])], "no matrices"),
+        ] {
+            let error = run(&matmul(flags), &inputs).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_names_no_order_means_the_plain_one() {
+        assert_eq!(serde_json::from_str::<MatMul>(r#"{"epilogue": null}"#).unwrap(), matmul([false; 2]));
+    }
+}

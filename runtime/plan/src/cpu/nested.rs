@@ -1,0 +1,26 @@
+//! CPU kernels: what steps that run blocks do with what goes into them and comes out.
+
+use crate::bail;
+use crate::dtype::Bool;
+use crate::error::{Error, Result};
+use crate::memory::Kept;
+use crate::value::{Array, Value};
+
+/// Adds what an iteration gives to what those before it gave.
+pub(super) fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = Value>, kept: &mut Kept) {
+    for (items, item) in collected.iter_mut().zip(outputs) {
+        kept.collect(&item);
+        items.push(item);
+    }
+}
+
+pub(super) fn is_true(value: &Value) -> Result<bool> {
+    match value.tensor()?.read::<Bool>()?.first() {
+        Some(first) => Ok(first.is_true()),
+        None => bail!("a condition has no element"),
+    }
+}
+
+pub(super) fn one_i64(array: &Array) -> Result<i64> {
+    array.read::<i64>()?.first().copied().ok_or_else(|| Error::op("the number of iterations has no element"))
+}

@@ -1,0 +1,92 @@
+//! Kernels that pack constants once.
+
+use std::fmt::{self, Debug, Formatter};
+
+use crate::error::Result;
+use crate::form::Form;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::operator::Types;
+use crate::value::Value;
+
+/// An operator whose kernel packs constants before a run. The methods are those of [`Kernel`], with the packed constants;
+/// these are `None` where the operands are no constants.
+pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
+    /// The packed constants.
+    type Packed: Send + Sync + 'static;
+
+    /// Packs the constants among the operands, if it can.
+    ///
+    /// # Errors
+    /// The constants do not fit the operator.
+    fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>>;
+
+    /// As [`Kernel::in_place`].
+    fn in_place(&self) -> &'static [usize] {
+        &[]
+    }
+
+    /// As [`Kernel::is_replaced`], where the operands were packed.
+    fn is_replaced(&self, _input: usize) -> bool {
+        false
+    }
+
+    /// As [`Kernel::form`].
+    fn form(&self, _packed: Option<&Self::Packed>) -> Form {
+        Form::default()
+    }
+
+    /// As [`Kernel::scratch`].
+    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> usize {
+        0
+    }
+
+    /// As [`Kernel::run`].
+    ///
+    /// # Errors
+    /// The inputs do not fit the operator.
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>>;
+}
+
+/// The kernel of an operator that packs constants.
+pub(super) struct Packed<O: Packs> {
+    op: O,
+    packed: Option<O::Packed>,
+}
+
+impl<O: Packs> Packed<O> {
+    /// The kernel for these operands.
+    ///
+    /// # Errors
+    /// As [`Packs::pack`].
+    pub fn boxed(op: &O, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Ok(Box::new(Packed { op: op.clone(), packed: op.pack(operands)? }))
+    }
+}
+
+impl<O: Packs> Debug for Packed<O> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.op.fmt(f)
+    }
+}
+
+impl<O: Packs> Kernel for Packed<O> {
+    fn in_place(&self) -> &'static [usize] {
+        self.op.in_place()
+    }
+
+    fn is_replaced(&self, input: usize) -> bool {
+        self.packed.is_some() && self.op.is_replaced(input)
+    }
+
+    fn form(&self) -> Form {
+        self.op.form(self.packed.as_ref())
+    }
+
+    fn scratch(&self, inputs: &Types) -> usize {
+        self.op.scratch(self.packed.as_ref(), inputs)
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        self.op.run(self.packed.as_ref(), call)
+    }
+}

@@ -1,0 +1,114 @@
+//! CPU kernels: tensors with something put around them, or cut off.
+
+use candle_plan_kernels::pad::{pad, Places};
+use candle_plan_kernels::threads::Threads;
+
+use crate::bail;
+use crate::by_width;
+use crate::error::{Error, Result};
+use crate::kernel::{Call, Kernel};
+use crate::movable::Movable;
+use crate::ops::pad::{CenterCropPad, Pad, PadMode, Window};
+use crate::value::{scratch, Array, Value};
+use crate::words;
+
+impl Kernel for Pad {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.value(0)?;
+        let windows = self.windows(call, x.dims()?)?;
+        let places = windows.iter().map(|window| window.places(self.mode)).collect::<Result<Vec<_>>>()?;
+        let values: Vec<&Value> = [Some(x), call.optional(2)].into_iter().flatten().collect();
+        let data = Movable::new(&values)?;
+        if matches!(x, Value::Strings(_)) && data.arrays.len() == 1 {
+            bail!("strings are padded with a given value only");
+        }
+        let padded = padded(&data.arrays[0], &places, data.arrays.get(1), call.threads)?;
+        Ok(vec![data.restore(padded)?])
+    }
+}
+
+impl Window {
+    fn places(self, mode: PadMode) -> Result<Places> {
+        let Window { count, before, first, kept } = self;
+        let shown = |i: i64| match mode {
+            PadMode::Constant | PadMode::Edge => i.clamp(0, kept as i64 - 1),
+            PadMode::Reflect => mirrored(i, kept as i64),
+            PadMode::Wrap => i.rem_euclid(kept as i64),
+        };
+        if mode != PadMode::Constant {
+            scratch::<Option<usize>>(count - kept)?;
+        }
+        let mut places = Places::default();
+        let border = |places: &mut Places, from: usize, to: usize| match mode {
+            PadMode::Constant => places.fill(to - from),
+            _ => places.extend((from..to).map(|i| Some(first + shown(i as i64 - before as i64) as usize))),
+        };
+        border(&mut places, 0, before);
+        places.forward(first, kept);
+        border(&mut places, before + kept, count);
+        Ok(places)
+    }
+}
+
+/// Place `i` of an axis of `size` elements that goes back and forth for ever.
+fn mirrored(i: i64, size: i64) -> i64 {
+    let period = (2 * (size - 1)).max(1);
+    let forth = i.rem_euclid(period);
+    forth.min(period - forth).min(size - 1)
+}
+
+impl Kernel for CenterCropPad {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let windows = self.windows(call, x.dims())?;
+        let places = windows.iter().map(|window| window.places(PadMode::Constant)).collect::<Result<Vec<_>>>()?;
+        Ok(vec![padded(x, &places, None, call.threads)?.into()])
+    }
+}
+
+/// The elements of `x` at the places of each axis; elsewhere the one element of `value`, or zero.
+fn padded(x: &Array, places: &[Places], value: Option<&Array>, threads: &Threads) -> Result<Array> {
+    let dims: Vec<usize> = places.iter().map(Places::len).collect();
+    by_width!(x.dtype(), W => {
+        let fill = match value.map(words::read::<W>).transpose()? {
+            None => 0,
+            Some(&[value]) => value,
+            Some(values) => return Err(Error::op(format!("{} values to pad with, where one is needed", values.len()))),
+        };
+        let mut out = words::room::<W>(&dims)?;
+        pad(words::read::<W>(x)?, x.dims(), places, fill, &mut out, threads);
+        words::array(out, &dims, x.dtype())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    #[test]
+    fn modes() {
+        let cases: [(PadMode, (i64, i64), Option<&[i16]>); 14] = [
+            (PadMode::Constant, (2, 1), Some(&[9, 9, 1, 2, 3, 9])),
+            (PadMode::Constant, (-1, 2), Some(&[2, 3, 9, 9])),
+            (PadMode::Constant, (-1, -2), Some(&[])),
+            (PadMode::Constant, (1, -5), None),
+            (PadMode::Constant, (2, -4), Some(&[9])),
+            (PadMode::Edge, (2, 1), Some(&[1, 1, 1, 2, 3, 3])),
+            (PadMode::Edge, (-1, 1), Some(&[2, 3, 3])),
+            (PadMode::Reflect, (2, 1), Some(&[3, 2, 1, 2, 3, 2])),
+            (PadMode::Reflect, (-1, 1), Some(&[2, 3, 2])),
+            (PadMode::Reflect, (4, 0), Some(&[1, 2, 3, 2, 1, 2, 3])),
+            (PadMode::Wrap, (2, 4), Some(&[2, 3, 1, 2, 3, 1, 2, 3, 1])),
+            (PadMode::Edge, (-3, 1), None),
+            (PadMode::Constant, (i64::MAX, 1), None),
+            (PadMode::Constant, (i64::MIN, 0), None),
+        ];
+        for (mode, (before, after), expected) in cases {
+            let inputs = [tensor(&[1i16, 2, 3], &[3]), tensor(&[before, after], &[2]), tensor(&[9i16], &[])];
+            let y = run(&Pad { mode }, &inputs.map(Some)).ok();
+            let y = y.map(|y| y.tensor().expect("a tensor").read::<i16>().expect("int16").to_vec());
+            assert_eq!(y.as_deref(), expected, "{mode:?} {before} {after}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Pooling of images in blocks of channels.
+
+use candle_plan_kernels::blocked::{self, Pool};
+use candle_plan_kernels::isa::Isa;
+
+use super::blocks::Blocked;
+use super::choice::Choice;
+use crate::error::Result;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::layout::{in_blocks, in_rows, Image, Layout};
+use crate::ops::pool::PoolWindow;
+use crate::types::Type;
+use crate::value::{room, Array, Value};
+
+/// What a pixel of a window saves, in multiply-adds of a vector: in rows, a row's pixels are shuffled.
+const PIXEL: usize = 2;
+
+/// How a pooling that gives no indices runs in blocks.
+pub(super) fn blocked(
+    window: &PoolWindow,
+    pool: Pool,
+    operands: &Constants,
+    outputs: &[Option<&Type>],
+) -> Option<Blocked> {
+    let ([Some(x)], [Some(y)]) = (operands.types, outputs) else { return None };
+    let (x, y) = (Image::of(x)?, Image::of(y)?);
+    let pixels: usize = window.kernel.iter().fold(PIXEL, |pixels, &size| pixels.saturating_mul(size));
+    let gain = i64::try_from(pixels.saturating_mul(y.vectors())).unwrap_or(i64::MAX);
+    Some(Blocked {
+        choice: Choice::Ready(Box::new(PoolBlocks { window: window.clone(), pool, channels: x.channels })),
+        rank: x.rank,
+        inputs: vec![Layout::Blocks],
+        outputs: vec![Layout::Blocks],
+        gain: gain.saturating_sub(y.wasted().saturating_mul(gain / y.vectors().max(1) as i64)),
+    })
+}
+
+/// A pooling of images in blocks.
+#[derive(Debug, Clone)]
+struct PoolBlocks {
+    window: PoolWindow,
+    pool: Pool,
+    channels: usize,
+}
+
+impl Kernel for PoolBlocks {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let (windows, dims) = self.window.windows(&in_rows(x.dims(), self.channels)?)?;
+        let dims = in_blocks(&dims);
+        let mut y = room(&dims)?;
+        blocked::pool(Isa::get(), call.threads, self.pool, x.read::<f32>()?, windows, &mut y);
+        Ok(vec![Array::new(y, &dims)?.into()])
+    }
+}

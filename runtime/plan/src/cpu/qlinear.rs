@@ -1,0 +1,215 @@
+//! CPU kernels: convolutions and products of 8-bit codes that give codes again, each a step of its own.
+
+use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
+use candle_plan_kernels::isa::Isa;
+
+use super::packed::{Packed, Packs};
+use super::OnCpu;
+use crate::bail;
+use crate::error::Result;
+use crate::form::Form;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul};
+use crate::size::room;
+use crate::value::{Array, Value};
+
+impl Packs for QLinearConv {
+    type Packed = Filter;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        match (constants.tensor(1), constants.tensor(4)) {
+            (Some(w), Some(zero)) => Ok(Some(self.pack_weights(w, zero)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
+    fn form(&self, packed: Option<&Self::Packed>) -> Form {
+        Form::of(packed, |filter: &Filter| Form::named(filter.form()).packed(filter.bytes()))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, w) = (call.tensor(0)?, call.tensor(1)?);
+        let shape = self.shape(x.dims(), w.dims())?;
+        let packed_here;
+        let filter = match packed {
+            Some(packed) => packed,
+            None => {
+                packed_here = self.pack_weights(w, call.tensor(4)?)?;
+                &packed_here
+            }
+        };
+        let mut dims = vec![shape.batch];
+        dims.extend(&shape.output[4 - x.rank()..]);
+        dims.push(shape.outputs);
+        let bits = x.bits::<u8>()?;
+        let codes = Codes { bits, signed: is_signed(x), zero: single(call.tensor(3)?)? };
+        let end = End::new(call, [self.low, self.high], shape.outputs)?;
+        let bias = end.bias;
+        Ok(vec![end.write(&dims, |out| int8::conv(call.threads, &shape, filter, codes, bias, out))?])
+    }
+}
+
+impl OnCpu for QLinearConv {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+impl Packs for QLinearMatMul {
+    type Packed = Weights;
+
+    fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
+        match (constants.tensor(1), constants.tensor(4)) {
+            (Some(b), Some(zero)) => Ok(Some(pack(b, Some(zero))?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_replaced(&self, input: usize) -> bool {
+        input == 1
+    }
+
+    fn form(&self, packed: Option<&Self::Packed>) -> Form {
+        Form::of(packed, |b: &Weights| Form::named(format!("int8, {}", b.form())).packed(b.bytes()))
+    }
+
+    fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+        let packed_here;
+        let weights = match packed {
+            Some(packed) => packed,
+            None => {
+                packed_here = pack(b, Some(call.tensor(4)?))?;
+                &packed_here
+            }
+        };
+        let mut dims = a.dims().to_vec();
+        if dims.len() < 2 || dims.pop() != Some(weights.rows()) {
+            bail!("{:?} times {:?} is no product of matrices", a.dims(), b.dims());
+        }
+        dims.push(weights.columns());
+        let bits = a.bits::<u8>()?;
+        let codes = Codes { bits, signed: is_signed(a), zero: single(call.tensor(3)?)? };
+        let end = End::new(call, [self.low, self.high], weights.columns())?;
+        let bias = end.bias;
+        Ok(vec![end.write(&dims, |out| int8::product(call.threads, codes, weights, bias, out))?])
+    }
+}
+
+impl OnCpu for QLinearMatMul {
+    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
+        Packed::boxed(self, operands)
+    }
+}
+
+impl<'a> End<'a> {
+    /// The result, written by `run`.
+    fn write(&self, dims: &[usize], run: impl FnOnce(Out)) -> Result<Value> {
+        let [low, high] = self.limits;
+        let Some((zero, dtype)) = self.to else {
+            let mut out = room::<f32>(dims)?;
+            run(Out::Floats(&mut out, self.scale));
+            return Ok(Array::new(out, dims)?.into());
+        };
+        let mut out = room::<u8>(dims)?;
+        run(Out::Codes(&mut out, Requantize { scale: self.scale, zero, low, high }));
+        Ok(Array::new(out, dims)?.reinterpret(dtype)?.into())
+    }
+}
+
+impl QLinearConv {
+    fn pack_weights(&self, w: &Array, zero: &Array) -> Result<Filter> {
+        let outputs = w.dims().first().copied().unwrap_or(0);
+        let zeros = numbers(zero)?;
+        if self.groups == 0 || !outputs.is_multiple_of(self.groups) || (zeros.len() != 1 && zeros.len() != outputs) {
+            bail!(
+                "weights of shape {:?} with {} zero points do not make {} groups",
+                w.dims(),
+                zeros.len(),
+                self.groups
+            );
+        }
+        let kernel = match w.dims() {
+            [_, _, columns] => [1, *columns],
+            [_, _, rows, columns] => [*rows, *columns],
+            dims => bail!("weights of shape {dims:?} have no window of one or two axes"),
+        };
+        let (groups, bits, signed) = (self.groups, w.bits::<u8>()?, is_signed(w));
+        Ok(Filter::new(Isa::get(), &Taps { groups, outputs, kernel, bits, signed, zeros: &zeros }))
+    }
+}
+
+/// A matrix of codes, packed; without a zero point, that is 0.
+pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
+    let &[k, n] = b.dims() else { bail!("B has shape {:?}; it must be a matrix", b.dims()) };
+    let zeros = zero.map_or(Ok(vec![0]), numbers)?;
+    if zeros.len() != 1 && zeros.len() != n {
+        bail!("{} zero points for {n} columns", zeros.len());
+    }
+    let matrix = Matrix { bits: b.bits::<u8>()?, signed: is_signed(b), zeros: &zeros, row: n, column: 1 };
+    Ok(Weights::new(Isa::get(), k, n, &matrix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::padding::Padding;
+    use crate::testing::{run, tensor, Tested};
+
+    fn conv(pads: [usize; 2], groups: usize, low: i32, high: i32) -> QLinearConv {
+        QLinearConv { strides: vec![1], dilations: vec![1], pads: Padding::Explicit(vec![pads]), groups, low, high }
+    }
+
+    #[test]
+    fn convolutions_have_their_channels_last_and_pad_with_the_zero_point() {
+        // [N, W, C] = [1, 3, 2]; less the zero point: (1, 2), (3, 4), (5, 6)
+        let x = Some(tensor(&[11u8, 12, 13, 14, 15, 16], &[1, 3, 2]));
+        let w = Some(tensor(&[1i8, 2, 3, 4, -1, 0, 0, 1], &[2, 2, 2]));
+        let one = |x: f32| Some(tensor(&[x], &[]));
+        let zeros = (Some(tensor(&[10u8], &[])), Some(tensor(&[0i8, 0], &[2])));
+        let (y_zero, bias) = (Some(tensor(&[100u8], &[])), Some(tensor(&[0i32, 3], &[2])));
+        let sums = [10, 5, 29, 6, 49, 6];
+        let inputs = [x.clone(), w.clone(), one(1.0), zeros.0.clone(), zeros.1.clone(), y_zero, bias.clone()];
+        let y = run(&conv([1, 0], 1, 0, 140), &inputs).unwrap();
+        let expected = sums.map(|sum: i32| u8::try_from((100 + sum).min(140)).unwrap());
+        assert_eq!(y.tensor().unwrap().read::<u8>().unwrap(), expected);
+        let inputs = [x, w, one(0.5), zeros.0, zeros.1, None, bias];
+        let y = run(&conv([1, 0], 1, 0, 0), &inputs).unwrap();
+        assert_eq!(y.tensor().unwrap().read::<f32>().unwrap(), sums.map(|sum| sum as f32 * 0.5));
+    }
+
+    #[test]
+    fn products_are_rounded_to_even_and_saturate() {
+        let a = Some(tensor(&[1i8, 2, 3, 4], &[2, 2]));
+        let b = Some(tensor(&[128u8, 129, 130, 0], &[2, 2]));
+        let scale = Some(tensor(&[0.5f32, 10.0], &[2]));
+        let (a_zero, b_zero) = (Some(tensor(&[0i8], &[])), Some(tensor(&[128u8], &[])));
+        let y_zero = Some(tensor(&[1i8], &[]));
+        let op = QLinearMatMul { low: -128, high: 127 };
+        let y = run(&op, &[a, b, scale, a_zero, b_zero, y_zero]).unwrap();
+        assert_eq!(y.tensor().unwrap().read::<i8>().unwrap(), [3, -128, 5, -128]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let u = |len: usize, dims: &[usize]| Some(tensor(&vec![1u8; len], dims));
+        let f = |len: usize| Some(tensor(&vec![1f32; len], &[len]));
+        let one = u(1, &[]);
+        for (kernel, inputs, expected) in [
+            (&conv([0; 2], 1, 0, 256) as &dyn Tested, [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(1)], "codes from"),
+            (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(3, &[1, 3, 1]), f(1)], "channels"),
+            (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(2)], "2 scales"),
+            (&conv([0; 2], 1, 0, 255), [f(2), u(2, &[1, 2, 1]), f(1)], "float32"),
+            (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(3, &[3, 1]), f(1)], "times"),
+            (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(2, &[1, 2, 1]), f(1)], "matrix"),
+        ] {
+            let inputs: Vec<_> = inputs.into_iter().chain([one.clone(), one.clone(), one.clone()]).collect();
+            let error = run(kernel, &inputs).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! CPU kernels: linear quantisation.
+
+use candle_plan_kernels::buffer::{collected, filled, for_overwrite};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::quantize::{dequantize, quantize, range, Code, Scale};
+use candle_plan_kernels::threads::Threads;
+use half::{bf16, f16};
+
+use crate::bail;
+use crate::cpu::cast::widened;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::kernel::{Call, Kernel};
+use crate::ops::cast::{converted, format_of};
+use crate::ops::quantize::{
+    limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Scales, Spread,
+};
+use crate::value::{room, Array, Value};
+
+impl Kernel for QuantizeLinear {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = converted(call.tensor(0)?, DType::Float32, call.threads)?;
+        let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
+        let y = match (limits(self.to), format_of(self.to)) {
+            (Some(limits), _) if self.precision == DType::Float32 => match storage(self.to) {
+                DType::Int8 => scales.quantized::<i8>(&x, limits, call.threads)?,
+                DType::Uint8 => scales.quantized::<u8>(&x, limits, call.threads)?,
+                DType::Int16 => scales.quantized::<i16>(&x, limits, call.threads)?,
+                _ => scales.quantized::<u16>(&x, limits, call.threads)?,
+            },
+            (Some(limits), _) => self.low_precision(&x, &scales, limits)?,
+            (None, Some(format)) => {
+                let divided = scales.map(&x, |x, scale, zero| self.rounded(x / scale) + zero)?;
+                Array::new(collected(divided.iter().map(|&x| format.encode(x, self.saturate))), x.dims())?
+            }
+            _ => bail!("cannot quantise to {}", self.to),
+        };
+        Ok(vec![y.reinterpret(self.to)?.into()])
+    }
+}
+
+impl QuantizeLinear {
+    /// The quotient in the precision that was asked for.
+    fn rounded(&self, x: f32) -> f32 {
+        match self.precision {
+            DType::Float16 => f16::from_f32(x).to_f32(),
+            DType::Bfloat16 => bf16::from_f32(x).to_f32(),
+            _ => x,
+        }
+    }
+
+    fn low_precision(&self, x: &Array, scales: &Scales, (low, high): (i32, i32)) -> Result<Array> {
+        let code = |x: f32, scale: f32, zero: f32| {
+            let code = self.rounded(x / scale).round_ties_even() + zero;
+            code.max(low as f32).min(high as f32)
+        };
+        let codes = Array::new(scales.map(x, code)?, x.dims())?;
+        converted(&codes, storage(self.to), &Threads::serial())
+    }
+}
+
+impl Kernel for DequantizeLinear {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = widened(call.tensor(0)?)?;
+        let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
+        let y = match x.dtype() {
+            DType::Int8 => scales.dequantized::<i8>(&x, call.threads)?,
+            DType::Uint8 => scales.dequantized::<u8>(&x, call.threads)?,
+            DType::Int16 => scales.dequantized::<i16>(&x, call.threads)?,
+            DType::Uint16 => scales.dequantized::<u16>(&x, call.threads)?,
+            DType::Int32 => scales.dequantized::<i32>(&x, call.threads)?,
+            _ => scales.map(&x, |x, scale, zero| (x - zero) * scale)?,
+        };
+        let y = converted(&Array::new(y, x.dims())?, self.to, call.threads)?;
+        Ok(vec![y.into()])
+    }
+}
+
+impl Kernel for DynamicQuantizeLinear {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let elements = x.read::<f32>()?;
+        let (low, high) = range(elements);
+        let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
+        let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
+        let mut y = room::<u8>(x.dims())?;
+        quantize(Isa::get(), elements, Scale { scale, zero: i32::from(zero), low: 0, high: 255 }, &mut y);
+        Ok(vec![Array::new(y, x.dims())?.into(), Array::scalar(scale).into(), Array::scalar(zero).into()])
+    }
+}
+
+/// Elements that are worth a task.
+const PIECE: usize = 1 << 15;
+
+impl Scales {
+    fn new(dims: &[usize], scale: &Array, zero: Option<&Array>, axis: i64, block: usize) -> Result<Scales> {
+        let spread = Spread::new(dims, scale.dims(), zero.map(Array::dims), axis, block)?;
+        let scales = numbers(scale)?;
+        let zeros = zero.map(numbers).transpose()?.unwrap_or_else(|| filled(0.0, scales.len()));
+        Ok(Scales { scales, zeros, spread })
+    }
+
+    fn quantized<C: Code + Element>(&self, x: &Array, limits: (i32, i32), threads: &Threads) -> Result<Array> {
+        let isa = Isa::get();
+        let codes = self.in_runs(x.read::<f32>()?, threads, |x: &[f32], index, out: &mut [C]| {
+            quantize(isa, x, self.scale(index, limits), out);
+        });
+        Array::new(codes, x.dims())
+    }
+
+    fn dequantized<C: Code + Element>(&self, x: &Array, threads: &Threads) -> Result<Vec<f32>> {
+        let isa = Isa::get();
+        Ok(self.in_runs(x.read::<C>()?, threads, |codes: &[C], index, out: &mut [f32]| {
+            dequantize(isa, codes, self.scale(index, (0, 0)), out);
+        }))
+    }
+
+    /// What `convert(elements, index of their scale, results)` writes for all elements.
+    fn in_runs<A: Sync, B: Element>(
+        &self,
+        x: &[A],
+        threads: &Threads,
+        convert: impl Fn(&[A], usize, &mut [B]) + Sync,
+    ) -> Vec<B> {
+        let mut out = for_overwrite::<B>(x.len());
+        if self.spread.kind == Kind::One {
+            threads.for_each_chunk(&mut out, PIECE, |i, out| convert(&x[i * PIECE..][..out.len()], 0, out));
+            return out;
+        }
+        self.spread.for_each_run(|start, end, first, own| {
+            let step = if own { 1 } else { end - start };
+            for (i, at) in (start..end).step_by(step.max(1)).enumerate() {
+                convert(&x[at..at + step], first + i, &mut out[at..at + step]);
+            }
+        });
+        out
+    }
+}
+
+/// A tensor's numbers as `float32`.
+fn numbers(x: &Array) -> Result<Vec<f32>> {
+    let numbers = converted(&widened(x)?, DType::Float32, &Threads::serial())?;
+    Ok(numbers.read::<f32>()?.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn linear(to: DType, axis: i64, block: usize) -> QuantizeLinear {
+        QuantizeLinear { to, axis, block, saturate: true, precision: DType::Float32 }
+    }
+
+    #[test]
+    fn scales_are_one_an_axis_or_a_block() {
+        let x = tensor(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
+        let cases = [
+            (linear(DType::Int8, 0, 0), tensor(&[2f32], &[]), vec![0i8, 1, 2, 2, 2, 3]),
+            (linear(DType::Int8, 0, 0), tensor(&[1f32, 2.0], &[2]), vec![1, 2, 3, 2, 2, 3]),
+            (linear(DType::Int8, -1, 0), tensor(&[1f32, 2.0, 4.0], &[3]), vec![1, 1, 1, 4, 2, 2]),
+            (linear(DType::Int8, 1, 2), tensor(&[1f32, 2.0, 3.0, 4.0], &[2, 2]), vec![1, 2, 2, 1, 2, 2]),
+        ];
+        for (op, scale, expected) in cases {
+            let y = run(&op, &[Some(x.clone()), Some(scale.clone())]).expect("quantises");
+            assert_eq!(*y.tensor().and_then(|y| y.read::<i8>()).expect("int8"), expected, "{op:?}");
+        }
+        let wrong = tensor(&[1f32, 2.0], &[2]);
+        assert!(run(&linear(DType::Int8, 1, 0), &[Some(x), Some(wrong)]).is_err());
+    }
+
+    #[test]
+    fn blocks_come_back() {
+        let codes = tensor(&[1i8, 2, 3, -4], &[1, 4]);
+        let op = DequantizeLinear { to: DType::Float32, axis: 1, block: 3 };
+        let y = run(&op, &[Some(codes), Some(tensor(&[0.5f32, 10.0], &[1, 2])), Some(tensor(&[1i8, 0], &[1, 2]))]);
+        assert_eq!(
+            *y.expect("dequantises").tensor().and_then(|y| y.read::<f32>()).expect("f32"),
+            [0.0, 0.5, 1.0, -40.0]
+        );
+    }
+}

@@ -1,0 +1,310 @@
+//! CPU kernels: reductions: sums, means, extrema and norms over axes, and the places of extrema.
+
+use bytemuck::cast_slice;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
+use candle_plan_kernels::softmax::log_sum_exp;
+use candle_plan_kernels::threads::Threads;
+use half::{bf16, f16};
+
+use super::blocks::Blocked;
+use super::choice::Choice;
+use crate::bail;
+use crate::dispatch;
+use crate::dtype::{Bool, DType};
+use crate::error::Result;
+use crate::float::Float;
+use crate::kernel::{Call, Constants, Kernel};
+use crate::layout::{Image, Layout};
+use crate::ops::reduce::{Groups, Reduce, Reduction};
+use crate::types::Type;
+use crate::value::{Array, Value};
+
+impl Kernel for Reduce {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let x = call.tensor(0)?;
+        let (mask, dims) = self.mask_and_dims(call)?;
+        let groups = Groups::new(x.dims(), &mask);
+        let y = match x.dtype() {
+            DType::Bool => self.reduce_bools(call.threads, x.read()?, &groups, &dims),
+            DType::Float16 => self.reduce_halves::<f16>(call.threads, x, &groups, &dims),
+            DType::Bfloat16 => self.reduce_halves::<bf16>(call.threads, x, &groups, &dims),
+            DType::Int8 => Array::new(self.extremum::<i8>(call.threads, x.read()?, &groups)?, &dims),
+            DType::Uint8 => Array::new(self.extremum::<u8>(call.threads, x.read()?, &groups)?, &dims),
+            dtype => dispatch!("Reduce", dtype, [f32, f64, i32, i64, u32, u64], T => {
+                Array::new(self.reduce::<T>(call.threads, x.read::<T>()?, &groups)?, &dims)
+            }),
+        }?;
+        Ok(vec![y.into()])
+    }
+}
+
+impl Reduce {
+    /// How it runs in blocks of channels, if it can.
+    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        let x = Image::of(operands.types.first().copied().flatten()?)?;
+        Image::of(outputs.first().copied().flatten()?)?;
+        let mut axes = self.axes.clone().filter(|_| operands.types.len() == 1)?;
+        axes.sort_unstable();
+        let is_plane = (2..x.rank as i64).eq(axes);
+        (self.keepdims && is_plane).then(|| Blocked {
+            choice: Choice::Own,
+            rank: x.rank,
+            inputs: vec![Layout::Blocks],
+            outputs: vec![Layout::Blocks],
+            gain: -x.wasted(),
+        })
+    }
+
+    /// Of elements that have an order, but no sums.
+    fn extremum<T: Ordered>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
+        match self.function.extremum() {
+            Some(which) => Ok(groups.extremum(which, threads, x)),
+            None => bail!("{:?} is not defined for this element type", self.function),
+        }
+    }
+}
+
+impl Reduce {
+    fn reduce_halves<T: Float<Wide = f32>>(
+        &self,
+        threads: &Threads,
+        x: &Array,
+        groups: &Groups,
+        dims: &[usize],
+    ) -> Result<Array> {
+        let y = self.reduce::<f32>(threads, &T::widen(x.read::<T>()?), groups)?;
+        Array::new(T::narrow(y), dims)
+    }
+
+    fn reduce_bools(&self, threads: &Threads, x: &[Bool], groups: &Groups, dims: &[usize]) -> Result<Array> {
+        let y = self.extremum::<u8>(threads, cast_slice(x), groups)?;
+        Array::new(y.into_iter().map(|v| Bool::from(v != 0)).collect(), dims)
+    }
+
+    fn reduce<T: Reducible>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
+        let totals = |fold| groups.fold(fold, threads, x);
+        let real = |total: T::Total| total.to_f64();
+        Ok(match self.function {
+            Reduction::Sum => totals(Fold::Sum).into_iter().map(T::from_total).collect(),
+            Reduction::Mean => totals(Fold::Sum).into_iter().map(|total| T::mean(total, groups.reduced())).collect(),
+            Reduction::Max | Reduction::Min => return self.extremum(threads, x, groups),
+            Reduction::Prod => totals(Fold::Product).into_iter().map(T::from_total).collect(),
+            Reduction::L1 => totals(Fold::SumAbs).into_iter().map(T::from_total).collect(),
+            Reduction::L2 => totals(Fold::SumSquare).into_iter().map(|t| T::from_f64(real(t).sqrt())).collect(),
+            Reduction::LogSum => totals(Fold::Sum).into_iter().map(|t| T::from_f64(real(t).ln())).collect(),
+            Reduction::LogSumExp => T::log_sum_exp(threads, x, groups),
+            Reduction::SumSquare => totals(Fold::SumSquare).into_iter().map(T::from_total).collect(),
+        })
+    }
+}
+
+/// What [`Number`] lacks for [`Reduce`].
+trait Reducible: Number {
+    fn log_sum_exp(threads: &Threads, x: &[Self], groups: &Groups) -> Vec<Self>;
+}
+
+macro_rules! reducible {
+    (real: $($real:ident)*; integer: $($integer:ident)*) => {
+        $(impl Reducible for $real {
+            fn log_sum_exp(threads: &Threads, x: &[$real], groups: &Groups) -> Vec<$real> {
+                groups.log_sum_exp(threads, x)
+            }
+        })*
+        $(impl Reducible for $integer {
+            fn log_sum_exp(threads: &Threads, x: &[$integer], groups: &Groups) -> Vec<$integer> {
+                let x: Vec<f64> = x.iter().map(|v| Number::to_f64(*v)).collect();
+                groups.log_sum_exp(threads, &x).into_iter().map(<$integer as Number>::from_f64).collect()
+            }
+        })*
+    };
+}
+
+reducible! { real: f32 f64; integer: i32 i64 u32 u64 }
+
+impl Groups {
+    /// The number of elements that make one result.
+    pub(crate) fn reduced(&self) -> usize {
+        self.0.iter().filter(|(_, reduced)| *reduced).map(|(size, _)| size).product()
+    }
+
+    /// `[outer, n, inner]` of each pass; at least one pass, over one element when nothing is reduced.
+    fn passes(&self) -> Vec<[usize; 3]> {
+        let size = |groups: &[(usize, bool)], all: bool| -> usize {
+            groups.iter().filter(|(_, reduced)| all || !reduced).map(|(size, _)| size).product()
+        };
+        let places = (0..self.0.len()).rev().filter(|&i| self.0[i].1);
+        let pass = |i: usize| [size(&self.0[..i], true), self.0[i].0, size(&self.0[i + 1..], false)];
+        let passes: Vec<[usize; 3]> = places.map(pass).collect();
+        if passes.is_empty() {
+            vec![[size(&self.0, true), 1, 1]]
+        } else {
+            passes
+        }
+    }
+
+    fn fold<T: Number>(&self, fold: Fold, threads: &Threads, x: &[T]) -> Vec<T::Total> {
+        let then = if fold == Fold::Product { Fold::Product } else { Fold::Sum };
+        let passes = self.passes();
+        let mut totals = made(passes[0], |out| T::fold(fold, Isa::get(), threads, x, passes[0], out));
+        for &dims in &passes[1..] {
+            totals = made(dims, |out| <T::Total as Number>::fold(then, Isa::get(), threads, &totals, dims, out));
+        }
+        totals
+    }
+
+    /// The logarithm of a sum of sums is that of the sums' logarithms.
+    fn log_sum_exp<R: Real>(&self, threads: &Threads, x: &[R]) -> Vec<R> {
+        self.each_pass(x, |x, dims, out| log_sum_exp(Isa::get(), threads, x, dims, out))
+    }
+
+    fn each_pass<T: bytemuck::Pod>(&self, x: &[T], pass: impl Fn(&[T], [usize; 3], &mut [T])) -> Vec<T> {
+        let passes = self.passes();
+        let mut y = made(passes[0], |out| pass(x, passes[0], out));
+        for &dims in &passes[1..] {
+            y = made(dims, |out| pass(&y, dims, out));
+        }
+        y
+    }
+
+    fn extremum<T: Ordered>(&self, which: Extremum, threads: &Threads, x: &[T]) -> Vec<T> {
+        self.each_pass(x, |x, dims, out| T::extremum(which, Isa::get(), threads, x, dims, out))
+    }
+}
+
+fn made<T: bytemuck::Pod>([outer, _, inner]: [usize; 3], fill: impl FnOnce(&mut [T])) -> Vec<T> {
+    let mut out = candle_plan_kernels::buffer::for_overwrite(outer * inner);
+    fill(&mut out);
+    out
+}
+
+#[cfg(test)]
+impl Reduction {
+    pub(crate) const ALL: [Reduction; 10] = [
+        Reduction::Sum,
+        Reduction::Mean,
+        Reduction::Max,
+        Reduction::Min,
+        Reduction::Prod,
+        Reduction::L1,
+        Reduction::L2,
+        Reduction::LogSum,
+        Reduction::LogSumExp,
+        Reduction::SumSquare,
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn reduce(function: Reduction, axes: Option<Vec<i64>>, keepdims: bool) -> Reduce {
+        Reduce { function, axes, keepdims, noop_with_empty_axes: false }
+    }
+
+    /// The result in `f64`, element by element.
+    fn plain(function: Reduction, x: &[f64]) -> f64 {
+        let sum = |f: fn(f64) -> f64| x.iter().map(|&v| f(v)).sum::<f64>();
+        match function {
+            Reduction::Sum => sum(|v| v),
+            Reduction::Mean => sum(|v| v) / x.len() as f64,
+            Reduction::Max => x.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Reduction::Min => x.iter().copied().fold(f64::INFINITY, f64::min),
+            Reduction::Prod => x.iter().product(),
+            Reduction::L1 => sum(f64::abs),
+            Reduction::L2 => sum(|v| v * v).sqrt(),
+            Reduction::LogSum => sum(|v| v).ln(),
+            Reduction::LogSumExp => sum(f64::exp).ln(),
+            Reduction::SumSquare => sum(|v| v * v),
+        }
+    }
+
+    #[test]
+    fn every_function_over_every_set_of_axes() {
+        let dims = [2, 3, 4, 5];
+        let x: Vec<f64> = (0..120).map(|i| 0.25 + f64::from(i * 37 % 101) / 64.0).collect();
+        for set in 0..16usize {
+            let axes: Vec<i64> = (0..4).filter(|a| set >> a & 1 == 1).map(|a| if a > 1 { a - 4 } else { a }).collect();
+            let kept = |i: usize| {
+                let place = [i / 60, i / 20 % 3, i / 5 % 4, i % 5];
+                (0..4).filter(|a| set >> a & 1 == 0).fold(0, |at, a| at * dims[a] + place[a])
+            };
+            let outputs = 1 + (0..120).map(kept).max().unwrap_or(0);
+            for function in Reduction::ALL {
+                let row = |o| (0..120).filter(|&i| kept(i) == o).map(|i| x[i]).collect::<Vec<_>>();
+                let expected: Vec<f64> = (0..outputs).map(|o| plain(function, &row(o))).collect();
+                let op = reduce(function, Some(axes.clone()), true);
+                for input in [tensor(&x.iter().map(|&v| v as f32).collect::<Vec<_>>(), &dims), tensor(&x, &dims)] {
+                    let y = run(&op, &[Some(input)]).expect("runs");
+                    let y: Vec<f64> = crate::float::read_wide(y.tensor().expect("a tensor")).expect("floats");
+                    assert_eq!(y.len(), expected.len(), "{op:?}");
+                    for (y, expected) in y.iter().zip(&expected) {
+                        assert!((y - expected).abs() <= 2e-6 * expected.abs().max(1.0), "{op:?}: {y} {expected}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_gives_the_identity() {
+        let inf = f32::INFINITY;
+        for (function, float, integer) in [
+            (Reduction::Sum, 0.0, 0),
+            (Reduction::Mean, 0.0, 0),
+            (Reduction::Max, -inf, i32::MIN),
+            (Reduction::Min, inf, i32::MAX),
+            (Reduction::Prod, 1.0, 1),
+            (Reduction::L1, 0.0, 0),
+            (Reduction::L2, 0.0, 0),
+            (Reduction::LogSum, -inf, i32::MIN),
+            (Reduction::LogSumExp, -inf, i32::MIN),
+            (Reduction::SumSquare, 0.0, 0),
+        ] {
+            let op = reduce(function, Some(vec![1]), false);
+            let y = run(&op, &[Some(tensor::<f32>(&[], &[2, 0]))]).expect("runs");
+            assert_eq!(*y.tensor().unwrap().read::<f32>().unwrap(), [float; 2], "{function:?}");
+            let y = run(&op, &[Some(tensor::<i32>(&[], &[2, 0]))]).expect("runs");
+            assert_eq!(*y.tensor().unwrap().read::<i32>().unwrap(), [integer; 2], "{function:?}");
+        }
+        for (function, expected) in [(Reduction::Max, false), (Reduction::Min, true)] {
+            let y = run(&reduce(function, None, false), &[Some(tensor::<Bool>(&[], &[0, 3]))]).expect("runs");
+            assert_eq!(*y.tensor().unwrap().read::<Bool>().unwrap(), [Bool::from(expected)]);
+        }
+    }
+
+    #[test]
+    fn axes_may_be_an_input() {
+        let x = || Some(tensor(&[1i64, 2, 3, 4, 5, 6], &[2, 3]));
+        for (noop, axes, expected) in [
+            (false, &[-1][..], &[6, 15][..]),
+            (false, &[], &[21]),
+            (true, &[], &[1, 2, 3, 4, 5, 6]),
+            (false, &[0, 1], &[21]),
+        ] {
+            let op = Reduce { noop_with_empty_axes: noop, ..reduce(Reduction::Sum, None, false) };
+            let y = run(&op, &[x(), Some(tensor::<i64>(axes, &[axes.len()]))]).expect("runs");
+            assert_eq!(y.tensor().and_then(Array::to_i64).expect("integers"), expected, "{axes:?}");
+        }
+        for axes in [vec![2], vec![0, -2]] {
+            assert!(run(&reduce(Reduction::Sum, Some(axes), true), &[x()]).is_err());
+        }
+    }
+
+    #[test]
+    fn half_floats_are_summed_in_f32() {
+        let x = vec![f16::from_f32(0.1); 4096];
+        let y = run(&reduce(Reduction::Sum, None, false), &[Some(tensor(&x, &[4096]))]).expect("runs");
+        assert_eq!(*y.tensor().unwrap().read::<f16>().unwrap(), [f16::from_f32(4096.0 * f16::from_f32(0.1).to_f32())]);
+    }
+
+    #[test]
+    fn what_is_real_of_integers_is_truncated() {
+        for (function, expected) in [(Reduction::L2, 7), (Reduction::LogSumExp, 5), (Reduction::Mean, 4)] {
+            let y = run(&reduce(function, None, false), &[Some(tensor(&[3i32, 4, 5], &[3]))]).expect("runs");
+            assert_eq!(*y.tensor().unwrap().read::<i32>().unwrap(), [expected], "{function:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The step that moves an image from one layout to the other.
+
+use candle_plan_kernels::blocked;
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::threads::Threads;
+
+use crate::bail;
+use crate::error::Result;
+use crate::kernel::{Call, Kernel};
+use crate::layout::{in_blocks, in_rows, Layout};
+use crate::value::{element_count, room, Array, Value};
+
+/// Moves an image to the other layout; one of which the first dimension is missing counts as one of a batch of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reorder {
+    pub to: Layout,
+    pub channels: usize,
+    /// The number of dimensions in rows.
+    pub rank: usize,
+}
+
+impl Kernel for Reorder {
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        self.apply(call.tensor(0)?, call.threads).map(|array| vec![array.into()])
+    }
+}
+
+impl Reorder {
+    /// The image in the other layout.
+    ///
+    /// # Errors
+    /// It is no image of so many channels.
+    pub fn apply(&self, x: &Array, threads: &Threads) -> Result<Array> {
+        let dims = self.dims(x.dims())?;
+        let plane = element_count(&dims[2..self.rank])?;
+        let images = blocked::Images { batch: dims[0], channels: self.channels, plane };
+        let (x, mut out) = (x.read::<f32>()?, room(&dims)?);
+        match self.to {
+            Layout::Blocks => blocked::to_blocks(Isa::get(), threads, images, x, &mut out),
+            Layout::Rows => blocked::from_blocks(Isa::get(), threads, images, x, &mut out, None),
+        }
+        Array::new(out, &dims)
+    }
+
+    /// The dimensions of the result.
+    fn dims(&self, x: &[usize]) -> Result<Vec<usize>> {
+        match self.to {
+            Layout::Rows => in_rows(x, self.channels),
+            Layout::Blocks => {
+                let mut rows = vec![1; self.rank.saturating_sub(x.len())];
+                rows.extend(x);
+                if rows.len() != self.rank || rows.get(1) != Some(&self.channels) {
+                    bail!("{x:?} is no image of {} channels", self.channels);
+                }
+                Ok(in_blocks(&rows))
+            }
+        }
+    }
+}

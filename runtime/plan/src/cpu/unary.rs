@@ -1,0 +1,180 @@
+//! CPU kernels: functions of one element.
+
+use candle_plan_kernels::buffer::for_overwrite;
+use candle_plan_kernels::elementwise::integer::Integer;
+use candle_plan_kernels::elementwise::{float, map};
+use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
+use candle_plan_kernels::threads::Threads;
+use half::slice::HalfFloatSliceExt;
+
+use super::blocks::{elementwise, Blocked};
+use super::cast::widened;
+use crate::dispatch;
+use crate::dtype::{Bool, DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::{Call, Constants, Kernel};
+use crate::ops::unary::Unary;
+use crate::types::Type;
+use crate::value::{room, Array, Value};
+
+/// The elements that are worth a task of their own.
+const TASK: usize = 16 * 1024;
+
+impl Kernel for Unary {
+    fn in_place(&self) -> &'static [usize] {
+        if self.is_predicate() {
+            &[]
+        } else {
+            &[0]
+        }
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        let dtype = call.tensor(0)?.dtype();
+        let output = match dtype {
+            _ if self.is_predicate() => self.predicate(call.tensor(0)?, call.threads)?,
+            DType::Float32 => self.single(call)?,
+            DType::Float64 => self.double(call.tensor(0)?, call.threads)?,
+            DType::Float16 => self.half::<half::f16>(call.tensor(0)?, call.threads)?,
+            DType::Bfloat16 => self.half::<half::bf16>(call.tensor(0)?, call.threads)?,
+            DType::Bool if self.function == Function::Not => {
+                let x = call.read::<Bool>(0)?;
+                Array::new(x.iter().map(|x| Bool::from(!x.is_true())).collect(), call.tensor(0)?.dims())?
+            }
+            dtype => dispatch!(format!("{:?}", self.function), dtype, [i8, i16, i32, i64, u8, u16, u32, u64], T => {
+                self.integer::<T>(call.tensor(0)?, call.threads)
+            })?,
+        };
+        Ok(vec![output.into()])
+    }
+}
+
+impl Unary {
+    /// How it runs in blocks of channels, if it can.
+    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+        elementwise(operands, outputs)
+    }
+}
+
+impl Unary {
+    fn single(&self, call: &mut Call) -> Result<Array> {
+        let (isa, threads) = (Isa::get(), call.threads);
+        if let Some(mut array) = call.take(0) {
+            array.update::<f32>(|x| {
+                threads.for_each_chunk(x, TASK, |_, x| unary_in_place(isa, self.function, x));
+                Ok(())
+            })?;
+            return Ok(array);
+        }
+        let array = call.tensor(0)?;
+        let x = array.read::<f32>()?;
+        let mut out = room(array.dims())?;
+        threads.for_each_chunk(&mut out, TASK, |i, out| {
+            unary(Isa::get(), self.function, &x[i * TASK..][..out.len()], out);
+        });
+        Array::new(out, array.dims())
+    }
+
+    fn half<T: Half>(&self, array: &Array, threads: &Threads) -> Result<Array> {
+        let mut values = T::widen(array.read::<T>()?);
+        threads.for_each_chunk(&mut values, TASK, |_, x| unary_in_place(Isa::get(), self.function, x));
+        Array::new(T::round(&values), array.dims())
+    }
+
+    fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {
+        let x = array.read::<f64>()?;
+        let mut out = room(array.dims())?;
+        map(threads, x, &mut out, |x| float::unary(self.function, x));
+        Array::new(out, array.dims())
+    }
+
+    fn integer<T: Element + Integer>(&self, array: &Array, threads: &Threads) -> Result<Array> {
+        let x = array.read::<T>()?;
+        let mut out = room(array.dims())?;
+        T::unary(threads, self.function, x, &mut out).map_err(|error| Error::op(error.to_string()))?;
+        Array::new(out, array.dims())
+    }
+
+    fn predicate(&self, array: &Array, threads: &Threads) -> Result<Array> {
+        let holds = |x: f64| Bool::from(float::unary(self.function, x) != 0.0);
+        let mut out: Vec<Bool> = room(array.dims())?;
+        match array.dtype() {
+            DType::Float32 => map(threads, array.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
+            DType::Float64 => map(threads, array.read::<f64>()?, &mut out, holds),
+            DType::Float16 => map(threads, array.read::<half::f16>()?, &mut out, |x| holds(x.to_f64())),
+            DType::Bfloat16 => map(threads, array.read::<half::bf16>()?, &mut out, |x| holds(x.to_f64())),
+            _ => map(threads, widened(array)?.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
+        }
+        Array::new(out, array.dims())
+    }
+}
+
+/// A 16-bit floating-point type, which is computed with as `f32`.
+pub(crate) trait Half: Element {
+    /// The same numbers.
+    fn widen(x: &[Self]) -> Vec<f32>;
+    /// The nearest numbers of this type.
+    fn round(x: &[f32]) -> Vec<Self>;
+}
+
+macro_rules! half_types {
+    ($($type:ty)*) => {
+        $(impl Half for $type {
+            fn widen(x: &[Self]) -> Vec<f32> {
+                let mut out = for_overwrite(x.len());
+                x.convert_to_f32_slice(&mut out);
+                out
+            }
+
+            fn round(x: &[f32]) -> Vec<Self> {
+                let mut out: Vec<$type> = for_overwrite(x.len());
+                out.convert_from_f32_slice(x);
+                out
+            }
+        })*
+    };
+}
+
+half_types! { half::f16 half::bf16 }
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn apply(function: Function, x: Value) -> Result<Value> {
+        run(&Unary { function }, &[Some(x)])
+    }
+
+    #[test]
+    fn every_dtype_that_a_function_is_defined_for() {
+        let expect = |function, x: Value, y: Value| {
+            let found = apply(function, x).expect("is defined");
+            assert_eq!(
+                format!("{:?}", found.tensor().unwrap().clone().into_candle().unwrap().to_string()),
+                format!("{:?}", y.tensor().unwrap().clone().into_candle().unwrap().to_string())
+            );
+        };
+        expect(Function::Relu, tensor(&[-1.0f32, 2.0], &[2]), tensor(&[0.0f32, 2.0], &[2]));
+        expect(Function::Sqrt, tensor(&[4.0f64, 0.25], &[1, 2]), tensor(&[2.0f64, 0.5], &[1, 2]));
+        expect(Function::Round, tensor(&[f16::from_f32(2.5)], &[1]), tensor(&[f16::from_f32(2.0)], &[1]));
+        expect(Function::Exp, tensor(&[bf16::from_f32(0.0)], &[]), tensor(&[bf16::from_f32(1.0)], &[]));
+        expect(Function::Neg, tensor(&[i8::MIN, 3], &[2]), tensor(&[i8::MIN, -3], &[2]));
+        expect(Function::Abs, tensor(&[-5i64], &[1]), tensor(&[5i64], &[1]));
+        expect(Function::BitwiseNot, tensor(&[1u16], &[1]), tensor(&[u16::MAX - 1], &[1]));
+        expect(Function::Not, tensor(&[Bool(1), Bool(0)], &[2]), tensor(&[Bool(0), Bool(1)], &[2]));
+        expect(Function::IsNaN, tensor(&[f16::NAN, f16::ONE], &[2]), tensor(&[Bool(1), Bool(0)], &[2]));
+        expect(Function::Sigmoid, tensor::<f32>(&[], &[0, 3]), tensor::<f32>(&[], &[0, 3]));
+    }
+
+    #[test]
+    fn other_dtypes_are_refused_by_name() {
+        let error = apply(Function::Exp, tensor(&[1i32], &[1])).expect_err("is refused");
+        assert_eq!(error.to_string(), "Exp is not defined for int32");
+        assert!(apply(Function::Not, tensor(&[1.0f32], &[1])).is_err());
+        assert!(apply(Function::BitwiseNot, tensor(&[Bool(1)], &[1])).is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! By which kernels a convolution is computed.
+
+use candle_plan_kernels::conv::Shape;
+use num_integer::gcd;
+
+use crate::dtype::DType;
+
+/// How a convolution is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// As products of matrices: windows of one element at every element, of one image or one group.
+    Product,
+    /// Output by output.
+    Direct,
+    /// Tile by tile, in parts of the depth.
+    Tiles { tile: Tile, parts: usize },
+}
+
+/// What a block computes at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tile {
+    Small,
+    Medium,
+    Large,
+}
+
+/// Blocks that keep a GPU busy.
+const ENOUGH: usize = 256;
+
+/// Terms of a sum that are worth a part, and the most parts.
+const PART: usize = 128;
+
+const MOST_PARTS: usize = 32;
+
+/// Outputs of a group that leave most of every tile unused; then sums of so many terms, or so many of them, are each for
+/// one thread.
+const FEW: usize = 16;
+
+const SHORT: usize = 64;
+
+const MANY: usize = 1 << 18;
+
+impl Tile {
+    /// The outputs, as `OUTPUTS` in `conv.cu`.
+    pub fn outputs(self) -> usize {
+        match self {
+            Tile::Small => 32,
+            Tile::Medium => 64,
+            Tile::Large => 128,
+        }
+    }
+
+    /// The windows, as `WINDOWS` in `conv.cu`.
+    pub fn windows(self) -> usize {
+        match self {
+            Tile::Small => 32,
+            Tile::Medium | Tile::Large => 64,
+        }
+    }
+
+    /// Whether there is a kernel for a dtype: large tiles have no room for the widest.
+    pub fn takes(self, dtype: DType) -> bool {
+        self != Tile::Large || dtype != DType::Float64
+    }
+
+    /// The kernel.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tile::Small => "conv_small",
+            Tile::Medium => "conv_medium",
+            Tile::Large => "conv_large",
+        }
+    }
+}
+
+impl Way {
+    /// That which takes the least time, about.
+    pub fn of(shape: &Shape, transposed: bool, dtype: DType) -> Way {
+        let outputs = shape.outputs / shape.groups;
+        if !transposed && Way::is_product(shape) {
+            return Way::Product;
+        }
+        let depth = Way::depth(shape, transposed);
+        let pixels = shape.output[0] * shape.output[1];
+        if outputs < FEW && (depth <= SHORT || shape.batch * shape.outputs * pixels >= MANY) {
+            return Way::Direct;
+        }
+        let blocks = |tile: Tile| Way::blocks(shape, transposed, tile);
+        let parts = |tile: Tile| Way::parts(shape, transposed, tile);
+        let computed = |tile: Tile| blocks(tile) * tile.outputs() * tile.windows();
+        let is_good = |tile: Tile| {
+            let is_whole = computed(tile) <= computed(Tile::Small) / 3 * 4;
+            tile.takes(dtype) && blocks(tile) * parts(tile) >= ENOUGH && is_whole
+        };
+        let tile = [Tile::Large, Tile::Medium].into_iter().find(|&tile| is_good(tile)).unwrap_or(Tile::Small);
+        Way::Tiles { tile, parts: parts(tile) }
+    }
+
+    /// The terms of a sum.
+    fn depth(shape: &Shape, transposed: bool) -> usize {
+        let taps = |a: usize| {
+            let apart = if transposed { shape.strides[a] / gcd(shape.strides[a], shape.dilations[a]) } else { 1 };
+            shape.kernel[a].div_ceil(apart)
+        };
+        shape.channels / shape.groups * taps(0) * taps(1)
+    }
+
+    /// The blocks of a tile, in one part.
+    fn blocks(shape: &Shape, transposed: bool, tile: Tile) -> usize {
+        let [rows, columns] = Way::remainders(shape, transposed);
+        let (pieces, windows) = (shape.groups * rows * columns, shape.batch * Way::most_windows(shape, transposed));
+        (shape.outputs / shape.groups).div_ceil(tile.outputs()) * windows.div_ceil(tile.windows()) * pieces
+    }
+
+    /// The parts of the depth that give a tile enough blocks.
+    pub fn parts(shape: &Shape, transposed: bool, tile: Tile) -> usize {
+        let wanted = ENOUGH.div_ceil(Way::blocks(shape, transposed, tile).max(1));
+        wanted.min(Way::depth(shape, transposed) / PART).clamp(1, MOST_PARTS)
+    }
+
+    /// Whether a convolution that is not transposed can be of products.
+    pub fn is_product(shape: &Shape) -> bool {
+        let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
+        let is_one = shape.groups == 1 || shape.batch == 1 && outputs >= FEW && channels >= FEW;
+        let is_point = shape.kernel == [1, 1] && shape.strides == [1, 1] && shape.before == [0, 0];
+        is_one && is_point && shape.output == shape.input && channels > 0
+    }
+
+    /// The remainders that outputs leave by the strides of a transposed convolution; each has windows of its own.
+    pub fn remainders(shape: &Shape, transposed: bool) -> [usize; 2] {
+        [0, 1].map(|a| if transposed { shape.strides[a].min(shape.output[a]) } else { 1 })
+    }
+
+    /// The windows over one image, of the remainder that has the most.
+    pub fn most_windows(shape: &Shape, transposed: bool) -> usize {
+        let windows = |a: usize| if transposed { shape.output[a].div_ceil(shape.strides[a]) } else { shape.output[a] };
+        windows(0).saturating_mul(windows(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A convolution of images of `size × size`.
+    fn shape([batch, channels, outputs, groups]: [usize; 4], size: usize, kernel: usize) -> Shape {
+        Shape {
+            batch,
+            channels,
+            outputs,
+            groups,
+            input: [size; 2],
+            output: [size; 2],
+            kernel: [kernel; 2],
+            strides: [1; 2],
+            dilations: [1; 2],
+            before: [(kernel / 2) as isize; 2],
+        }
+    }
+
+    #[test]
+    fn layers_of_networks() {
+        for (numbers, size, kernel, way) in [
+            ([1, 64, 256, 1], 56, 1, Way::Product),
+            ([1, 64, 64, 1], 56, 3, Way::Tiles { tile: Tile::Small, parts: 2 }),
+            ([1, 128, 128, 1], 28, 3, Way::Tiles { tile: Tile::Small, parts: 3 }),
+            ([1, 256, 256, 1], 14, 3, Way::Tiles { tile: Tile::Medium, parts: 16 }),
+            ([1, 512, 512, 1], 7, 3, Way::Tiles { tile: Tile::Medium, parts: 32 }),
+            ([32, 64, 64, 1], 56, 3, Way::Tiles { tile: Tile::Medium, parts: 1 }),
+            ([32, 256, 256, 1], 28, 3, Way::Tiles { tile: Tile::Large, parts: 1 }),
+            ([1, 96, 96, 96], 56, 3, Way::Direct),
+            ([1, 128, 128, 32], 56, 3, Way::Direct),
+            ([2, 64, 64, 2], 28, 1, Way::Tiles { tile: Tile::Small, parts: 1 }),
+        ] {
+            assert_eq!(
+                Way::of(&shape(numbers, size, kernel), false, DType::Float32),
+                way,
+                "{numbers:?} {size} {kernel}"
+            );
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Products of matrices that lie in tensors, and `Gemm`.
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
+
+use super::launch::{count, kind, launch, room, Params};
+use super::matmul::{is_integer, Integers};
+use super::program::OnGpuProgram;
+use super::OnGpu;
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::gpu::gpu_kernel;
+use crate::kernel::Call;
+use crate::ops::gemm::{steps, Gemm};
+use crate::value::{Array, Value};
+
+/// `C[i] = alpha · A[i] · B[i] + beta · C[i]` for `batch` products of `A [m, k]`, `B [k, n]` and `C [m, n]`. Sums of 16-bit
+/// elements are of `float32`, as C may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub batch: usize,
+    pub alpha: f32,
+    /// With 0, C need not hold numbers.
+    pub beta: f32,
+}
+
+/// Where the matrices of products lie in a tensor of the device, whatever its dimensions are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrices<'a> {
+    pub tensor: &'a Array,
+    /// The first element.
+    pub start: usize,
+    /// Elements from one product's matrix to the next product's.
+    pub next: usize,
+    /// Elements from one row to the next, or from one column where they stand transposed.
+    pub row: usize,
+    /// Whether they stand transposed, in columns.
+    pub transposed: bool,
+}
+
+impl Product {
+    /// `A · B` for one product.
+    pub fn of(m: usize, n: usize, k: usize) -> Product {
+        Product { m, n, k, batch: 1, alpha: 1.0, beta: 0.0 }
+    }
+
+    /// Computes the products.
+    ///
+    /// # Errors
+    /// The tensors' dtypes do not go together, a matrix is not inside its tensor, or what the device says.
+    pub fn run(&self, gpu: &Gpu, a: Matrices, b: Matrices, c: Matrices) -> Result<()> {
+        let Product { m, n, k, batch, alpha, beta } = *self;
+        if m == 0 || n == 0 || batch == 0 {
+            return Ok(());
+        }
+        let kind = kind_of(a.tensor.dtype(), b.tensor.dtype(), c.tensor.dtype())?;
+        let [a, b, c] = [a.placed([m, k], batch)?, b.placed([k, n], batch)?, c.placed([m, n], batch)?];
+        let [rows, columns, depth] = [count(m)?, count(n)?, count(k)?];
+        let batch = count(batch)?;
+        let gemm = candle_plan_device::Gemm { kind, m: rows, n: columns, k: depth, batch, a, b, c, alpha, beta };
+        // SAFETY: `Matrices::placed` has found all matrices inside their tensors, which live to the end of the call; what is
+        // freed later is so behind this work.
+        Ok(unsafe { gpu.gemm(&gemm) }?)
+    }
+}
+
+impl Matrices<'_> {
+    /// Whole matrices of `[rows, columns]`, as they are stored, one after the other.
+    pub fn all(tensor: &Array, [rows, columns]: [usize; 2]) -> Matrices<'_> {
+        Matrices { tensor, start: 0, next: rows * columns, row: columns, transposed: false }
+    }
+
+    /// The same, which stand transposed.
+    pub fn columns(self) -> Self {
+        Matrices { transposed: true, ..self }
+    }
+
+    /// Checks that `batch` matrices of `[rows, columns]` lie inside the tensor.
+    fn placed(&self, [rows, columns]: [usize; 2], batch: usize) -> Result<Matrix> {
+        let [outer, inner] = if self.transposed { [columns, rows] } else { [rows, columns] };
+        let width = self.tensor.dtype().carrier()?.size_in_bytes();
+        let reach = |times: usize, step: usize| times.saturating_sub(1).checked_mul(step);
+        let last = || {
+            let matrix = reach(outer, self.row)?.checked_add(inner)?;
+            self.start.checked_add(reach(batch, self.next)?)?.checked_add(matrix)
+        };
+        let is_inside = outer * inner == 0 || last().is_some_and(|end| end <= self.tensor.len()) && self.row >= inner;
+        if !is_inside {
+            bail!("{batch} matrices of [{rows}, {columns}] are not inside {:?}", self.tensor.dims());
+        }
+        // A matrix of no elements is nowhere.
+        let [start, next] = if outer * inner == 0 { [0; 2] } else { [self.start * width, self.next] };
+        Ok(Matrix {
+            address: self.tensor.address()? + start as u64,
+            next: next as u64,
+            row: count(self.row.max(1))?,
+            transposed: self.transposed.into(),
+        })
+    }
+}
+
+/// What products of these dtypes are computed in.
+fn kind_of(a: DType, b: DType, c: DType) -> Result<Kind> {
+    Ok(match (a, b, c) {
+        (DType::Float16, DType::Float16, DType::Float16) => Kind::F16,
+        (DType::Bfloat16, DType::Bfloat16, DType::Bfloat16) => Kind::Bf16,
+        (DType::Float16, DType::Float16, DType::Float32) => Kind::F16ToF32,
+        (DType::Bfloat16, DType::Bfloat16, DType::Float32) => Kind::Bf16ToF32,
+        (DType::Float32, DType::Float32, DType::Float32) => Kind::F32,
+        (DType::Float64, DType::Float64, DType::Float64) => Kind::F64,
+        _ => bail!("{a} and {b} do not multiply to {c}"),
+    })
+}
+
+/// The twin of `Addend`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct AddendParams {
+    addend: u64,
+    y: u64,
+    count: u32,
+    n: u32,
+    step: [u32; 2],
+    is_zero: u32,
+    padding: u32,
+}
+
+// SAFETY: as `matmul.cu` has it; the addend was found to broadcast to Y.
+unsafe impl Params for AddendParams {}
+
+/// A [`Gemm`] step.
+#[derive(Debug)]
+pub(crate) struct GemmOnGpu {
+    op: Gemm,
+    epilogue: Option<OnGpuProgram>,
+}
+
+gpu_kernel!(Gemm: "gemm" by |self, operands, gpu| operands.dtype(0).map(|_| self.for_gpu(gpu)).transpose());
+
+impl Gemm {
+    /// The step on a GPU.
+    ///
+    /// # Errors
+    /// As [`OnGpuProgram::new`].
+    pub(crate) fn for_gpu(&self, gpu: &Gpu) -> Result<GemmOnGpu> {
+        let epilogue = self.epilogue.as_ref().map(|program| OnGpuProgram::new(gpu, program)).transpose()?;
+        Ok(GemmOnGpu { op: self.clone(), epilogue })
+    }
+}
+
+impl OnGpu for GemmOnGpu {
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let sizes = self.op.sizes(a, b, c)?;
+        let [m, n, k] = [sizes.m, sizes.n, sizes.k];
+        let y = room(gpu, &[m, n], a.dtype())?;
+        let transposed = [self.op.trans_a, self.op.trans_b];
+        if is_integer(a.dtype()) {
+            let factors = [self.op.alpha, self.op.beta];
+            let addend = c.map(|c| (c, steps(c.dims())));
+            Integers { m, n, k, transposed, factors, addend, groups: &[] }.run(gpu, [a, b, &y])?;
+            return Ok(vec![y.into()]);
+        }
+        let beta = match c {
+            Some(c) => self.expand(gpu, c, &y)?,
+            None => 0.0,
+        };
+        let order = |tensor, sizes: [usize; 2], transposed: bool| match transposed {
+            true => Matrices::all(tensor, [sizes[1], sizes[0]]).columns(),
+            false => Matrices::all(tensor, sizes),
+        };
+        let (left, right) = (order(a, [m, k], transposed[0]), order(b, [k, n], transposed[1]));
+        Product { alpha: self.op.alpha, beta, ..Product::of(m, n, k) }.run(
+            gpu,
+            left,
+            right,
+            Matrices::all(&y, [m, n]),
+        )?;
+        if let Some(epilogue) = &self.epilogue {
+            epilogue.run(call, &y, true, None)?;
+        }
+        Ok(vec![y.into()])
+    }
+}
+
+impl GemmOnGpu {
+    /// Makes `y` the addend; gives its factor.
+    fn expand(&self, gpu: &Gpu, c: &Array, y: &Array) -> Result<f32> {
+        // Products do not look at an addend whose factor is 0, and NaN times 0 is to be NaN.
+        let is_zero = self.op.beta == 0.0;
+        let [row, column] = steps(c.dims()).map(count);
+        let n = y.dims().last().copied().ok_or_else(|| Error::op("the product is a matrix"))?;
+        let params = AddendParams {
+            addend: c.address()?,
+            y: y.address()?,
+            count: count(y.len())?,
+            n: count(n)?,
+            step: [row?, column?],
+            is_zero: is_zero.into(),
+            padding: 0,
+        };
+        let symbol = Symbol { module: "matmul", name: "addend", kind: kind(c.dtype())? };
+        launch(gpu, symbol, Grid::over(params.count), &params)?;
+        Ok(if is_zero { 1.0 } else { self.op.beta })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
+
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    fn data(dims: &[usize]) -> Vec<f32> {
+        (0..dims.iter().product()).map(|i: usize| (i * 7919 % 101) as f32 / 50.0 - 1.0).collect()
+    }
+
+    fn floats(dims: &[usize]) -> Option<Value> {
+        Some(tensor(&data(dims), dims))
+    }
+
+    #[test]
+    fn several_tiles_are_multiplied_added_and_finished() {
+        // max(y · input 3, 0)
+        let code = vec![Instruction::Binary(Binary::Mul, Operand::Input(3)), Instruction::Unary(Unary::Relu)];
+        for (m, n, k) in [(65, 67, 33), (1, 130, 17), (129, 1, 1), (3, 0, 2), (2, 3, 0)] {
+            let c: [&[usize]; 4] = [&[m, n], &[n], &[m, 1], &[]];
+            for (i, c) in c.into_iter().enumerate() {
+                let (trans_a, trans_b) = (i % 2 == 1, i > 1);
+                let epilogue = (i < 3).then(|| Program { code: code.clone() });
+                let op = Gemm { alpha: 0.5, beta: 2.0, trans_a, trans_b, epilogue };
+                let [a, b] = [if trans_a { [k, m] } else { [m, k] }, if trans_b { [n, k] } else { [k, n] }];
+                run(&op, &[floats(&a), floats(&b), floats(c), floats(&[n])]).expect("it fits");
+            }
+        }
+    }
+
+    #[test]
+    fn a_factor_of_zero_lets_nan_through() {
+        let op = Gemm { alpha: 1.0, beta: 0.0, trans_a: false, trans_b: false, epilogue: None };
+        let y = run(&op, &[floats(&[2, 3]), floats(&[3, 2]), Some(tensor(&[f32::NAN, 1.0], &[2]))]).expect("it fits");
+        let nans: Vec<bool> = y.tensor().unwrap().read::<f32>().unwrap().iter().map(|y| y.is_nan()).collect();
+        assert_eq!(nans, [true, false, true, false]);
+    }
+
+    #[test]
+    fn matrices_outside_of_their_tensors_are_refused() {
+        let gpu = Gpu::emulator().expect("the host has room");
+        let there = crate::gpu::upload(&gpu, &tensor(&[0f32; 12], &[12])).expect("room");
+        let tensor = there.tensor().expect("a tensor");
+        let at = |start, next, row| Matrices { tensor, start, next, row, transposed: false };
+        let product = Product { batch: 2, ..Product::of(2, 2, 2) };
+        let c = at(0, 4, 2);
+        assert!(product.run(&gpu, at(4, 4, 2), at(0, 0, 2), c).is_ok());
+        for outside in [at(5, 4, 2), at(0, 9, 2), at(0, 4, 7), at(0, 4, 1), at(usize::MAX, 4, 2), at(0, usize::MAX, 2)]
+        {
+            assert!(product.run(&gpu, outside, c, c).is_err(), "{outside:?}");
+            assert!(product.run(&gpu, c, outside, c).is_err(), "{outside:?}");
+            assert!(product.run(&gpu, c, c, outside).is_err(), "{outside:?}");
+        }
+    }
+}

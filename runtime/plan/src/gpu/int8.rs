@@ -1,0 +1,342 @@
+//! Convolutions and products of 8-bit codes, whatever becomes of their sums.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
+use candle_plan_kernels::conv::Shape;
+
+use super::launch::{address, count, launch, room, Params};
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::qlinear::is_signed;
+use crate::value::Array;
+
+/// The twin of `Pack`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct PackParams {
+    w: u64,
+    packed: u64,
+    sums: u64,
+    outputs: u32,
+    taps: u32,
+    channels: u32,
+    quads: u32,
+    next_output: u32,
+    next_channel: u32,
+    next_tap: u32,
+    flip: u32,
+}
+
+/// The twin of `QLinear`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct QLinearParams {
+    x: u64,
+    w: u64,
+    sums: u64,
+    y: u64,
+    x_zero: u64,
+    w_zero: u64,
+    scale: u64,
+    y_zero: u64,
+    bias: u64,
+    /// From one image, channel, row and column to the next.
+    x_strides: [u32; 4],
+    /// From one image, channel and pixel to the next.
+    y_strides: [u32; 3],
+    rows: u32,
+    pixels: u32,
+    columns: u32,
+    groups: u32,
+    outputs: u32,
+    channels: u32,
+    quads: u32,
+    kernel: [u32; 2],
+    input: [u32; 2],
+    step: [u32; 2],
+    dilation: [u32; 2],
+    before: [i32; 2],
+    x_flip: u32,
+    w_flip: u32,
+    y_flip: u32,
+    zeros: u32,
+    scales: u32,
+    sink: u32,
+    low: i32,
+    high: i32,
+    by_quads: u32,
+    padding: u32,
+}
+
+// SAFETY: as `qlinear.cu` has it; `Weights::packed` has room for all quads, and W as many elements as its strides say.
+unsafe impl Params for PackParams {}
+
+// SAFETY: as `qlinear.cu` has it; `Convolution::run` checks that all operands are as large as it says.
+unsafe impl Params for QLinearParams {}
+
+/// Weights as kernels take them, kept from one run to the next where they are constant.
+#[derive(Debug)]
+pub(super) struct Weights {
+    is_constant: bool,
+    kept: Mutex<Option<Arc<Packed>>>,
+}
+
+/// `[outputs, taps, quads]` of four channels each, and the sum of each output's.
+#[derive(Debug)]
+struct Packed {
+    quads: Buffer,
+    sums: Buffer,
+}
+
+/// How the elements of images lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Channels {
+    First,
+    Last,
+}
+
+/// A convolution of codes, whose sums become `y`.
+pub(super) struct Convolution<'a> {
+    pub shape: &'a Shape,
+    pub channels: Channels,
+    pub x: &'a Array,
+    pub x_zero: Option<&'a Array>,
+    pub w: &'a Array,
+    pub w_zero: Option<&'a Array>,
+    /// Elements of W from one output, channel and tap to the next.
+    pub w_strides: [usize; 3],
+    pub bias: Option<&'a Array>,
+    pub end: End<'a>,
+}
+
+/// What becomes of sums.
+pub(super) enum End<'a> {
+    Sums,
+    /// `sum · scale`; with a zero point and limits, the code of that.
+    Scaled(&'a Array, Option<(&'a Array, [i32; 2])>),
+}
+
+impl Weights {
+    pub fn new(is_constant: bool) -> Weights {
+        Weights { is_constant, kept: Mutex::default() }
+    }
+
+    fn packed(&self, gpu: &Gpu, convolution: &Convolution) -> Result<Arc<Packed>> {
+        if !self.is_constant {
+            return convolution.pack(gpu).map(Arc::new);
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(packed) = kept.as_ref() {
+            return Ok(packed.clone());
+        }
+        let packed = Arc::new(convolution.pack(gpu)?);
+        *kept = Some(packed.clone());
+        Ok(packed)
+    }
+}
+
+/// What flips the bits of codes to those of `i8`.
+fn flip(codes: &Array) -> u32 {
+    if is_signed(codes) {
+        0
+    } else {
+        0x80
+    }
+}
+
+/// Refuses a zero point that is not one number.
+pub(super) fn check_single(zero: &Array) -> Result<()> {
+    if zero.len() != 1 {
+        bail!("a zero point of shape {:?} is not one number", zero.dims());
+    }
+    Ok(())
+}
+
+/// 1 where there is an element for each of `outputs`, 0 where there is one for all.
+fn step(what: &str, array: Option<&Array>, outputs: usize) -> Result<u32> {
+    match array.map_or(1, Array::len) {
+        1 => Ok(0),
+        len if len == outputs => Ok(1),
+        len => bail!("{len} {what} for {outputs} outputs"),
+    }
+}
+
+fn too_large() -> Error {
+    Error::op("a convolution is too large for the device")
+}
+
+impl Convolution<'_> {
+    fn taps(&self) -> usize {
+        self.shape.kernel[0] * self.shape.kernel[1]
+    }
+
+    /// Channels of a group, and how many quads of them there are.
+    fn group(&self) -> [usize; 2] {
+        let channels = self.shape.channels / self.shape.groups;
+        [channels, channels.div_ceil(4)]
+    }
+
+    fn pack(&self, gpu: &Gpu) -> Result<Packed> {
+        let ([channels, group_quads], outputs) = (self.group(), self.shape.outputs);
+        let bytes = outputs.checked_mul(self.taps()).and_then(|taps| taps.checked_mul(group_quads)?.checked_mul(4));
+        let bytes = bytes.ok_or_else(too_large)?;
+        count(bytes)?;
+        let packed = Packed { quads: gpu.allocate(bytes)?, sums: gpu.allocate(outputs * 4)? };
+        let [next_output, next_channel, next_tap] = self.w_strides.map(count);
+        let params = PackParams {
+            w: self.w.address()?,
+            packed: packed.quads.address(),
+            sums: packed.sums.address(),
+            outputs: count(outputs)?,
+            taps: count(self.taps())?,
+            channels: count(channels)?,
+            quads: count(group_quads)?,
+            next_output: next_output?,
+            next_channel: next_channel?,
+            next_tap: next_tap?,
+            flip: flip(self.w),
+        };
+        let symbol = Symbol { module: "qlinear", name: "qlinear_pack", kind: "" };
+        launch(gpu, symbol, Grid::blocks(params.outputs), &params)?;
+        Ok(packed)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Shape { output, strides, kernel, dilations, .. } = *self.shape;
+        for axis in 0..2 {
+            let reach = kernel[axis].checked_mul(dilations[axis]);
+            let extent = output[axis].checked_mul(strides[axis]).zip(reach).and_then(|(a, b)| a.checked_add(b));
+            count(extent.ok_or_else(too_large)?)?;
+        }
+        self.x_zero.map_or(Ok(()), check_single)?;
+        if let End::Scaled(_, Some((zero, _))) = self.end {
+            check_single(zero)?;
+        }
+        match self.bias {
+            Some(bias) if bias.dims() != [self.shape.outputs] => {
+                bail!("the bias has shape {:?}, not [{}]", bias.dims(), self.shape.outputs)
+            }
+            _ => count(self.x.len()).map(drop),
+        }
+    }
+
+    fn strides(&self) -> Result<([u32; 4], [u32; 3])> {
+        let Shape { channels, outputs, input: [h, w], output: [rows, columns], .. } = *self.shape;
+        let pixels = rows * columns;
+        let (x, y) = match self.channels {
+            Channels::First => ([channels * h * w, h * w, w, 1], [outputs * pixels, pixels, 1]),
+            Channels::Last => ([h * w * channels, 1, w * channels, channels], [pixels * outputs, 1, outputs]),
+        };
+        let all = |sizes: &[usize]| sizes.iter().map(|&size| count(size)).collect::<Result<Vec<u32>>>();
+        let (x, y) = (all(&x)?, all(&y)?);
+        Ok(([x[0], x[1], x[2], x[3]], [y[0], y[1], y[2]]))
+    }
+
+    /// Fills in what becomes of the sums.
+    fn finish(&self, params: &mut QLinearParams) -> Result<()> {
+        let End::Scaled(scale, to) = self.end else { return Ok(()) };
+        params.scale = scale.address()?;
+        params.scales = step("scales", Some(scale), self.shape.outputs)?;
+        params.sink = 1;
+        if let Some((zero, [low, high])) = to {
+            (params.sink, params.y_zero, params.y_flip) = (2, zero.address()?, flip(zero));
+            (params.low, params.high) = (low, high);
+        }
+        Ok(())
+    }
+
+    /// Writes the result, of shape `dims`.
+    pub fn run(&self, gpu: &Gpu, weights: &Weights, dims: &[usize]) -> Result<Array> {
+        /// The side of a tile, as `TILE` in `qlinear.cu`.
+        const TILE: u32 = 64;
+        /// Outputs of a group that are worth tiles.
+        const WIDE: u32 = 8;
+        self.check()?;
+        let y = room(gpu, dims, self.end.dtype())?;
+        let packed = weights.packed(gpu, self)?;
+        let params = self.params(&y, packed.quads.address(), packed.sums.address())?;
+        let symbol = |name| Symbol { module: "qlinear", name, kind: "" };
+        if params.outputs >= WIDE {
+            let blocks = [
+                params.rows.div_ceil(TILE),
+                params.outputs.div_ceil(TILE).min(MOST_BLOCKS),
+                params.groups.min(MOST_BLOCKS),
+            ];
+            launch(gpu, symbol("qlinear_tiles"), Grid { blocks, threads: BLOCK }, &params)?;
+        } else {
+            launch(gpu, symbol("qlinear_direct"), Grid::over(count(y.len())?), &params)?;
+        }
+        Ok(y)
+    }
+
+    /// The parameters for a result, and weights packed at these addresses.
+    fn params(&self, y: &Array, w: u64, sums: u64) -> Result<QLinearParams> {
+        count(y.len())?;
+        let Shape { batch, outputs, groups, input, output, kernel, strides, dilations, before, .. } = *self.shape;
+        let ([channels, quads], (x_strides, y_strides)) = (self.group(), self.strides()?);
+        let pair = |sizes: [usize; 2]| -> Result<[u32; 2]> { Ok([count(sizes[0])?, count(sizes[1])?]) };
+        let begin = |axis: usize| i32::try_from(before[axis]).map_err(|_| too_large());
+        let pixels = output[0] * output[1];
+        let x = self.x.address()?;
+        let whole_quads = channels % 4 == 0 && x % 4 == 0 && self.channels == Channels::Last;
+        let mut params = QLinearParams {
+            x,
+            w,
+            sums,
+            y: y.address()?,
+            x_zero: address(self.x_zero)?,
+            w_zero: address(self.w_zero)?,
+            bias: address(self.bias)?,
+            x_strides,
+            y_strides,
+            rows: count(batch.checked_mul(pixels).ok_or_else(too_large)?)?,
+            pixels: count(pixels)?,
+            columns: count(output[1])?,
+            groups: count(groups)?,
+            outputs: count(outputs / groups)?,
+            channels: count(channels)?,
+            quads: count(quads)?,
+            kernel: pair(kernel)?,
+            input: pair(input)?,
+            step: pair(strides)?,
+            dilation: pair(dilations)?,
+            before: [begin(0)?, begin(1)?],
+            x_flip: flip(self.x),
+            w_flip: flip(self.w),
+            zeros: step("zero points", self.w_zero, outputs)?,
+            by_quads: whole_quads.into(),
+            ..QLinearParams::zeroed()
+        };
+        self.finish(&mut params)?;
+        Ok(params)
+    }
+}
+
+impl End<'_> {
+    fn dtype(&self) -> DType {
+        match self {
+            End::Sums => DType::Int32,
+            End::Scaled(_, None) => DType::Float32,
+            End::Scaled(_, Some((zero, _))) => zero.dtype(),
+        }
+    }
+}
+
+/// A product of `rows` rows of `depth` with `columns` columns, as a convolution of an image of one row.
+pub(super) fn product(rows: usize, depth: usize, columns: usize) -> Shape {
+    Shape {
+        batch: 1,
+        channels: depth,
+        outputs: columns,
+        groups: 1,
+        input: [1, rows],
+        output: [1, rows],
+        kernel: [1, 1],
+        strides: [1, 1],
+        dilations: [1, 1],
+        before: [0, 0],
+    }
+}

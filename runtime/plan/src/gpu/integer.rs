@@ -1,0 +1,400 @@
+//! Products and convolutions of 8-bit integers, and the way back to 8 bits.
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
+use candle_plan_kernels::broadcast::Broadcast;
+
+use super::int8::{check_single, product, Channels, Convolution, End, Weights};
+use super::launch::{count, launch, room, Params};
+use super::qlinear_elementwise::{scale, zero_point};
+use super::shapes::{Dims, Strides};
+use super::OnGpu;
+use crate::bail;
+use crate::broadcast::shape_from;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::gpu::{gpu_kernel, has_few_dimensions};
+use crate::kernel::Call;
+use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
+use crate::ops::qlinear::is_signed;
+use crate::types::Type;
+use crate::value::{element_count, Array, Value};
+
+gpu_kernel!(ConvInteger: "qlinear" by |self, operands, _gpu| {
+    let is_one = |zero: &Type| zero.tensor().ok()?.sizes().map(|sizes| sizes.iter().product::<usize>() == 1);
+    // The processor broadcasts one of several elements.
+    let fits = operands.types.get(2).copied().flatten().is_none_or(|zero| is_one(zero) == Some(true));
+    Ok(fits.then(|| ConvIntegerOnGpu::new(self, operands.tensor(1).is_some())))
+});
+
+gpu_kernel!(MatMulInteger: "integer" by |self, operands, _gpu| Ok(Some(MatMulIntegerOnGpu::new(operands.tensor(1).is_some()))));
+
+/// The twin of `IntegerProduct`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct ProductParams {
+    a: u64,
+    b: u64,
+    a_zero: u64,
+    b_zero: u64,
+    y: u64,
+    m: u32,
+    n: u32,
+    k: u32,
+    batch: u32,
+    a_signed: u32,
+    b_signed: u32,
+    /// From one row, and from one term, to the next.
+    a_zero_steps: [i32; 2],
+    /// From one term, and from one column, to the next.
+    b_zero_steps: [i32; 2],
+    dims: Dims,
+    a_next: Strides,
+    b_next: Strides,
+    a_zero_next: Strides,
+    b_zero_next: Strides,
+    padding: u32,
+}
+
+/// The twin of `Requantize`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct RequantizeParams {
+    x: u64,
+    a: u64,
+    b: u64,
+    y_scale: u64,
+    y_zero: u64,
+    y: u64,
+    count: u32,
+    y_signed: u32,
+    dims: Dims,
+    a_strides: Strides,
+    b_strides: Strides,
+    padding: u32,
+}
+
+// SAFETY: as `integer.cu` has it; `Side` checks that the zero points broadcast to their operands, and those to the batch.
+unsafe impl Params for ProductParams {}
+
+// SAFETY: as `integer.cu` has it; a and b broadcast to the `count` elements of X, the others have one.
+unsafe impl Params for RequantizeParams {}
+
+/// A [`ConvInteger`](crate::ops::integer::ConvInteger) step.
+#[derive(Debug)]
+pub(crate) struct ConvIntegerOnGpu {
+    op: ConvInteger,
+    weights: Weights,
+}
+
+/// A [`MatMulInteger`](crate::ops::integer::MatMulInteger) step.
+#[derive(Debug)]
+pub(crate) struct MatMulIntegerOnGpu(Weights);
+
+impl ConvIntegerOnGpu {
+    /// A step whose weights may be constant.
+    pub fn new(op: &ConvInteger, is_constant: bool) -> ConvIntegerOnGpu {
+        ConvIntegerOnGpu { op: op.clone(), weights: Weights::new(is_constant) }
+    }
+}
+
+impl MatMulIntegerOnGpu {
+    /// A step whose right matrix may be constant.
+    pub fn new(is_constant: bool) -> MatMulIntegerOnGpu {
+        MatMulIntegerOnGpu(Weights::new(is_constant))
+    }
+}
+
+impl OnGpu for ConvIntegerOnGpu {
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, w, x_zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let shape = self.op.shape(x.dims(), w.dims())?;
+        let mut dims = vec![shape.batch, shape.outputs];
+        dims.extend(&shape.output[4 - x.rank()..]);
+        let taps = shape.kernel[0] * shape.kernel[1];
+        let convolution = Convolution {
+            shape: &shape,
+            channels: Channels::First,
+            x,
+            x_zero,
+            w,
+            w_zero: call.optional_tensor(3)?,
+            w_strides: [shape.channels / shape.groups * taps, taps, 1],
+            bias: call.optional_tensor(4)?,
+            end: End::Sums,
+        };
+        Ok(vec![convolution.run(gpu, &self.weights, &dims)?.into()])
+    }
+}
+
+impl OnGpu for MatMulIntegerOnGpu {
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+        let (a_zero, b_zero) = (call.optional_tensor(2)?, call.optional_tensor(3)?);
+        if a.rank() < 2 || a_zero.is_some_and(|zero| zero.len() != 1) || !is_one_each(b, b_zero) {
+            return Ok(vec![general(gpu, [a, b], [a_zero, b_zero])?.into()]);
+        }
+        let (Some((&depth, rows)), &[k, n]) = (a.dims().split_last(), b.dims()) else {
+            bail!("{:?} times {:?} is no product of matrices", a.dims(), b.dims());
+        };
+        if depth != k {
+            bail!("{:?} times {:?} is no product of matrices", a.dims(), b.dims());
+        }
+        let product = Convolution {
+            shape: &product(rows.iter().product(), k, n),
+            channels: Channels::Last,
+            x: a,
+            x_zero: a_zero,
+            w: b,
+            w_zero: b_zero,
+            w_strides: [1, n, 0],
+            bias: None,
+            end: End::Sums,
+        };
+        Ok(vec![product.run(gpu, &self.0, &[rows, &[n]].concat())?.into()])
+    }
+}
+
+/// An operand of a product as a stack of matrices, and its zero point as one of the same shape.
+struct Side<'a> {
+    zero: Option<&'a Array>,
+    dims: Vec<usize>,
+    /// Of the zero point, over `dims`.
+    zero_strides: Vec<usize>,
+}
+
+impl<'a> Side<'a> {
+    /// `stands`: a vector is a column, else a row.
+    fn new(array: &Array, zero: Option<&'a Array>, stands: bool) -> Result<Side<'a>> {
+        let as_matrix = |dims: &[usize]| match (dims, stands) {
+            (&[size], true) => vec![size, 1],
+            (&[size], false) => vec![1, size],
+            (dims, _) => dims.to_vec(),
+        };
+        let zero_dims = match zero {
+            Some(zero) if zero.len() != 1 && array.rank() == 1 => as_matrix(zero.dims()),
+            Some(zero) if zero.len() != 1 => zero.dims().to_vec(),
+            _ => Vec::new(),
+        };
+        let dims = as_matrix(array.dims());
+        if dims.is_empty() {
+            bail!("a matrix product takes no scalars");
+        }
+        let zero_strides = strides(&zero_dims, &dims)?;
+        Ok(Side { zero, dims, zero_strides })
+    }
+
+    fn batch(&self) -> &[usize] {
+        &self.dims[..self.dims.len() - 2]
+    }
+
+    /// The strides of the operand and of its zero point over a batch.
+    fn over(&self, batch: &[usize]) -> Result<[Strides; 2]> {
+        let own = self.batch().len();
+        let matrix = self.dims[own] * self.dims[own + 1];
+        let missing = vec![0; batch.len() - own];
+        let of = |strides: &[usize]| {
+            let strides = strides.iter().zip(self.batch()).map(|(&stride, &size)| if size == 1 { 0 } else { stride });
+            Strides::new(missing.iter().copied().chain(strides).map(|stride| stride as isize))
+        };
+        let whole: Vec<usize> = strides(self.batch(), self.batch())?.iter().map(|stride| stride * matrix).collect();
+        Ok([of(&whole)?, of(&self.zero_strides[..own])?])
+    }
+
+    /// The strides of the zero point over a matrix.
+    fn zero_steps(&self) -> Result<[i32; 2]> {
+        let own = self.batch().len();
+        let step = |stride: usize| i32::try_from(stride).map_err(|_| Error::op("a zero point is too large"));
+        Ok([step(self.zero_strides[own])?, step(self.zero_strides[own + 1])?])
+    }
+}
+
+/// The strides over `target` of contiguous elements of shape `dims`, which broadcast to it.
+fn strides(dims: &[usize], target: &[usize]) -> Result<Vec<usize>> {
+    let refused = || Error::op(format!("{dims:?} does not broadcast to {target:?}"));
+    let missing = target.len().checked_sub(dims.len()).ok_or_else(refused)?;
+    let (mut strides, mut stride) = (vec![0; target.len()], 1);
+    for axis in (0..dims.len()).rev() {
+        match dims[axis] {
+            1 => {}
+            size if size == target[missing + axis] => strides[missing + axis] = stride,
+            _ => return Err(refused()),
+        }
+        stride *= dims[axis];
+    }
+    Ok(strides)
+}
+
+/// The sizes `[m, n, k]` of the products of two sides, and the batch that they broadcast to.
+fn product_of(left: &Side, right: &Side) -> Result<([usize; 3], Vec<usize>)> {
+    let (&[.., m, k], &[.., rows, n]) = (&left.dims[..], &right.dims[..]) else {
+        bail!("a matrix product takes no scalars")
+    };
+    if k != rows {
+        bail!("a matrix of {k} columns does not multiply one of {rows} rows: {:?} and {:?}", left.dims, right.dims);
+    }
+    Ok(([m, n, k], shape_from(&[left.batch(), right.batch()])?.to_vec()))
+}
+
+/// A product of stacks of matrices, whose zero points broadcast in any way.
+fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]) -> Result<Array> {
+    /// The side of a tile, as `TILE` in `integer.cu`.
+    const TILE: u32 = 64;
+    let (left, right) = (Side::new(a, a_zero, false)?, Side::new(b, b_zero, true)?);
+    let ([m, n, k], batch) = product_of(&left, &right)?;
+    let mut dims = batch.clone();
+    dims.extend((a.rank() > 1).then_some(m));
+    dims.extend((b.rank() > 1).then_some(n));
+    let y = room(gpu, &dims, DType::Int32)?;
+    count(y.len())?;
+    count(a.len().max(b.len()))?;
+    let ([a_next, a_zero_next], [b_next, b_zero_next]) = (left.over(&batch)?, right.over(&batch)?);
+    let zero = |side: &Side| side.zero.map_or(Ok(0), Array::address);
+    let params = ProductParams {
+        a: a.address()?,
+        b: b.address()?,
+        a_zero: zero(&left)?,
+        b_zero: zero(&right)?,
+        y: y.address()?,
+        m: count(m)?,
+        n: count(n)?,
+        k: count(k)?,
+        batch: count(element_count(&batch)?)?,
+        a_signed: is_signed(a).into(),
+        b_signed: is_signed(b).into(),
+        a_zero_steps: left.zero_steps()?,
+        b_zero_steps: right.zero_steps()?,
+        dims: Dims::new(&batch)?,
+        a_next,
+        b_next,
+        a_zero_next,
+        b_zero_next,
+        padding: 0,
+    };
+    let blocks = [params.m.div_ceil(TILE), params.n.div_ceil(TILE).min(MOST_BLOCKS), params.batch.min(MOST_BLOCKS)];
+    let symbol = Symbol { module: "integer", name: "integer_product", kind: "" };
+    launch(gpu, symbol, Grid { blocks, threads: BLOCK }, &params)?;
+    Ok(y)
+}
+
+gpu_kernel!(Requantize: "integer" if |self, operands| has_few_dimensions(operands));
+
+impl OnGpu for Requantize {
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let (x, a, b, zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?, call.tensor(4)?);
+        check_single(zero)?;
+        let refused = |i: usize| {
+            let scale = [a, b][i].dims();
+            Error::op(format!("{scale:?} does not broadcast to {:?}", x.dims()))
+        };
+        let broadcast = Broadcast::new(x.dims(), &[a.dims(), b.dims()]).map_err(refused)?;
+        let y = room(gpu, x.dims(), zero.dtype())?;
+        let params = RequantizeParams {
+            x: x.address()?,
+            a: a.address()?,
+            b: b.address()?,
+            y_scale: scale(call, 3)?,
+            y_zero: zero_point(zero)?,
+            y: y.address()?,
+            count: count(x.len())?,
+            y_signed: is_signed(zero).into(),
+            dims: Dims::new(&broadcast.dims)?,
+            a_strides: Strides::of_operand(&broadcast, 0)?,
+            b_strides: Strides::of_operand(&broadcast, 1)?,
+            padding: 0,
+        };
+        let symbol = Symbol { module: "integer", name: "requantize_codes", kind: "" };
+        launch(gpu, symbol, Grid::over(params.count), &params)?;
+        Ok(vec![y.into()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::integer::MatMulInteger;
+    use crate::ops::padding::Padding;
+    use crate::testing::{run, tensor};
+
+    fn bytes(dims: &[usize], step: usize) -> Value {
+        tensor(&(0..dims.iter().product()).map(|i: usize| (i * step + i / 253) as u8).collect::<Vec<_>>(), dims)
+    }
+
+    fn signed(dims: &[usize], step: usize) -> Value {
+        let bytes = (0..dims.iter().product()).map(|i: usize| (i * step + i / 253) as u8);
+        tensor(&bytes.map(u8::cast_signed).collect::<Vec<_>>(), dims)
+    }
+
+    #[test]
+    fn products_with_zero_points_of_any_shape() {
+        // A, B, and the zero points of both; no dimensions: one number.
+        type Case<'a> = [&'a [usize]; 4];
+        let cases: [Case; 11] = [
+            [&[5, 7], &[7, 9], &[], &[]],
+            [&[5, 7], &[7, 9], &[5, 1], &[9]],
+            [&[66, 20], &[20, 65], &[66, 1], &[1, 65]],
+            [&[3, 1, 5, 7], &[2, 7, 4], &[5, 1], &[2, 1, 4]],
+            [&[2, 5, 7], &[2, 7, 4], &[2, 5, 7], &[7, 1]],
+            [&[2, 5, 7], &[7, 4], &[2, 1, 1], &[4]],
+            [&[7], &[7, 4], &[], &[4]],
+            [&[2, 5, 7], &[7], &[], &[7]],
+            [&[7], &[7], &[7], &[]],
+            [&[0, 7], &[7, 2], &[], &[]],
+            [&[2, 3, 0], &[2, 0, 2], &[], &[]],
+        ];
+        for [a, b, a_zero, b_zero] in cases {
+            for zeros in [true, false] {
+                let inputs = [Some(bytes(a, 77)), Some(signed(b, 41)), Some(bytes(a_zero, 7)), Some(signed(b_zero, 9))];
+                run(&MatMulInteger {}, &inputs[..if zeros { 4 } else { 2 }]).expect("a product");
+                let inputs = [Some(signed(a, 77)), Some(bytes(b, 41)), None, Some(bytes(b_zero, 200))];
+                run(&MatMulInteger {}, &inputs[..if zeros { 4 } else { 2 }]).expect("a product");
+            }
+        }
+    }
+
+    #[test]
+    fn convolutions_have_their_channels_second() {
+        // X, W, and groups.
+        let cases: [(&[usize], &[usize], usize); 5] = [
+            (&[2, 3, 9, 8], &[20, 3, 3, 3], 1),
+            (&[1, 4, 9, 8], &[4, 1, 3, 3], 4),
+            (&[1, 8, 6, 5], &[32, 4, 2, 3], 2),
+            (&[3, 5, 40], &[66, 5, 3], 1),
+            (&[1, 1, 4, 4], &[1, 1, 1, 1], 1),
+        ];
+        for (x, w, groups) in cases {
+            let axes = x.len() - 2;
+            let pads = Padding::Explicit(vec![[1, 0]; axes]);
+            let op = ConvInteger { strides: vec![2; axes], dilations: vec![1; axes], pads, groups };
+            let bias = tensor(&(0..w[0] as i32).map(|i| i - 3).collect::<Vec<_>>(), &w[..1]);
+            for zeros in [[None, None], [Some(bytes(&[], 1)), Some(signed(&w[..1], 11))], [None, Some(signed(&[], 1))]]
+            {
+                let [x_zero, w_zero] = zeros;
+                let inputs = [Some(bytes(x, 77)), Some(signed(w, 41)), x_zero, w_zero, Some(bias.clone())];
+                run(&op, &inputs).expect("a convolution");
+            }
+            run(&op, &[Some(signed(x, 77)), Some(bytes(w, 41))]).expect("a convolution");
+        }
+    }
+
+    #[test]
+    fn sums_become_codes() {
+        let x: Vec<i32> = (0..600).map(|i| (i - 300) * 37 + i % 7).collect();
+        let scales = |dims: &[usize]| {
+            let count = dims.iter().product();
+            Some(tensor(&(0..count).map(|i| 0.013 + i as f32 * 0.07).collect::<Vec<_>>(), dims))
+        };
+        let shapes: [[&[usize]; 2]; 5] =
+            [[&[], &[1]], [&[5, 1], &[30]], [&[4, 1, 1], &[5, 1]], [&[4, 5, 30], &[]], [&[1, 1, 1], &[4, 1, 30]]];
+        for [a, b] in shapes {
+            for y_scale in [0.5f32, f32::NAN] {
+                let y_scale = Some(tensor(&[y_scale], &[]));
+                let inputs =
+                    [Some(tensor(&x, &[4, 5, 30])), scales(a), scales(b), y_scale.clone(), Some(bytes(&[1], 1))];
+                run(&Requantize {}, &inputs).expect("codes");
+                let inputs = [Some(tensor(&x, &[4, 5, 30])), scales(a), scales(b), y_scale, Some(signed(&[], 1))];
+                run(&Requantize {}, &inputs).expect("codes");
+            }
+        }
+    }
+}

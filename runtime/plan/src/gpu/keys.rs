@@ -1,0 +1,178 @@
+//! Updates of a tensor by the slices that they go to: of those of one slice, the last one wins, or they are combined in their
+//! order, so that the result is always the same.
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Gpu, Grid, Symbol};
+use candle_plan_kernels::strided::View;
+
+use super::copy::copied;
+use super::launch::{count, joined_in_words, kind, launch, room, word, Params};
+use crate::bail;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernel::Call;
+use crate::ops::scatter::Combination;
+use crate::value::{Array, Value};
+
+/// The most updates that are sorted.
+const MOST: usize = 1 << 30;
+
+/// The keys that a block sorts, as `SORTED_TOGETHER` in `scatter.cu`.
+const SORTED_TOGETHER: u32 = 1024;
+
+/// The twin of `ScatterKeys`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct KeysParams {
+    keys: u64,
+    winners: u64,
+    updates: u32,
+    count: u32,
+}
+
+// SAFETY: as `scatter.cu` has it; there are `count` keys, and a winner for every slice.
+unsafe impl Params for KeysParams {}
+
+/// The twin of `ScatterWrite`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct WriteParams {
+    keys: u64,
+    winners: u64,
+    updates: u64,
+    y: u64,
+    count: u32,
+    run: u32,
+    operation: u32,
+    padding: u32,
+}
+
+// SAFETY: as `scatter.cu` has it; Y has `run` elements for every slice, and there are `count` of the updates.
+unsafe impl Params for WriteParams {}
+
+/// The twin of `ScatterSort`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct SortParams {
+    keys: u64,
+    count: u32,
+    first_span: u32,
+    last_span: u32,
+    reach: u32,
+}
+
+// SAFETY: as `scatter.cu` has it; `count` is a power of two, not 1.
+unsafe impl Params for SortParams {}
+
+/// A kernel of `scatter.cu`.
+pub(super) fn kernel(name: &'static str, kind: &'static str) -> Symbol {
+    Symbol { module: "scatter", name, kind }
+}
+
+/// What is written into: input 0, taken where it dies here.
+pub(super) fn target(gpu: &Gpu, call: &mut Call) -> Result<Array> {
+    match call.take(0) {
+        Some(array) => Ok(array),
+        None => {
+            let x = call.tensor(0)?;
+            copied(gpu, x, &View::contiguous(x.dims()))
+        }
+    }
+}
+
+/// The keys of updates, which say where each goes.
+pub(super) struct Keys {
+    keys: Array,
+    /// A number for each slice, where the last update of a slice wins.
+    winners: Option<Array>,
+    updates: u32,
+    /// As many keys as there are updates; the next power of two, where they are to be sorted.
+    pub count: u32,
+}
+
+impl Keys {
+    /// Room for the keys of updates of one of so many slices each.
+    pub fn new(gpu: &Gpu, updates: usize, slices: usize, reduction: Combination) -> Result<Keys> {
+        let (updates, slices) = (count(updates)?, count(slices)? as usize);
+        let wins = reduction == Combination::None;
+        if !wins && updates as usize > MOST {
+            bail!("kernels of the device combine at most {MOST} updates, found {updates}");
+        }
+        let count = if wins { updates } else { updates.next_power_of_two() };
+        let winners = wins.then(|| room(gpu, &[slices], DType::Uint32)).transpose()?;
+        Ok(Keys { keys: room(gpu, &[count as usize], DType::Uint64)?, winners, updates, count })
+    }
+
+    pub fn params(&self) -> Result<KeysParams> {
+        let winners = self.winners.as_ref().map_or(Ok(0), Array::address)?;
+        Ok(KeysParams { keys: self.keys.address()?, winners, updates: self.updates, count: self.count })
+    }
+
+    /// Writes input 2, in slices of `run` elements, into input 0.
+    pub fn write(&self, gpu: &Gpu, call: &mut Call, run: usize, reduction: Combination) -> Result<Vec<Value>> {
+        let y = target(gpu, call)?;
+        let updates = call.tensor(2)?;
+        let KeysParams { keys, winners, .. } = self.params()?;
+        let width = y.dtype().carrier()?.size_in_bytes();
+        let (joined, symbol, operation) = match reduction {
+            Combination::None => {
+                let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);
+                launch(gpu, kernel("scatter_winners", ""), Grid::over(self.updates), &self.params()?)?;
+                (joined, kernel("scatter_write", word(width * joined)), 0)
+            }
+            _ => {
+                let kind = if y.dtype() == DType::Bool { "bool" } else { kind(y.dtype())? };
+                self.sort(gpu)?;
+                (1, kernel("scatter_combine", kind), code(reduction))
+            }
+        };
+        let (count, run) = (count(updates.len() / joined)?, count(run / joined)?);
+        let params = WriteParams {
+            keys,
+            winners,
+            updates: updates.address()?,
+            y: y.address()?,
+            count,
+            run,
+            operation,
+            padding: 0,
+        };
+        launch(gpu, symbol, Grid::over(count), &params)?;
+        Ok(vec![y.into()])
+    }
+
+    /// Sorts the keys: what lies near together in shared memory.
+    fn sort(&self, gpu: &Gpu) -> Result<()> {
+        let (keys, count) = (self.keys.address()?, self.count);
+        let near = |first_span: u32, last_span: u32| {
+            let params = SortParams { keys, count, first_span, last_span, reach: 0 };
+            launch(gpu, kernel("scatter_sort_near", ""), Grid::blocks(count.div_ceil(SORTED_TOGETHER)), &params)
+        };
+        if count < 2 {
+            return Ok(());
+        }
+        near(2, count.min(SORTED_TOGETHER))?;
+        let mut span = SORTED_TOGETHER;
+        while span < count {
+            span *= 2;
+            let mut reach = span / 2;
+            while reach >= SORTED_TOGETHER {
+                let params = SortParams { keys, count, first_span: span, last_span: span, reach };
+                launch(gpu, kernel("scatter_sort_far", ""), Grid::over(count / 2), &params)?;
+                reach /= 2;
+            }
+            near(span, span)?;
+        }
+        Ok(())
+    }
+}
+
+/// A reduction as `Combination` in `scatter.cu`, which has no `None`.
+fn code(reduction: Combination) -> u32 {
+    match reduction {
+        Combination::None | Combination::Add => 0,
+        Combination::Mul => 1,
+        Combination::Min => 2,
+        Combination::Max => 3,
+    }
+}

@@ -1,0 +1,29 @@
+//! A step of a plan that was placed on a GPU.
+
+use candle_plan_device::Gpu;
+
+use super::OnGpu;
+use crate::error::Result;
+use crate::kernel::{Call, Kernel};
+use crate::value::Value;
+
+/// A kernel and its GPU.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub kernel: Box<dyn OnGpu>,
+    pub gpu: Gpu,
+}
+
+impl Kernel for Placed {
+    fn in_place(&self) -> &'static [usize] {
+        self.kernel.in_place()
+    }
+
+    fn fault(&self) -> &'static str {
+        self.kernel.fault()
+    }
+
+    fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
+        self.kernel.run(&self.gpu, call)
+    }
+}

@@ -1,0 +1,91 @@
+//! Elements kept and dropped by their place.
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Gpu, Grid, Symbol};
+
+use super::launch::{count, launch, room_in_place, width, Params};
+use super::OnGpu;
+use crate::bail;
+use crate::error::Result;
+use crate::gpu::gpu_kernel;
+use crate::kernel::Call;
+use crate::ops::select::Trilu;
+use crate::value::Value;
+
+/// The twin of `TriluOf`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct TriluParams {
+    x: u64,
+    y: u64,
+    k: i64,
+    count: u32,
+    rows: u32,
+    columns: u32,
+    is_upper: u32,
+}
+
+// SAFETY: as `select.cu` has it; X and Y have `count` elements.
+unsafe impl Params for TriluParams {}
+
+/// A diagonal that leaves the same on each side, of any matrix that kernels take, and that rows can be added to.
+pub(super) fn bounded_diagonal(k: i64) -> i64 {
+    const BEYOND: i64 = 1 << 31;
+    k.clamp(-BEYOND, BEYOND)
+}
+
+gpu_kernel!(Trilu: "select");
+
+impl OnGpu for Trilu {
+    fn in_place(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
+        let (k, x) = (Trilu::diagonal(call)?, call.tensor(0)?);
+        let (dims, dtype, address) = (x.dims().to_vec(), x.dtype(), x.address()?);
+        let &[.., rows, columns] = &dims[..] else { bail!("expected matrices, found {dims:?}") };
+        let y = room_in_place(gpu, call, OnGpu::in_place(self), &dims, dtype)?;
+        if y.is_empty() {
+            return Ok(vec![y.into()]);
+        }
+        let params = TriluParams {
+            x: address,
+            y: y.address()?,
+            k: bounded_diagonal(k),
+            count: count(y.len())?,
+            rows: count(rows)?,
+            columns: count(columns)?,
+            is_upper: self.upper.into(),
+        };
+        let symbol = Symbol { module: "select", name: "trilu", kind: width(dtype)? };
+        launch(gpu, symbol, Grid::over(params.count), &params)?;
+        Ok(vec![y.into()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Element;
+    use crate::testing::{run, tensor};
+
+    fn check<T: Element>(of: impl Fn(usize) -> T) {
+        for dims in [&[17, 33][..], &[3, 2, 9, 7], &[1, 300], &[4, 1], &[2, 0, 3], &[3, 0]] {
+            let x: Vec<T> = (0..dims.iter().product()).map(&of).collect();
+            for k in [0, 1, -1, 5, -20, 400, i64::MAX, i64::MIN, 1 << 31, -(1 << 31)] {
+                for upper in [true, false] {
+                    run(&Trilu { upper }, &[Some(tensor(&x, dims)), Some(tensor(&[k], &[1]))]).expect("matrices");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn triangles_of_every_width() {
+        check(|i| (i % 250 + 1) as u8);
+        check(|i| (i + 1) as i16);
+        check(|i| i as f32 + 0.5);
+        check(|i| i as i64 - 7);
+    }
+}

@@ -1,0 +1,79 @@
+//! Blocks: the graphs that a plan consists of.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Op;
+use crate::types::Type;
+
+/// How deep blocks may nest: as deep as a JSON reader follows that allows 128 levels, of which a block takes five.
+pub const MAX_DEPTH: usize = 20;
+
+/// A graph: the model's, or a nested one of a control-flow op. It sees its own values only.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// Every value of the block; everything else refers to values by their index here.
+    pub values: Vec<ValueInfo>,
+    /// The values that the caller gives.
+    pub inputs: Vec<ValueId>,
+    /// The values that are constants.
+    pub constants: Vec<ConstantValue>,
+    /// What is computed, in order: a step's inputs stand before it.
+    pub steps: Vec<Step>,
+    /// The values that the caller gets.
+    pub outputs: Vec<ValueId>,
+}
+
+impl Block {
+    /// How deep blocks nest in this one: 0 where there is none.
+    pub fn depth(&self) -> usize {
+        let nested = self.steps.iter().flat_map(|step| step.op.blocks());
+        nested.map(|block| 1 + block.depth()).max().unwrap_or(0)
+    }
+}
+
+/// The index of a value in its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ValueId(pub u32);
+
+/// The index of a constant in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ConstantId(pub u32);
+
+/// The index of an origin in the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct OriginId(pub u32);
+
+/// A value's name in the model (empty where a pass made it) and its type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct ValueInfo {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: Type,
+}
+
+/// A value that is a constant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct ConstantValue {
+    pub value: ValueId,
+    pub constant: ConstantId,
+}
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// What is done.
+    pub op: Op,
+    /// The inputs; `null` for an optional one that is absent.
+    pub inputs: Vec<Option<ValueId>>,
+    /// The outputs; `null` for one that nobody uses.
+    pub outputs: Vec<Option<ValueId>>,
+    /// Where the step came from.
+    pub origin: OriginId,
+}

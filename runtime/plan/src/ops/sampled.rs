@@ -1,0 +1,52 @@
+//! Elements that are interpolated.
+
+use std::borrow::Cow;
+
+use candle_plan_kernels::lanes::Real;
+use half::slice::HalfFloatSliceExt;
+use half::vec::HalfFloatVecExt;
+use half::{bf16, f16};
+
+use super::resize::whole;
+use crate::dtype::Element;
+
+/// An element type that is interpolated in another one.
+pub(crate) trait Sampled: Element {
+    type Wide: Real + Element;
+    fn widen(x: &[Self]) -> Cow<'_, [Self::Wide]>;
+    /// The results as elements; integers truncate, unless they are to be rounded half up, and saturate.
+    fn narrow(y: Vec<Self::Wide>, rounded: bool) -> Vec<Self>;
+}
+
+macro_rules! sampled {
+    ($($kind:ident in $wide:ident: $widen:expr, $narrow:expr;)*) => {
+        $(impl Sampled for $kind {
+            type Wide = $wide;
+
+            fn widen(x: &[$kind]) -> Cow<'_, [$wide]> {
+                $widen(x)
+            }
+
+            fn narrow(y: Vec<$wide>, rounded: bool) -> Vec<$kind> {
+                $narrow(y, rounded)
+            }
+        })*
+    };
+}
+
+fn from_integers<T: Copy + Into<f64>>(x: &[T]) -> Cow<'_, [f64]> {
+    Cow::Owned(x.iter().map(|&v| v.into()).collect())
+}
+
+sampled! {
+    f32 in f32: Cow::Borrowed, |y, _| y;
+    f64 in f64: Cow::Borrowed, |y, _| y;
+    f16 in f32: |x: &[f16]| Cow::Owned(x.to_f32_vec()), |y: Vec<f32>, _| Vec::from_f32_slice(&y);
+    bf16 in f32: |x: &[bf16]| Cow::Owned(x.to_f32_vec()), |y: Vec<f32>, _| Vec::from_f32_slice(&y);
+    u8 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u8).collect();
+    i8 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i8).collect();
+    u16 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u16).collect();
+    i16 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i16).collect();
+    u32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u32).collect();
+    i32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i32).collect();
+}
