@@ -10,7 +10,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::operator::Types;
+use crate::types::Types;
 
 /// Checks that a step of result dtype `dtype` can have the epilogue: programs and their operands are of `float32`.
 ///

@@ -1,11 +1,11 @@
 //! What a run on a GPU does before its first step and after its last: inputs that lie on the device, and outputs.
 
-use candle_plan_device::{Gpu, Turn};
+use candle_plan_device::{Download, Gpu, Turn};
 
+use crate::array::transfer::{room_on_host, upload};
 use crate::error::{Error, Result};
-use crate::gpu::{upload, Homecoming};
 use crate::prepare::Executable;
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 /// Where the tensors among a run's outputs are to lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Executable {
             }
         }
         let reads = |at: usize| self.reads_on_host.get(at).copied().unwrap_or(true);
-        let mut home = Homecoming::of(&inputs, reads).map_err(|error| self.said(error))?;
+        let mut home = Downloads::of(&inputs, reads).map_err(|error| self.said(error))?;
         if !home.is_empty() {
             home.bring(|parts| Ok(gpu.download(parts)?)).map_err(|error| self.said(error))?;
             home.put(&mut inputs);
@@ -53,7 +53,7 @@ impl Executable {
     ) -> Result<Vec<Value>> {
         let run = run.and_then(|values| {
             let values = if outputs == Outputs::Device { self.settled(gpu, values)? } else { values };
-            let home = Homecoming::of(&values, |_| outputs == Outputs::Host).map_err(|error| self.said(error))?;
+            let home = Downloads::of(&values, |_| outputs == Outputs::Host).map_err(|error| self.said(error))?;
             Ok((values, home))
         });
         let (told, run) = match run {
@@ -74,7 +74,7 @@ impl Executable {
     /// The outputs with every tensor on the device, in memory that is its own: the caller may write there.
     fn settled(&self, gpu: &Gpu, values: Vec<Value>) -> Result<Vec<Value>> {
         let settled = |value: Value| match &value {
-            Value::Tensor(array) if !array.is_on_device() => upload(gpu, &value),
+            Value::Tensor(array) if !array.is_on_device() => Ok(upload(gpu, array)?.into()),
             Value::Tensor(array) if !array.is_alone() => Ok(array.copy_on_device(gpu)?.into()),
             _ => Ok(value),
         };
@@ -86,6 +86,57 @@ impl Executable {
         match error {
             Error::Op(reason) => self.device.refused(reason),
             error => error,
+        }
+    }
+}
+
+/// Tensors of a GPU that come to the host together, so that the GPU is waited for once.
+struct Downloads {
+    tensors: Vec<Arriving>,
+}
+
+struct Arriving {
+    /// The value's place among the others.
+    at: usize,
+    away: Array,
+    home: Array,
+}
+
+impl Downloads {
+    /// The tensors of `values` that lie on a device, where `comes` says so of their place.
+    ///
+    /// # Errors
+    /// There is no memory for them on the host.
+    fn of(values: &[Value], comes: impl Fn(usize) -> bool) -> Result<Downloads> {
+        let arrival = |(at, value): (usize, &Value)| match value {
+            Value::Tensor(away) if away.is_on_device() && comes(at) => {
+                Some(room_on_host(away).map(|home| Arriving { at, away: away.clone(), home }))
+            }
+            _ => None,
+        };
+        Ok(Downloads { tensors: values.iter().enumerate().filter_map(arrival).collect::<Result<_>>()? })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tensors.is_empty()
+    }
+
+    /// Makes the copies, by `bring`.
+    ///
+    /// # Errors
+    /// What `bring` says.
+    fn bring<T>(&mut self, bring: impl FnOnce(Vec<Download>) -> Result<T>) -> Result<T> {
+        let parts = self.tensors.iter_mut().map(|Arriving { away, home, .. }| {
+            let (buffer, range) = away.in_buffer()?;
+            Ok(buffer.part(range.start, home.bytes_mut()?)?)
+        });
+        bring(parts.collect::<Result<_>>()?)
+    }
+
+    /// Puts the copies in the places of the tensors.
+    fn put(self, values: &mut [Value]) {
+        for Arriving { at, home, .. } in self.tensors {
+            values[at] = home.into();
         }
     }
 }

@@ -4,9 +4,9 @@ use serde::de::DeserializeOwned;
 
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::operator::Types;
 use crate::ops::Op;
 use crate::types::Type;
+use crate::types::Types;
 
 /// How many characters of a JSON text an error shows.
 const SHOWN: usize = 200;

@@ -1,6 +1,7 @@
 //! What prepare made of a plan: every step with its kernel, the layouts of its values, and what is alive at once.
 
-use crate::operator::{Kind, Types};
+use crate::operator::Kind;
+use crate::types::Types;
 use std::collections::HashMap;
 
 use candle_plan_kernels::isa::Isa;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::form::Form;
 use crate::layout::{type_in_blocks, Layout};
-use crate::memory::{bytes_held, bytes_of};
+use crate::memory::bytes_held;
 use crate::plan::{Block, ValueInfo};
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
 use crate::types::Type;
@@ -173,8 +174,8 @@ impl Listing<'_> {
         let Type::Tensor(tensor) = &self.info(slot).kind else { return None };
         tensor.sizes()?;
         match self.block.held[slot as usize].layout {
-            Layout::Rows => Some(bytes_of(tensor)),
-            Layout::Blocks => Some(bytes_of(&type_in_blocks(tensor))),
+            Layout::Rows => Some(tensor.bytes()),
+            Layout::Blocks => Some(type_in_blocks(tensor).bytes()),
         }
     }
 }

@@ -4,7 +4,6 @@
 
 mod array;
 pub mod axes;
-mod backing;
 pub mod broadcast;
 #[cfg(feature = "candle-cuda")]
 pub mod candle_tensors;
@@ -23,7 +22,6 @@ pub mod infer;
 pub mod inputs;
 pub mod inspect;
 pub mod interrupt;
-mod items;
 pub mod kernel;
 pub mod layout;
 pub mod lend;
@@ -45,5 +43,4 @@ pub mod text;
 pub mod types;
 pub mod value;
 pub mod verify;
-pub mod words;
 pub mod work;

@@ -8,9 +8,10 @@ use candle_plan_kernels::buffer;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Input, Kernel};
-use crate::operator::{Operator, Types};
+use crate::operator::Operator;
+use crate::types::Types;
 use crate::types::{TensorType, Type};
-use crate::value::{element_count, Value};
+use crate::value::Value;
 
 /// About what a tensor takes beside its elements, which counts where values are many.
 pub(crate) type Record = [u8; 512];
@@ -165,7 +166,7 @@ fn expected(operator: Option<&dyn Operator>, call: &Call) -> usize {
     let Some(types) = types.filter(|_| !(0..call.len()).any(|i| operator.shares(i))) else { return 0 };
     let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
     let results = operator.infer(&Types { inputs: &types, outputs: call.outputs }).unwrap_or_default();
-    results.iter().map(|kind| kind.tensor().map_or(0, bytes_of)).fold(0, usize::saturating_add)
+    results.iter().map(|kind| kind.tensor().map_or(0, TensorType::bytes)).fold(0, usize::saturating_add)
 }
 
 /// The type of a tensor.
@@ -175,9 +176,4 @@ pub(crate) fn type_of(value: &Value) -> Result<Type> {
         value => value.tensor()?.dtype(),
     };
     Ok(Type::Tensor(TensorType::sized(dtype, value.dims()?)))
-}
-
-pub(crate) fn bytes_of(kind: &TensorType) -> usize {
-    let count = kind.sizes().map_or(0, |sizes| element_count(&sizes).unwrap_or(usize::MAX));
-    count.saturating_mul(kind.dtype.carrier().map_or(0, |carrier| carrier.size_in_bytes()))
 }

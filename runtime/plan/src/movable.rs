@@ -6,10 +6,10 @@ use candle_plan_kernels::strided::{copy, View};
 use candle_plan_kernels::threads::Threads;
 use smallvec::{smallvec, SmallVec};
 
+use crate::array::words;
 use crate::by_width;
 use crate::error::{Error, Result};
 use crate::value::{element_count, scratch, Array, Strings, Value};
-use crate::words;
 
 /// Tensors of one dtype whose elements an op moves. Strings are moved as numbers: each stands for its place in a table of
 /// all the strings.

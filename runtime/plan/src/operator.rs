@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
-use crate::error::{Error, Result};
-use crate::types::{TensorType, Type};
+use crate::error::Result;
+use crate::types::{Type, Types};
 use crate::work::Work;
 
 /// What an operator's struct states about itself. The struct's fields are its attributes; the plan stores them.
@@ -89,45 +89,5 @@ impl Arity {
     /// One output, and a number of inputs in a range.
     pub fn inputs(inputs: RangeInclusive<usize>) -> Arity {
         Arity { inputs, outputs: 1..=1 }
-    }
-}
-
-/// The types of a step's inputs, as [`Operator::infer`] sees them.
-pub struct Types<'a> {
-    /// One entry an input; `None` for an absent one.
-    pub inputs: &'a [Option<&'a Type>],
-    /// How many outputs the step has.
-    pub outputs: usize,
-}
-
-impl Types<'_> {
-    /// The number of inputs, absent ones counted.
-    pub fn len(&self) -> usize {
-        self.inputs.len()
-    }
-
-    /// Whether there are no inputs.
-    pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty()
-    }
-
-    /// Input `i`, which must be there.
-    pub fn get(&self, i: usize) -> Result<&Type> {
-        self.optional(i).ok_or_else(|| Error::op(format!("input {i} is missing")))
-    }
-
-    /// Input `i`, if it is there.
-    pub fn optional(&self, i: usize) -> Option<&Type> {
-        self.inputs.get(i).copied().flatten()
-    }
-
-    /// Input `i`, which must be a tensor.
-    pub fn tensor(&self, i: usize) -> Result<&TensorType> {
-        self.get(i)?.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
-    }
-
-    /// Input `i`, a tensor if it is there.
-    pub fn optional_tensor(&self, i: usize) -> Result<Option<&TensorType>> {
-        self.optional(i).map(Type::tensor).transpose()
     }
 }

@@ -7,6 +7,7 @@ use candle_plan_kernels::threads::Threads;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use crate::array::words;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
@@ -17,7 +18,6 @@ use crate::memory::{storages, type_of};
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::types::Type;
 use crate::value::Value;
-use crate::words;
 use crate::work::Work;
 
 /// What one step took.

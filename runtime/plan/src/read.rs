@@ -15,7 +15,7 @@ use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
 use safetensors::Dtype;
 use sha2::{Digest, Sha256};
 
-use crate::backing::{Backing, Part};
+use crate::array::backing::{Backing, Part};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Constant, Plan, FORMAT, VERSION};

@@ -4,12 +4,12 @@ use candle_plan_kernels::concat::{concat, Part};
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
+use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::error::Result;
 use crate::movable::{copy_view, Movable};
 use crate::value::{Array, Value};
-use crate::words;
 
 /// The tensors, equal in dtype and shape, one after the other along a new axis `axis`.
 ///

@@ -4,17 +4,18 @@ use candle_plan_device::Gpu;
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::threads::Threads;
 
+use crate::array::words;
 use crate::by_width;
 use crate::cpu;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::{self, download, upload, OnDevice, OnGpu};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory};
-use crate::operator::{Needs, Types};
+use crate::operator::Needs;
 use crate::ops::Op;
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 use crate::value::{in_room, Array, Value};
-use crate::words;
 
 /// An op's struct, or an op.
 pub trait Tested: std::fmt::Debug {

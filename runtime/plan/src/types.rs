@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::value::{element_count, Value};
+use crate::size::element_count;
 
 /// A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +42,12 @@ pub enum Type {
 }
 
 impl TensorType {
+    /// The bytes of the elements as a run holds them; 0 where a size is not known.
+    pub(crate) fn bytes(&self) -> usize {
+        let count = self.sizes().map_or(0, |sizes| element_count(&sizes).unwrap_or(usize::MAX));
+        count.saturating_mul(self.dtype.carrier().map_or(0, |carrier| carrier.size_in_bytes()))
+    }
+
     /// A tensor of which only the dtype is known.
     pub fn any(dtype: DType) -> TensorType {
         TensorType { dtype, shape: None }
@@ -88,7 +94,7 @@ impl TensorType {
     }
 
     /// Whether a tensor of these dimensions is of this type; sizes are compared where both sides are numbers.
-    fn admits(&self, dtype: DType, dims: &[usize]) -> bool {
+    pub(crate) fn admits(&self, dtype: DType, dims: &[usize]) -> bool {
         let fits = |(dim, size): (&Option<Dim>, &usize)| !matches!(dim, Some(Dim::Size(known)) if known != size);
         let has_dims = |shape: &Shape| shape.len() == dims.len() && shape.iter().zip(dims).all(fits);
         self.dtype == dtype && self.shape.as_ref().is_none_or(has_dims)
@@ -147,18 +153,6 @@ impl Type {
             _ => false,
         }
     }
-
-    /// Whether a run's value is of this type; sizes are compared where both sides are numbers.
-    pub fn admits(&self, value: &Value) -> bool {
-        match (self, value) {
-            (Type::Tensor(tensor), Value::Tensor(array)) => tensor.admits(array.dtype(), array.dims()),
-            (Type::Tensor(tensor), Value::Strings(strings)) => tensor.admits(DType::String, &strings.dims),
-            (Type::Sequence(item), Value::Sequence(items)) => items.are_all(item),
-            (Type::Optional(_), Value::None) => true,
-            (Type::Optional(item), value) => item.admits(value),
-            _ => false,
-        }
-    }
 }
 
 impl std::fmt::Display for Type {
@@ -179,5 +173,45 @@ impl std::fmt::Display for Type {
             Type::Sequence(item) => write!(f, "sequence of {item}"),
             Type::Optional(item) => write!(f, "optional {item}"),
         }
+    }
+}
+
+/// The types of a step's inputs, as [`Operator::infer`](crate::operator::Operator::infer) sees them.
+pub struct Types<'a> {
+    /// One entry an input; `None` for an absent one.
+    pub inputs: &'a [Option<&'a Type>],
+    /// How many outputs the step has.
+    pub outputs: usize,
+}
+
+impl Types<'_> {
+    /// The number of inputs, absent ones counted.
+    pub fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Whether there are no inputs.
+    pub fn is_empty(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
+    /// Input `i`, which must be there.
+    pub fn get(&self, i: usize) -> Result<&Type> {
+        self.optional(i).ok_or_else(|| Error::op(format!("input {i} is missing")))
+    }
+
+    /// Input `i`, if it is there.
+    pub fn optional(&self, i: usize) -> Option<&Type> {
+        self.inputs.get(i).copied().flatten()
+    }
+
+    /// Input `i`, which must be a tensor.
+    pub fn tensor(&self, i: usize) -> Result<&TensorType> {
+        self.get(i)?.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
+    }
+
+    /// Input `i`, a tensor if it is there.
+    pub fn optional_tensor(&self, i: usize) -> Result<Option<&TensorType>> {
+        self.optional(i).map(Type::tensor).transpose()
     }
 }

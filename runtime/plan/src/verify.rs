@@ -12,8 +12,8 @@
 
 use std::collections::HashSet;
 
-use crate::operator::Types;
 use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// Every violation of the rules above; empty when the plan is sound.

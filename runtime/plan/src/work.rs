@@ -4,8 +4,7 @@ use std::ops::{Add, Mul};
 
 use serde::Serialize;
 
-use crate::memory::bytes_of;
-use crate::operator::Types;
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// Arithmetic and memory traffic of one run of an op.
@@ -88,5 +87,5 @@ fn written(outputs: &[Type]) -> Option<u64> {
 }
 
 fn bytes(kind: &Type) -> Option<u64> {
-    Some(bytes_of(kind.tensor().ok()?) as u64)
+    Some(kind.tensor().ok()?.bytes() as u64)
 }

@@ -7,7 +7,7 @@ use candle_plan_device::{Buffer, Gpu};
 use candle_plan_kernels::broadcast::Dims;
 
 use super::Array;
-use crate::backing::Backing;
+use crate::array::backing::Backing;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::size::element_count;
@@ -51,7 +51,7 @@ impl Array {
     /// # Errors
     /// It lies on the host, there is no memory for it, or what the device says.
     pub fn to_host(&self) -> Result<Array> {
-        crate::gpu::download(self)
+        super::transfer::download(self)
     }
 
     /// Keeps the memory, when it is freed later, until the work is done that another library has given to `stream` by now;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage, Vectors};
+use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 
-use super::mask::MaskInput;
+use super::mask::{vectors, MaskInput};
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
@@ -118,10 +118,6 @@ impl Attention {
         }
         Array::new(folded, &[batch, queries, heads * width])
     }
-}
-
-pub(super) fn vectors<R>(data: &[R], [batch, head, row]: Strides) -> Vectors<'_, R> {
-    Vectors { data, batch, head, row }
 }
 
 /// The tensor in the type to compute in: itself, if it is of that type.

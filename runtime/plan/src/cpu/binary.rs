@@ -8,7 +8,6 @@ use candle_plan_kernels::program::{Argument, Binary as Function, Program};
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
-use super::blocks::{elementwise, Blocked};
 use super::elementwise::run_program;
 use super::packed::{Packed, Packs};
 use super::power::power;
@@ -72,13 +71,6 @@ impl Packs for Binary {
 impl OnCpu for Binary {
     fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         Packed::boxed(self, operands)
-    }
-}
-
-impl Binary {
-    /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        elementwise(operands, outputs)
     }
 }
 

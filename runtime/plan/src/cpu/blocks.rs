@@ -1,16 +1,12 @@
-//! How operators run on images in blocks of channels.
+//! The layouts in which operators run on images in blocks of channels.
 
-use super::choice::Choice;
 use crate::dtype::DType;
 use crate::kernel::Constants;
 use crate::layout::{Image, Layout};
-use crate::ops::Op;
 use crate::types::Type;
 
-/// How an operator runs on images in blocks of channels.
+/// The layouts in which an operator runs on images in blocks of channels, and what that saves.
 pub(crate) struct Blocked {
-    /// The kernel.
-    pub choice: Choice,
     /// The number of dimensions that its images have in rows.
     pub rank: usize,
     /// The layout in which it takes each input.
@@ -21,23 +17,6 @@ pub(crate) struct Blocked {
     pub gain: i64,
 }
 
-/// How an operator runs in blocks, if it can; `outputs` are the types that it gives.
-pub(crate) fn blocked(op: &Op, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-    match op {
-        Op::AveragePool(op) => op.blocked(operands, outputs),
-        Op::Binary(op) => op.blocked(operands, outputs),
-        Op::Clip(op) => op.blocked(operands, outputs),
-        Op::Concat(op) => op.blocked(operands, outputs),
-        Op::Conv(op) => op.blocked(operands, outputs),
-        Op::Elementwise(op) => op.blocked(operands, outputs),
-        Op::Interpolate(op) => op.blocked(operands, outputs),
-        Op::MaxPool(op) => op.blocked(operands, outputs),
-        Op::Reduce(op) => op.blocked(operands, outputs),
-        Op::Unary(op) => op.blocked(operands, outputs),
-        _ => None,
-    }
-}
-
 /// How an operator runs in blocks that computes each element of its one output from the elements of its inputs at the same
 /// place: by its own kernel.
 pub(super) fn elementwise(operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
@@ -46,13 +25,7 @@ pub(super) fn elementwise(operands: &Constants, outputs: &[Option<&Type>]) -> Op
     if !inputs.contains(&Layout::Blocks) {
         return None;
     }
-    Some(Blocked {
-        choice: Choice::Own,
-        rank: image.rank,
-        inputs,
-        outputs: vec![Layout::Blocks],
-        gain: -image.wasted(),
-    })
+    Some(Blocked { rank: image.rank, inputs, outputs: vec![Layout::Blocks], gain: -image.wasted() })
 }
 
 /// The layout in which input `i` broadcasts to an image in blocks: that of the plan for a single number. `None`: in none.

@@ -5,6 +5,7 @@ use candle_plan_kernels::cast::{Source, Target};
 use candle_plan_kernels::minifloat;
 use candle_plan_kernels::threads::Threads;
 
+use crate::array::words;
 use crate::by_width;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
@@ -12,7 +13,6 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::cast::{converted, format_of, BitCast, Cast, Round};
 use crate::text;
 use crate::value::{Array, Value};
-use crate::words;
 
 impl Kernel for Cast {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

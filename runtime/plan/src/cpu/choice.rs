@@ -1,10 +1,12 @@
 //! The kernel that a step is to have, before its constants are packed.
 
-use super::conv_blocks::ConvBlocks;
+use super::blocks::{elementwise, Blocked};
+use super::conv_blocks::{self, ConvBlocks};
 use super::separable::Separable;
 use crate::error::{Error, Result};
 use crate::kernel::{Constants, Kernel};
 use crate::ops::Op;
+use crate::types::Type;
 
 /// The kernel that a step is to have.
 #[derive(Debug)]
@@ -33,6 +35,28 @@ impl Choice {
             (Choice::Ready(kernel), _) => Ok(kernel),
         }
     }
+}
+
+/// How an operator runs in blocks, if it can: the kernel, and its layouts. `outputs` are the types that it gives.
+pub(crate) fn blocked(op: &Op, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(Choice, Blocked)> {
+    let own = |blocked| (Choice::Own, blocked);
+    match op {
+        Op::AveragePool(op) => op.blocked(operands, outputs).map(ready),
+        Op::Concat(op) => op.blocked(operands, outputs).map(own),
+        Op::Conv(op) => {
+            let (conv, blocked) = conv_blocks::blocked(op, operands, outputs.first().copied().flatten())?;
+            Some((Choice::Conv(conv), blocked))
+        }
+        Op::Interpolate(op) => op.blocked(operands, outputs).map(own),
+        Op::MaxPool(op) => op.blocked(operands, outputs).map(ready),
+        Op::Reduce(op) => op.blocked(operands, outputs).map(own),
+        Op::Binary(_) | Op::Clip(_) | Op::Elementwise(_) | Op::Unary(_) => elementwise(operands, outputs).map(own),
+        _ => None,
+    }
+}
+
+fn ready<K: Kernel + 'static>((kernel, blocked): (K, Blocked)) -> (Choice, Blocked) {
+    (Choice::Ready(Box::new(kernel)), blocked)
 }
 
 /// The kernel of two steps, the second of which alone reads the one output of the first, as its input 0: where it takes less

@@ -5,19 +5,17 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary_in_place, Unary};
 use half::{bf16, f16};
 
-use super::blocks::{elementwise, Blocked};
+use crate::array::words;
 use crate::bail;
 use crate::broadcast::join;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::conditional::{bound, Clip, Where};
-use crate::types::Type;
 use crate::value::{room, Array, Value};
-use crate::words;
 
 impl Kernel for Where {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -50,13 +48,6 @@ impl Kernel for Clip {
             clip::<T>(call)
         })?;
         Ok(vec![output.into()])
-    }
-}
-
-impl Clip {
-    /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        elementwise(operands, outputs)
     }
 }
 

@@ -7,19 +7,18 @@ use candle_plan_kernels::isa::Isa;
 use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
 
-use super::blocks::Blocked;
 use super::packed::{Packed, Packs};
-use super::{conv_blocks, OnCpu};
+use super::OnCpu;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::Float;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel, Memory};
-use crate::operator::Types;
 use crate::ops::conv::Conv;
 use crate::ops::window::out_dims;
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 /// The size of an axis of an image that is not known.
@@ -70,13 +69,6 @@ impl Packs for Conv {
 impl OnCpu for Conv {
     fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
         Packed::boxed(self, operands)
-    }
-}
-
-impl Conv {
-    /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        conv_blocks::blocked(self, operands, outputs.first().copied().flatten())
     }
 }
 

@@ -8,7 +8,6 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
 
 use super::blocks::{operand, Blocked};
-use super::choice::Choice;
 use crate::epilogue;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -20,7 +19,7 @@ use crate::types::Type;
 use crate::value::{room, Array, Value};
 
 /// How a convolution runs in blocks: of `float32` images, with constant weights.
-pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<Blocked> {
+pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
     let x = operands.types.first().copied().flatten()?;
     let (image, result) = (Image::of(x)?, Image::of(output?)?);
     let shape = conv.usual_shape(Some(x), operands.tensor(1)?.dims()).ok()?;
@@ -33,13 +32,14 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
         1 | 2 => Some(Layout::Rows),
         _ => operand(&result, operands, i),
     };
-    Some(Blocked {
-        choice: Choice::Conv(ConvBlocks { conv: conv.clone(), channels: shape.channels, rank: image.rank }),
+    let kernel = ConvBlocks { conv: conv.clone(), channels: shape.channels, rank: image.rank };
+    let blocked = Blocked {
         rank: image.rank,
         inputs: (0..operands.types.len()).map(layout).collect::<Option<Vec<_>>>()?,
         outputs: vec![Layout::Blocks],
         gain: blocked::gain(Isa::get(), &shape),
-    })
+    };
+    Some((kernel, blocked))
 }
 
 /// [`Conv`] of images in blocks.

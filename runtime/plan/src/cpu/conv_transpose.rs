@@ -11,10 +11,10 @@ use crate::epilogue;
 use crate::error::Result;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::operator::Types;
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
 use crate::ops::window::{check_ranks, out_dims};
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Packs for ConvTranspose {

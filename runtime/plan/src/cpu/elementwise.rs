@@ -5,13 +5,11 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Program};
 use smallvec::SmallVec;
 
-use super::blocks::{elementwise, Blocked};
 use crate::broadcast::shape_from;
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::ops::elementwise::Elementwise;
-use crate::types::Type;
 use crate::value::{element_count, room, Array, Value};
 
 impl Kernel for Elementwise {
@@ -25,13 +23,6 @@ impl Kernel for Elementwise {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         run_program(&self.program, call).map(|array| vec![array.into()])
-    }
-}
-
-impl Elementwise {
-    /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        elementwise(operands, outputs)
     }
 }
 

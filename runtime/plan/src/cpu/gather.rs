@@ -5,6 +5,7 @@ use candle_plan_kernels::indexed::gather_runs;
 use super::packed::{Packed, Packs};
 use super::places::{self, element_places, row_places, vector_places};
 use super::OnCpu;
+use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
@@ -14,7 +15,6 @@ use crate::movable::Movable;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::Places;
 use crate::value::{Array, Value};
-use crate::words;
 
 impl Packs for Gather {
     type Packed = places::Found;

@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 
+use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
@@ -11,7 +12,6 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::generate::{extent, one_of, truncated, EyeLike, Fill, OneHot, Range, Step};
 use crate::value::{with_room, Array, Value};
-use crate::words;
 
 impl Kernel for Fill {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -5,6 +5,7 @@ use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 
+use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::dtype::{DType, Element};
@@ -14,7 +15,6 @@ use crate::movable::Movable;
 use crate::ops::cast::converted;
 use crate::ops::grid_sample::{GridSample, Outside, Sampling, BLOCK};
 use crate::value::{element_count, room, Array, Value};
-use crate::words;
 
 impl Kernel for GridSample {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -5,10 +5,10 @@ use candle_plan_kernels::concat::{concat, Part};
 use smallvec::SmallVec;
 
 use super::blocks::Blocked;
-use super::choice::Choice;
 use super::lists::{optional_list, Lists};
 use super::packed::{Packed, Packs};
 use super::OnCpu;
+use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::error::Result;
@@ -18,7 +18,6 @@ use crate::movable::{copy_view, Movable};
 use crate::ops::join::{joined_dims, place_of, Concat, Split};
 use crate::types::Type;
 use crate::value::{Array, Value};
-use crate::words;
 
 impl Kernel for Concat {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -38,7 +37,6 @@ impl Concat {
         let is_whole = before.iter().all(|part| part.channels.is_multiple_of(BLOCK));
         let fits = self.axis == 1 && is_whole || self.axis > 1;
         fits.then(|| Blocked {
-            choice: Choice::Own,
             rank: image.rank,
             inputs: vec![Layout::Blocks; parts.len()],
             outputs: vec![Layout::Blocks],

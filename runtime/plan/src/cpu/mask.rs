@@ -1,8 +1,7 @@
 //! The mask of attention: which keys a query sees, or what is added to their scores.
 
-use candle_plan_kernels::attention::{Attends, Dims, Mask};
+use candle_plan_kernels::attention::{Attends, Dims, Mask, Vectors};
 
-use super::attention::vectors;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::ops::attention::{mask_strides, Strides};
@@ -43,4 +42,8 @@ impl<'a, R: Attends + Element> MaskInput<'a, R> {
             MaskElements::Chosen(chosen) => Mask::Chosen(vectors(chosen, self.strides)),
         }
     }
+}
+
+pub(super) fn vectors<R>(data: &[R], [batch, head, row]: Strides) -> Vectors<'_, R> {
+    Vectors { data, batch, head, row }
 }

@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use candle_plan_kernels::threads::Threads;
 
+use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::dtype::DType;
@@ -14,7 +15,6 @@ use crate::movable::Movable;
 use crate::ops::cast::converted;
 use crate::ops::ml::LabelEncoder;
 use crate::value::{Array, Value};
-use crate::words;
 
 impl Kernel for LabelEncoder {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

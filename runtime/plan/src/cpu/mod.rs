@@ -23,8 +23,8 @@ mod separable;
 
 family_modules!();
 
-pub(crate) use blocks::{blocked, Blocked};
-pub(crate) use choice::{joined, Choice};
+pub(crate) use blocks::Blocked;
+pub(crate) use choice::{blocked, joined, Choice};
 
 /// An operator that the CPU computes.
 pub(crate) trait OnCpu: Debug {

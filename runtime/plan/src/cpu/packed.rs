@@ -5,7 +5,7 @@ use std::fmt::{self, Debug, Formatter};
 use crate::error::Result;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::operator::Types;
+use crate::types::Types;
 use crate::value::Value;
 
 /// An operator whose kernel packs constants before a run. The methods are those of [`Kernel`], with the packed constants;

@@ -3,6 +3,7 @@
 use candle_plan_kernels::pad::{pad, Places};
 use candle_plan_kernels::threads::Threads;
 
+use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::error::{Error, Result};
@@ -10,7 +11,6 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::pad::{CenterCropPad, Pad, PadMode, Window};
 use crate::value::{scratch, Array, Value};
-use crate::words;
 
 impl Kernel for Pad {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -8,7 +8,7 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
-use super::pool_blocks;
+use super::pool_blocks::{self, PoolBlocks};
 use crate::dispatch;
 use crate::error::Result;
 use crate::float::Float;
@@ -39,7 +39,7 @@ impl Kernel for MaxPool {
 
 impl MaxPool {
     /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
         pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
     }
 }
@@ -80,7 +80,7 @@ impl Kernel for AveragePool {
 
 impl AveragePool {
     /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
+    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
         pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
     }
 }

@@ -4,7 +4,6 @@ use candle_plan_kernels::blocked::{self, Pool};
 use candle_plan_kernels::isa::Isa;
 
 use super::blocks::Blocked;
-use super::choice::Choice;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
@@ -21,23 +20,23 @@ pub(super) fn blocked(
     pool: Pool,
     operands: &Constants,
     outputs: &[Option<&Type>],
-) -> Option<Blocked> {
+) -> Option<(PoolBlocks, Blocked)> {
     let ([Some(x)], [Some(y)]) = (operands.types, outputs) else { return None };
     let (x, y) = (Image::of(x)?, Image::of(y)?);
     let pixels: usize = window.kernel.iter().fold(PIXEL, |pixels, &size| pixels.saturating_mul(size));
     let gain = i64::try_from(pixels.saturating_mul(y.vectors())).unwrap_or(i64::MAX);
-    Some(Blocked {
-        choice: Choice::Ready(Box::new(PoolBlocks { window: window.clone(), pool, channels: x.channels })),
+    let blocked = Blocked {
         rank: x.rank,
         inputs: vec![Layout::Blocks],
         outputs: vec![Layout::Blocks],
         gain: gain.saturating_sub(y.wasted().saturating_mul(gain / y.vectors().max(1) as i64)),
-    })
+    };
+    Some((PoolBlocks { window: window.clone(), pool, channels: x.channels }, blocked))
 }
 
 /// A pooling of images in blocks.
 #[derive(Debug, Clone)]
-struct PoolBlocks {
+pub(super) struct PoolBlocks {
     window: PoolWindow,
     pool: Pool,
     channels: usize,

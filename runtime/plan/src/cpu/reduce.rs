@@ -9,7 +9,6 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
-use super::choice::Choice;
 use crate::bail;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
@@ -49,7 +48,6 @@ impl Reduce {
         axes.sort_unstable();
         let is_plane = (2..x.rank as i64).eq(axes);
         (self.keepdims && is_plane).then(|| Blocked {
-            choice: Choice::Own,
             rank: x.rank,
             inputs: vec![Layout::Blocks],
             outputs: vec![Layout::Blocks],

@@ -9,7 +9,7 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::blocks::Blocked;
-use super::choice::Choice;
+use crate::array::words;
 use crate::bail;
 use crate::by_width;
 use crate::dispatch;
@@ -23,7 +23,6 @@ use crate::ops::resize::Interpolate;
 use crate::ops::sampled::Sampled;
 use crate::types::Type;
 use crate::value::{room, Array, Value};
-use crate::words;
 
 impl Kernel for Interpolate {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -54,7 +53,6 @@ impl Interpolate {
         let in_plane = self.axes.iter().flatten().all(|&axis| (2..x.rank as i64).contains(&axis));
         let inputs = (0..operands.types.len()).map(|i| if i == 0 { Layout::Blocks } else { Layout::Rows });
         (self.axes.is_some() && in_plane).then(|| Blocked {
-            choice: Choice::Own,
             rank: x.rank,
             inputs: inputs.collect(),
             outputs: vec![Layout::Blocks],

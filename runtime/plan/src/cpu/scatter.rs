@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use super::packed::{Packed, Packs};
 use super::places::{self, element_places, vector_places};
 use super::OnCpu;
+use crate::array::words;
 use crate::axes;
 use crate::by_width;
 use crate::dispatch;
@@ -18,7 +19,6 @@ use crate::ops::scatter::{
     check_elements, check_parts, check_places, Combination, ScatterElements, ScatterNd, TensorScatter,
 };
 use crate::value::{list, Array, Value};
-use crate::words;
 
 impl Packs for ScatterElements {
     type Packed = places::Found;

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use half::{bf16, f16};
 
 use super::gather::runs;
+use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
@@ -16,7 +17,6 @@ use crate::movable::Movable;
 use crate::ops::places::Places;
 use crate::ops::select::{Compress, NonZero, Trilu, Unique};
 use crate::value::{list, scratch, with_room, Array, Value};
-use crate::words;
 
 impl Kernel for Trilu {
     fn in_place(&self) -> &'static [usize] {

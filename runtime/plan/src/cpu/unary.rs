@@ -8,14 +8,12 @@ use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
 use candle_plan_kernels::threads::Threads;
 use half::slice::HalfFloatSliceExt;
 
-use super::blocks::{elementwise, Blocked};
 use super::cast::widened;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
-use crate::types::Type;
 use crate::value::{room, Array, Value};
 
 /// The elements that are worth a task of their own.
@@ -47,13 +45,6 @@ impl Kernel for Unary {
             })?,
         };
         Ok(vec![output.into()])
-    }
-}
-
-impl Unary {
-    /// How it runs in blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &Constants, outputs: &[Option<&Type>]) -> Option<Blocked> {
-        elementwise(operands, outputs)
     }
 }
 

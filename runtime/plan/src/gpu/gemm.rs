@@ -3,8 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
 
+use super::integer_product::{is_integer, Integers};
 use super::launch::{count, kind, launch, room, Params};
-use super::matmul::{is_integer, Integers};
 use super::program::OnGpuProgram;
 use super::OnGpu;
 use crate::bail;

@@ -18,6 +18,7 @@ mod generate;
 mod grid_sample;
 mod int8;
 mod integer;
+mod integer_product;
 mod join;
 mod keys;
 mod launch;
@@ -61,7 +62,9 @@ pub(crate) use copy::copied;
 pub(crate) use gather::takes_indices;
 pub(crate) use placed::Placed;
 pub(crate) use shapes::has_few_dimensions;
-pub(crate) use transfer::{download, upload, Homecoming, Transfer, TRANSFER};
+#[cfg(test)]
+pub(crate) use transfer::download;
+pub(crate) use transfer::{upload, Transfer, TRANSFER};
 
 /// How an op runs on a device that is not the host.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, FLOATS, NUMBERS};
 use crate::kernel::Call;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::work::{self, Work};
 

@@ -9,7 +9,8 @@ use crate::bail;
 use crate::broadcast::shape_of;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// `Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does.

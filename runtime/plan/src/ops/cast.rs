@@ -12,7 +12,8 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array};
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::padding::{check_steps, output_size};
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where it was

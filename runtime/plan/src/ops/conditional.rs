@@ -10,7 +10,8 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// `Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as NumPy does.

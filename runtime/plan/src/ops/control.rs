@@ -10,8 +10,9 @@ use super::nested::{check_block, check_condition, expect, info, join, results, s
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Kind, Needs, Operator, Types};
+use crate::operator::{Arity, Kind, Needs, Operator};
 use crate::types::Type;
+use crate::types::Types;
 
 /// An operator with nested graphs.
 pub trait ControlFlow {

@@ -12,8 +12,9 @@ use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::FLOATS;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::Array;
 use crate::work::{self, Work};
 

@@ -9,7 +9,8 @@ use super::padding::{check_steps, Padding};
 use super::window::{check_ranks, out_dims};
 use crate::epilogue;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::work::{self, Work};
 

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, SUMMED};
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
 use crate::types::Type;
+use crate::types::Types;
 
 /// What [`Cumulative`] accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

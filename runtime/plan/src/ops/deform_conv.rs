@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::padding::check_steps;
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d − before + Δx)`,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// The determinant of each matrix of the floating-point tensor `X [.., M, M]`: `Y [..]`. Computed in float64 by elimination

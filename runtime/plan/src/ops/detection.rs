@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.

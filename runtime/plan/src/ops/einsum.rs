@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The product of the inputs' elements, summed over the axes that the equation's result does not name.

@@ -8,7 +8,8 @@ use crate::bail;
 use crate::broadcast::shape_of;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// The result of a program on `float32` inputs, which broadcast to one shape as NumPy does.

@@ -7,7 +7,8 @@ use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 use crate::work::Work;
 

@@ -13,7 +13,8 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Array;
 

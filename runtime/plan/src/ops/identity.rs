@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Operator, Types};
+use crate::operator::{Arity, Kind, Operator};
 use crate::types::Type;
+use crate::types::Types;
 
 /// `Y = X`, for a value of any kind, sharing storage. Source: [ONNX
 /// Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::Array;
 

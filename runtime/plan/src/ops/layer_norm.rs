@@ -8,7 +8,8 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// `Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis` on. X

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// `Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension `permutation[a]`.

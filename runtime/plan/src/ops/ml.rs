@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the last such

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Kind, Operator, Types};
+use crate::operator::{Kind, Operator};
 use crate::types::Type;
+use crate::types::Types;
 use block::{Block, MAX_DEPTH};
 use control::ControlFlow;
 

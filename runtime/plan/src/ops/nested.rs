@@ -1,10 +1,10 @@
 //! What steps that run blocks do with what goes into them and comes out.
 
+use super::block::{Block, ValueId};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::plan::{Block, ValueId};
 use crate::stack;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Value;

@@ -7,7 +7,8 @@ use crate::bail;
 use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var

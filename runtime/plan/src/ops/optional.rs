@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Operator, Types};
+use crate::operator::{Arity, Kind, Operator};
 use crate::types::Type;
+use crate::types::Types;
 
 /// The input as an optional that holds it; without an input, an optional that holds nothing.
 ///

@@ -7,7 +7,8 @@ use crate::axes;
 use crate::bail;
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 use crate::value::element_count;
 

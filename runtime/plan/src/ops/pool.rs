@@ -9,7 +9,8 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::FLOATS;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The window of a pooling, and where it stops; one number for each of the one or two spatial axes.

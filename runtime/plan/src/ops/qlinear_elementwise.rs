@@ -8,7 +8,8 @@ use crate::bail;
 use crate::broadcast::shape_of;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low, high)`,

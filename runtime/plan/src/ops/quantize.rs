@@ -8,8 +8,9 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
 use crate::ops::cast::format_of;
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 use crate::value::{room, Array};
 

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Operator, Types};
+use crate::operator::{Arity, Kind, Operator};
 use crate::types::Type;
+use crate::types::Types;
 
 /// Fails with a message when it is run: what is left of a branch that cannot run with the shapes that are known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

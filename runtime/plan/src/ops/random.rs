@@ -9,7 +9,8 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0,

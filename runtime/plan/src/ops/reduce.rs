@@ -10,7 +10,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, SUMMED};
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{element_count, Array};
 

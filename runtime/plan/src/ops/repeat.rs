@@ -9,7 +9,8 @@ use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// `X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end, and those of

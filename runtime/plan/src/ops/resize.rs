@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resample::{AxisMap, Coordinates, Interpolation};
 use super::sampled::Sampled;
+use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::dispatch;
@@ -14,10 +15,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{list, with_room, Array};
-use crate::words;
 
 /// X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and, each
 /// optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for `TfCropAndResize`),
@@ -220,12 +221,4 @@ fn read_floats(array: &Array) -> Result<Vec<f32>> {
     dispatch!("a scale or region", array.dtype(), [f32, f64, f16, bf16], T => {
         Ok(<T as Float>::widen(array.read::<T>()?).iter().map(|v| v.to_f64() as f32).collect())
     })
-}
-
-pub(crate) fn whole(v: f64, rounded: bool) -> f64 {
-    if rounded {
-        (v + 0.5).floor()
-    } else {
-        v
-    }
 }

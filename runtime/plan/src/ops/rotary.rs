@@ -8,8 +8,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::require_dtype;
 use crate::kernel::Call;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::Array;
 
 /// Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,

@@ -7,7 +7,6 @@ use half::slice::HalfFloatSliceExt;
 use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
 
-use super::resize::whole;
 use crate::dtype::Element;
 
 /// An element type that is interpolated in another one.
@@ -49,4 +48,13 @@ sampled! {
     i16 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i16).collect();
     u32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u32).collect();
     i32 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i32).collect();
+}
+
+/// A number that is to become an integer, which truncates: rounded half up where that is asked for.
+fn whole(v: f64, rounded: bool) -> f64 {
+    if rounded {
+        (v + 0.5).floor()
+    } else {
+        v
+    }
 }

@@ -9,8 +9,9 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::{element_count, with_room};
 
 /// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,

@@ -8,7 +8,8 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::Array;
 

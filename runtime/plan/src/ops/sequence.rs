@@ -7,7 +7,8 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::operator::{Arity, Kind, Operator, Types};
+use crate::operator::{Arity, Kind, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// A sequence of the inputs, in order.

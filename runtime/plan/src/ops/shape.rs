@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Needs, Operator, Types};
+use crate::operator::{Arity, Kind, Needs, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are.

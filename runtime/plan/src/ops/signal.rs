@@ -7,7 +7,8 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The discrete Fourier transform along `axis` of `X [.., 1]` (real) or `[.., 2]` (complex):

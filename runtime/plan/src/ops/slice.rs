@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 use crate::value::Array;
 

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
 use crate::types::Type;
+use crate::types::Types;
 
 /// What [`Softmax`] computes along the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

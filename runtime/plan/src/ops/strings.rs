@@ -8,8 +8,9 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::operator::{Arity, Kind, Operator, Types};
+use crate::operator::{Arity, Kind, Operator};
 use crate::pattern::full_match;
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Strings, Value};
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Arity, Operator, Types};
+use crate::operator::{Arity, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// `Y = function(X)`, element by element; `IsNaN` and `IsInf` give booleans.

@@ -9,7 +9,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
-use crate::operator::{Arity, Needs, Operator, Types};
+use crate::operator::{Arity, Needs, Operator};
+use crate::types::Types;
 use crate::types::{TensorType, Type};
 
 /// A tensor of zeros with each element of X where its index says. X and I (int64) `[N, C, W]` or `[N, C, H, W]`, and,

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
-use crate::operator::{Arity, Kind, Needs, Operator, Types};
+use crate::operator::{Arity, Kind, Needs, Operator};
+use crate::types::Types;
 use crate::types::{Dim, Shape, TensorType, Type};
 use crate::value::MAX_RANK;
 

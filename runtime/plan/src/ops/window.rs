@@ -6,7 +6,7 @@ use super::padding::{check_steps, output_size, window_extent, Padding};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::Types;
+use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
 /// The window of a convolution.

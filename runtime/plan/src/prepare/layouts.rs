@@ -8,7 +8,7 @@ use candle_plan_kernels::threads::Threads;
 use super::cut::{Choices, Item};
 use super::graph::{Graph, Node};
 use crate::cpu::reorder::Reorder;
-use crate::cpu::{self, Blocked};
+use crate::cpu::{self, Blocked, Choice};
 use crate::error::{Error, Result};
 use crate::layout::{Image, Layout};
 use crate::plan::OriginId;
@@ -20,8 +20,8 @@ use crate::value::Value;
 /// # Errors
 /// A constant cannot be moved.
 pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Graph> {
-    let mut forms: Vec<Option<Blocked>> = graph.nodes.iter().map(|node| form(&graph, node, constants)).collect();
-    if forms.iter().flatten().all(|form| form.gain <= 0) {
+    let mut forms: Vec<Option<Form>> = graph.nodes.iter().map(|node| form(&graph, node, constants)).collect();
+    if forms.iter().flatten().all(|form| form.layouts.gain <= 0) {
         return Ok(graph);
     }
     let takes_part = chosen(&graph, &forms);
@@ -34,26 +34,34 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
     rewrite.finish()
 }
 
-fn form(graph: &Graph, node: &Node, constants: &[Value]) -> Option<Blocked> {
+/// A kernel that runs in blocks.
+struct Form {
+    choice: Choice,
+    layouts: Blocked,
+}
+
+fn form(graph: &Graph, node: &Node, constants: &[Value]) -> Option<Form> {
     let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
     let op = node.ops.single()?;
-    graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))
+    let (choice, layouts) = graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))?;
+    Some(Form { choice, layouts })
 }
 
 /// Which steps run in blocks.
-fn chosen(graph: &Graph, forms: &[Option<Blocked>]) -> Vec<bool> {
+fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
     let mut choices = Choices::new();
     let no = choices.no();
-    let items: Vec<Item> = forms.iter().map(|form| form.as_ref().map_or(no, |form| choices.item(form.gain))).collect();
+    let items: Vec<Item> =
+        forms.iter().map(|form| form.as_ref().map_or(no, |form| choices.item(form.layouts.gain))).collect();
     let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
     let mut writer = vec![no; graph.kinds.len()];
     let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
     for (at, (node, form)) in graph.nodes.iter().zip(forms).enumerate() {
         for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            writer[id as usize] = item(at, form.as_ref().and_then(|form| form.outputs.get(i)));
+            writer[id as usize] = item(at, form.as_ref().and_then(|form| form.layouts.outputs.get(i)));
         }
         for (i, &id) in node.inputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            readers[id as usize].push(item(at, form.as_ref().and_then(|form| form.inputs.get(i))));
+            readers[id as usize].push(item(at, form.as_ref().and_then(|form| form.layouts.inputs.get(i))));
         }
     }
     graph.outputs.iter().for_each(|&id| readers[id as usize].push(no));
@@ -82,21 +90,21 @@ struct Rewrite<'a> {
 
 impl Rewrite<'_> {
     /// Appends a step, in blocks where it has a form, with what moves its inputs before it.
-    fn node(&mut self, mut node: Node, form: Option<Blocked>) -> Result<()> {
+    fn node(&mut self, mut node: Node, form: Option<Form>) -> Result<()> {
         let place = (node.index, node.origin);
         for (i, input) in node.inputs.iter_mut().enumerate() {
             let Some(id) = *input else { continue };
             *input = Some(match &form {
-                Some(form) if form.inputs.get(i) == Some(&Layout::Blocks) => {
+                Some(form) if form.layouts.inputs.get(i) == Some(&Layout::Blocks) => {
                     node.channels.resize(i + 1, None);
-                    node.channels[i] = Some(self.channels(id, form.rank)?);
-                    self.blocks(id, form.rank, place)?
+                    node.channels[i] = Some(self.channels(id, form.layouts.rank)?);
+                    self.blocks(id, form.layouts.rank, place)?
                 }
                 _ => self.rows(id, place)?,
             });
         }
         if let Some(form) = form {
-            for (id, layout) in node.outputs.iter().zip(&form.outputs) {
+            for (id, layout) in node.outputs.iter().zip(&form.layouts.outputs) {
                 if let Some(id) = id {
                     self.graph.held[*id as usize].layout = *layout;
                 }

@@ -16,7 +16,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{self, upload, OnDevice, OnGpu, Placed, Transfer, TRANSFER};
 use crate::layout::Layout;
-use crate::memory::bytes_of;
 use crate::operator::Needs;
 use crate::plan::OriginId;
 use crate::types::Type;
@@ -271,7 +270,7 @@ fn sum(a: Option<usize>, b: Option<usize>) -> Option<usize> {
 /// The bytes of a tensor of known sizes.
 fn bytes_of_type(kind: &Type) -> Option<usize> {
     let tensor = kind.tensor().ok()?;
-    tensor.sizes().map(|_| bytes_of(tensor))
+    tensor.sizes().map(|_| tensor.bytes())
 }
 
 #[cfg(test)]

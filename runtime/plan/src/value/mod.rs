@@ -1,12 +1,16 @@
 //! What flows between steps.
 
+pub(crate) mod items;
+
 use std::sync::Arc;
 
 pub use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-pub use crate::items::Items;
 pub use crate::size::{element_count, list, room, scratch, with_room, MAX_RANK};
 pub(crate) use crate::size::{in_room, no_room};
+use crate::types::Type;
+pub use items::Items;
 
 /// One value: what an input, an output or a step's result holds.
 #[derive(Debug, Clone)]
@@ -64,5 +68,19 @@ impl Value {
 impl From<Array> for Value {
     fn from(array: Array) -> Value {
         Value::Tensor(array)
+    }
+}
+
+impl Type {
+    /// Whether a run's value is of this type; sizes are compared where both sides are numbers.
+    pub fn admits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Type::Tensor(tensor), Value::Tensor(array)) => tensor.admits(array.dtype(), array.dims()),
+            (Type::Tensor(tensor), Value::Strings(strings)) => tensor.admits(DType::String, &strings.dims),
+            (Type::Sequence(item), Value::Sequence(items)) => items.are_all(item),
+            (Type::Optional(_), Value::None) => true,
+            (Type::Optional(item), value) => item.admits(value),
+            _ => false,
+        }
     }
 }

@@ -1,23 +1,28 @@
 //! A tensor of numbers.
 
+pub(crate) mod backing;
+mod candle;
 mod on_device;
+#[cfg(test)]
+mod tests;
+pub(crate) mod transfer;
+pub mod words;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{cast_slice_mut, try_cast_slice, Pod};
 use candle_core::backend::BackendStorage;
-use candle_core::op::BackpropOp;
-use candle_core::{CpuStorage, Storage, Tensor, WithDType};
+use candle_core::{CpuStorage, Storage, WithDType};
 use candle_plan_kernels::broadcast::Dims;
 
-use crate::backing::Backing;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::size::{element_count, list};
-use crate::words::{self, Word};
+use backing::Backing;
+use words::Word;
 
 /// Elements in row-major order, of a logical type, in a storage that views share: one of candle's, or a part of a
 /// plan's file.
@@ -74,35 +79,6 @@ impl Array {
             return Err(Error::op(format!("the elements are not aligned to {width} bytes")));
         }
         Ok(Array { storage: Arc::new(storage), start: 0, dims: Dims::from_slice(dims), dtype })
-    }
-
-    /// A copy of a candle tensor.
-    ///
-    /// # Errors
-    /// The tensor's type is not `dtype`'s carrier, or what candle says.
-    pub fn from_candle(tensor: &Tensor, dtype: DType) -> Result<Array> {
-        if tensor.dtype() != dtype.carrier()? {
-            return Err(Error::op(format!("a {:?} tensor does not carry {dtype}", tensor.dtype())));
-        }
-        let tensor = tensor.contiguous()?;
-        let (storage, layout) = tensor.storage_and_layout();
-        let storage = Arc::new(Backing::Candle(storage.try_clone(layout)?));
-        Ok(Array { storage, start: layout.start_offset(), dims: Dims::from_slice(tensor.dims()), dtype })
-    }
-
-    /// A candle tensor of the elements, which are copied where another array shares their storage.
-    ///
-    /// # Errors
-    /// There is no memory for the copy.
-    pub fn into_candle(mut self) -> Result<Tensor> {
-        if !self.is_alone() || self.bytes().map(<[u8]>::len) != self.storage.bytes().map(<[u8]>::len) {
-            self = words::copy(&self)?;
-        }
-        let dims = self.dims;
-        match Arc::into_inner(self.storage) {
-            Some(Backing::Candle(storage)) => Ok(Tensor::from_storage(storage, &dims[..], BackpropOp::none(), false)),
-            _ => Err(Error::op("the storage is shared")),
-        }
     }
 
     /// The logical element type.
@@ -334,91 +310,4 @@ impl Clone for Array {
 fn stored<T: Element>(data: Vec<T>) -> CpuStorage {
     let stored: Vec<T::Stored> = bytemuck::allocation::cast_vec(data);
     <T::Stored as candle_core::WithDType>::to_cpu_storage_owned(stored)
-}
-
-#[cfg(test)]
-mod tests {
-    use bytemuck::cast_slice;
-    use candle_plan_kernels::mapping::Mapping;
-
-    use super::*;
-    use crate::backing::Part;
-
-    #[test]
-    fn what_others_read_is_not_rewritten() {
-        let mut x = Array::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).expect("four elements");
-        let mut row = x.narrow_outer(0, 1, 1).expect("a row");
-        assert!(row.shares_storage_with(&x));
-        let double = |x: &mut [f32]| {
-            x.iter_mut().for_each(|x| *x *= 2.0);
-            Ok(())
-        };
-        row.update(double).expect("float32");
-        assert_eq!(
-            (x.read::<f32>().unwrap(), row.read::<f32>().unwrap()),
-            (&[1f32, 2.0, 3.0, 4.0][..], &[6f32, 8.0][..])
-        );
-        let before = x.read::<f32>().unwrap().as_ptr();
-        x.update(double).expect("float32");
-        assert_eq!(x.read::<f32>().unwrap(), [2.0, 4.0, 6.0, 8.0]);
-        assert_eq!(x.read::<f32>().unwrap().as_ptr(), before, "where it stands");
-        assert!(x.update::<i32>(|_| Ok(())).is_err());
-    }
-
-    /// Four floats from byte `start` of a file that has no name any more.
-    fn in_file(start: usize) -> Result<Array> {
-        let path = std::env::temp_dir().join(format!("candle-plan-array-{}-{start}", std::process::id()));
-        std::fs::write(&path, cast_slice::<f32, u8>(&[0.0, 1.0, 2.0, 3.0, 4.0])).expect("it is written");
-        let file = std::fs::File::open(&path).expect("it is there");
-        std::fs::remove_file(path).expect("it is there");
-        let mapping = Arc::new(Mapping::new(&file, 20).expect("it is mapped"));
-        Array::lying_in(
-            Backing::File(Part::new(&mapping, start..start + 16).expect("it is inside")),
-            &[4],
-            DType::Float32,
-        )
-    }
-
-    #[test]
-    fn a_file_is_not_rewritten() {
-        let x = in_file(4).expect("four elements");
-        assert!(x.is_in_file() && !x.is_alone() && x.storage().1 == 16);
-        let mut rows = x.narrow_outer(0, 1, 2).expect("two rows");
-        let reverse = |x: &mut [f32]| {
-            x.reverse();
-            Ok(())
-        };
-        rows.update(reverse).expect("float32");
-        assert_eq!(rows.read::<f32>().unwrap(), [3.0, 2.0]);
-        assert_eq!(words::read::<u32>(&x).unwrap(), [1f32, 2.0, 3.0, 4.0].map(f32::to_bits));
-        assert!(x.bits::<i32>().is_err() && words::read::<u16>(&x).is_err());
-        assert_eq!(x.clone().into_candle().expect("a copy").to_vec1::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(x.into_elements::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
-        assert!(in_file(2).is_err(), "no element begins there");
-    }
-
-    #[test]
-    fn views_are_of_rows_inside() {
-        let x = Array::new((0..12i64).collect(), &[1, 4, 3]).expect("twelve elements");
-        let rows = x.narrow_outer(1, 2, 2).and_then(|rows| rows.reshape(&[6])).expect("rows");
-        assert_eq!(rows.read::<i64>().unwrap(), [6, 7, 8, 9, 10, 11]);
-        assert_eq!(rows.narrow_outer(0, 4, 2).unwrap().into_elements::<i64>().unwrap(), [10, 11]);
-        for (axis, start, length) in [(1, 3, 2), (1, usize::MAX, 2), (2, 0, 1), (3, 0, 1), (0, 1, 1)] {
-            assert!(x.narrow_outer(axis, start, length).is_err(), "{axis} {start} {length}");
-        }
-        assert!(
-            x.reshape(&[5]).is_err() && x.reinterpret(DType::Uint64).is_ok() && x.reinterpret(DType::Bool).is_err()
-        );
-    }
-
-    #[test]
-    fn candle_tensors_go_both_ways() {
-        let x = Array::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2]).expect("four elements");
-        let tensor = x.narrow_outer(0, 1, 1).and_then(Array::into_candle).expect("a copy");
-        assert_eq!(tensor.to_vec2::<f32>().expect("a row"), [[3.0, 4.0]]);
-        let turned = x.into_candle().and_then(|x| Ok(x.t()?)).expect("a view");
-        let back = Array::from_candle(&turned, DType::Float32).expect("float32");
-        assert_eq!((back.dims(), back.read::<f32>().unwrap()), (&[2, 2][..], &[1f32, 3.0, 2.0, 4.0][..]));
-        assert!(Array::from_candle(&turned, DType::Int32).is_err());
-    }
 }

@@ -5,9 +5,10 @@ use candle_core::{CpuStorage, DType as Carrier};
 use candle_plan_kernels::buffer::try_for_overwrite;
 use candle_plan_kernels::strided;
 
+use super::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::value::{element_count, no_room, Array};
+use crate::size::{element_count, no_room};
 
 /// An unsigned integer as wide as the elements that it stands for.
 pub trait Word: strided::Word {

@@ -1,0 +1,36 @@
+//! Arrays go to a device and come back.
+
+use candle_plan_device::Gpu;
+
+use super::words::{self, Word};
+use super::Array;
+use crate::by_width;
+use crate::error::Result;
+
+/// A tensor of the host, on a GPU.
+///
+/// # Errors
+/// The GPU has no room for it.
+pub(crate) fn upload(gpu: &Gpu, array: &Array) -> Result<Array> {
+    let bytes = array.bytes_on_host()?;
+    Array::on_device(gpu.uploaded(bytes)?, array.dims(), array.dtype())
+}
+
+/// A tensor of a GPU, on the host.
+///
+/// # Errors
+/// There is no memory for it, or what the GPU says, also of steps before, which it may still have been computing.
+pub(crate) fn download(array: &Array) -> Result<Array> {
+    let mut room = room_on_host(array)?;
+    let (buffer, range) = array.in_buffer()?;
+    buffer.download(range.start, room.bytes_mut()?)?;
+    Ok(room)
+}
+
+/// Room on the host for the elements of a tensor.
+pub(crate) fn room_on_host(array: &Array) -> Result<Array> {
+    fn room<W: Word>(array: &Array) -> Result<Array> {
+        words::array(words::room::<W>(array.dims())?, array.dims(), array.dtype())
+    }
+    by_width!(array.dtype(), W => room::<W>(array))
+}

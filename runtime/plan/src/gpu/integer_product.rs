@@ -1,0 +1,86 @@
+//! Products of matrices of integers, which wrap.
+
+use bytemuck::{Pod, Zeroable};
+use candle_plan_device::{Gpu, Grid, Symbol};
+
+use super::launch::{count, launch, width, Params};
+use super::shapes::{Dims, Strides};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::value::Array;
+
+/// Products whose matrices stand at equal distances; those of all groups multiply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Group {
+    pub count: usize,
+    /// Elements from one matrix of the left, of the right and of the result to the next.
+    pub steps: [usize; 3],
+}
+
+/// Whether products of a dtype are of integers.
+pub(super) fn is_integer(dtype: DType) -> bool {
+    matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64)
+}
+
+/// `Y = alpha · A · B + beta · addend` of integers, which wrap.
+pub(super) struct Integers<'a> {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub transposed: [bool; 2],
+    /// Alpha and beta, which are whole.
+    pub factors: [f32; 2],
+    /// What is added, and the steps of its rows and columns.
+    pub addend: Option<(&'a Array, [usize; 2])>,
+    pub groups: &'a [Group],
+}
+
+/// The twin of `IntegerProduct`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct IntegerParams {
+    tensors: [u64; 4],
+    factors: [u64; 2],
+    count: u32,
+    sizes: [u32; 3],
+    steps: [[u32; 2]; 3],
+    next: [Strides; 2],
+    batch: Dims,
+    padding: u32,
+}
+
+// SAFETY: as `matmul.cu` has it; the tensors have the elements that `Stacks::new` or `Gemm::sizes` found.
+unsafe impl Params for IntegerParams {}
+
+impl Integers<'_> {
+    /// Computes the product of the first two tensors in the third.
+    ///
+    /// # Errors
+    /// They have too many elements, or what the device says.
+    pub fn run(&self, gpu: &Gpu, [a, b, y]: [&Array; 3]) -> Result<()> {
+        let Integers { m, n, k, transposed, factors, addend, groups } = *self;
+        for tensor in [a, b] {
+            count(tensor.len())?;
+        }
+        let steps = |sizes: [usize; 2], transposed: bool| match transposed {
+            true => Ok::<_, Error>([1, count(sizes[0])?]),
+            false => Ok([count(sizes[1])?, 1]),
+        };
+        let [row, column] = addend.map_or([0; 2], |(_, steps)| steps).map(count);
+        let strides = |side: usize| Strides::new(groups.iter().map(|group| group.steps[side] as isize));
+        let counts: Vec<usize> = groups.iter().map(|group| group.count).collect();
+        let params = IntegerParams {
+            tensors: [a.address()?, b.address()?, addend.map_or(Ok(0), |(c, _)| c.address())?, y.address()?],
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole numbers, which wrap
+            factors: factors.map(|factor| factor as i64 as u64),
+            count: count(y.len())?,
+            sizes: [count(m)?, count(n)?, count(k)?],
+            steps: [steps([m, k], transposed[0])?, steps([k, n], transposed[1])?, [row?, column?]],
+            next: [strides(0)?, strides(1)?],
+            batch: Dims::new(&counts)?,
+            padding: 0,
+        };
+        let symbol = Symbol { module: "matmul", name: "integers", kind: width(y.dtype())? };
+        launch(gpu, symbol, Grid::over(params.count), &params)
+    }
+}
