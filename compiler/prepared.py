@@ -33,7 +33,7 @@ class PreparedStep:
     `kernel` names the kernel or its form, where there is a choice; `program` is what it computes elementwise; and
     `packed_bytes` are what was packed of its constants. The values in `dies` are read by nobody after it. `alive_bytes`
     are what the values of its block hold while it runs, and its op beside them, at most, constants aside; `None` where
-    a size is not known.
+    a size is not known, or the op does not tell what it holds.
 
     Its op can give its first output the storage of one of the inputs that `in_place` numbers, and its outputs may share
     that of those in `shares`: what the op is able to do, and not what it does here.

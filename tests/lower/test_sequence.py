@@ -105,16 +105,28 @@ def test_sequences_that_grow_in_a_loop(name):
     check(graph, {"n": np.array(5), "go": np.array(True), "x": np.array([1, 10])})
 
 
+@pytest.mark.parametrize("max_memory", [None, 1 << 30])
 @pytest.mark.parametrize("body", ["at the end", "in a branch"])
-def test_a_million_insertions_do_not_copy_what_is_there(body):
+def test_a_million_insertions_neither_copy_nor_recount_what_is_there(body, max_memory):
     graph = COLLECTED.replace("BODY", BODIES_OF_LOOPS[body]).replace("(seq(int64[k]) s) {", "(int64 count) {")
     graph = graph[: graph.rindex("}")] + " count = SequenceLength(s) }"
-    session = compiler.load(compiler.compile(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {graph}')))
+    plan = compiler.compile(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {graph}'))
+    session = compiler.load(plan, max_memory=max_memory)
     turns = 1_000_000 if body == "at the end" else 200_000
     begun = time.monotonic()
     count = session.run({"n": np.array(turns), "go": np.array(True), "x": np.array([1])})["count"]
     assert count == (turns if body == "at the end" else turns // 2)
     assert time.monotonic() - begun < 20
+
+
+def test_a_sequence_that_grows_counts_its_items():
+    graph = COLLECTED.replace("BODY", BODIES_OF_LOOPS["at the end"])
+    plan = compiler.compile(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {graph}'))
+    feeds, size = {"go": np.array(True), "x": np.zeros(1000, np.int64)}, 8000
+    session = compiler.load(plan, max_memory=100 * size)
+    assert len(session.run({"n": np.array(80), **feeds})["s"]) == 80
+    with pytest.raises(compiler.RunError, match="max_memory leaves"):
+        session.run({"n": np.array(100), **feeds})
 
 
 def test_a_sequence_that_is_held_elsewhere_keeps_its_items():

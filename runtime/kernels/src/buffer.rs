@@ -1,6 +1,6 @@
 //! Memory that a kernel is about to fill.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -13,13 +13,21 @@ thread_local! {
     /// The bytes that this thread may still allocate with this page's functions, beside others that work on the same; none
     /// where nobody bounds them.
     static BUDGET: RefCell<Budget> = const { RefCell::new(None) };
+    /// Whether there is a [`BUDGET`]. Every allocation asks, and this needs no destructor, so the answer is cheap.
+    static IS_BOUNDED: Cell<bool> = const { Cell::new(false) };
 }
+
+/// The bytes that a core's cache holds. Lists as small as this, of which a task has a few, do not count to the budget.
+pub const CACHED: usize = 1 << 20;
 
 /// The bytes that are left, which threads share while they work together.
 pub(crate) type Budget = Option<Arc<AtomicUsize>>;
 
 /// The bytes that this thread may still allocate; `usize::MAX` where nobody bounds them.
 pub fn budget() -> usize {
+    if !IS_BOUNDED.get() {
+        return usize::MAX;
+    }
     BUDGET.with_borrow(|budget| budget.as_ref().map_or(usize::MAX, |left| left.load(Relaxed)))
 }
 
@@ -30,7 +38,11 @@ pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
 
 /// The budget, for a thread that helps this one.
 pub(crate) fn shared() -> Budget {
-    BUDGET.with_borrow(Clone::clone)
+    if IS_BOUNDED.get() {
+        BUDGET.with_borrow(Clone::clone)
+    } else {
+        None
+    }
 }
 
 /// Runs `work` with the budget of another thread, which it helps.
@@ -38,15 +50,27 @@ pub(crate) fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
     struct Outer(Budget);
     impl Drop for Outer {
         fn drop(&mut self) {
-            BUDGET.set(self.0.take());
+            set(self.0.take());
         }
     }
-    let _outer = Outer(BUDGET.replace(budget));
+    if budget.is_none() && !IS_BOUNDED.get() {
+        return work();
+    }
+    let _outer = Outer(set(budget));
     work()
+}
+
+/// Sets this thread's budget, and gives the one before.
+fn set(budget: Budget) -> Budget {
+    IS_BOUNDED.set(budget.is_some());
+    BUDGET.replace(budget)
 }
 
 /// Whether the [`budget`] has so many bytes, which it has less of afterwards: for memory that lies elsewhere.
 pub fn charge(bytes: usize) -> bool {
+    if !IS_BOUNDED.get() {
+        return true;
+    }
     BUDGET.with_borrow(|budget| {
         let take =
             |left: &Arc<AtomicUsize>| left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok();
@@ -109,16 +133,23 @@ pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
     Some(filled_up(try_with_room(len)?, len))
 }
 
-/// An empty vector with room for `len` elements: `None` where the [`budget`] is less, or the machine's
-/// [memory](machine::memory) is, or there is not so much of it.
+/// [`try_for_overwrite`] for one of many results of a kernel: it counts to the [`budget`] even if it is small.
+pub fn try_for_result<T: Pod>(len: usize) -> Option<Vec<T>> {
+    let bytes = len.checked_mul(size_of::<T>())?;
+    (bytes > CACHED || charge(bytes)).then(|| try_for_overwrite(len))?
+}
+
+/// An empty vector with room for `len` elements. It counts to the [`budget`] if it is larger than a [cache](CACHED). `None`
+/// where the budget is less, or the machine's [memory](machine::memory) is, or there is not so much of it.
 pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
-    if budget() < bytes {
+    let counted = if bytes > CACHED { bytes } else { 0 };
+    if budget() < counted {
         return None;
     }
     let mut data = Vec::new();
     data.try_reserve_exact(len).ok()?;
-    charge(bytes).then_some(data)
+    charge(counted).then_some(data)
 }
 
 /// The bytes of a huge page.

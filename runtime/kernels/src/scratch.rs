@@ -5,10 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::Pod;
 
-use crate::buffer::{self, Budget, NoRoom};
-
-/// The bytes that a core's cache holds: buffers as small as this, of which a task has a few, count to no budget.
-const CACHED: usize = 1 << 20;
+use crate::buffer::{self, Budget, NoRoom, CACHED};
 
 /// Elements that a kernel holds in passing. Where they are more than a cache holds, they count to the
 /// [budget](buffer::budget) while they are there. Where there is no room for them, the kernel [ends](NoRoom::end).
@@ -57,7 +54,7 @@ impl<T> Scratch<T> {
     fn made(len: usize, allocate: impl FnOnce() -> Option<Vec<T>>) -> Scratch<T> {
         let bytes = len.checked_mul(size_of::<T>());
         let budget = if bytes.is_some_and(|bytes| bytes <= CACHED) { None } else { buffer::shared() };
-        match (buffer::sharing(budget.clone(), allocate), bytes) {
+        match (allocate(), bytes) {
             (Some(data), Some(bytes)) => Scratch { data, bytes, budget },
             _ => NoRoom::end(bytes),
         }

@@ -14,7 +14,8 @@ use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
 use crate::memory::Bound;
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
-use crate::value::{in_room, Value};
+use crate::size::beyond;
+use crate::value::Value;
 
 impl Executable {
     /// The outputs for the inputs, both in the plan's order.
@@ -113,13 +114,8 @@ impl Blocks for Nested<'_> {
     fn run(&self, index: usize, inputs: Vec<Value>) -> Result<Vec<Value>> {
         let block = self.step.blocks.get(index).ok_or_else(|| Error::op(format!("there is no block {index}")))?;
         block.check(index, &inputs)?;
-        let outputs = if self.run.executable.plan.max_memory.is_some() {
-            let lent = inputs.clone();
-            self.run.bounded(block, inputs, &lent)
-        } else {
-            self.run.block(block, inputs)
-        };
-        outputs.map_err(|error| self.place(error, index))
+        let bound = self.run.executable.plan.max_memory.map(|_| self.run.bound(&inputs));
+        self.run.steps(block, inputs, bound.as_ref()).map_err(|error| self.place(error, index))
     }
 }
 
@@ -170,18 +166,14 @@ impl Run<'_> {
     fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
         let executable = self.executable;
         match executable.plan.max_memory {
-            None => self.block(&executable.main, inputs),
-            Some(bytes) => buffer::within(bytes, || self.bounded(&executable.main, inputs, &[])),
+            None => self.steps(&executable.main, inputs, None),
+            Some(bytes) => buffer::within(bytes, || self.steps(&executable.main, inputs, Some(&self.bound(&[])))),
         }
     }
 
-    fn block(&self, block: &PreparedBlock, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        self.steps(block, inputs, None)
-    }
-
-    /// [`Run::block`] within the [budget](buffer::budget), to which values that are `lent` and constants do not count.
-    fn bounded(&self, block: &PreparedBlock, inputs: Vec<Value>, lent: &[Value]) -> Result<Vec<Value>> {
-        self.steps(block, inputs, Some(&Bound::new(self.executable.constants.iter().chain(lent))))
+    /// The [budget](buffer::budget) as the bound of a block, to which values that are `lent` and constants do not count.
+    fn bound(&self, lent: &[Value]) -> Bound {
+        Bound::new(self.executable.constants.iter().chain(lent))
     }
 
     fn steps(&self, block: &PreparedBlock, inputs: Vec<Value>, bound: Option<&Bound>) -> Result<Vec<Value>> {
@@ -192,14 +184,10 @@ impl Run<'_> {
         for (slot, value) in block.inputs.iter().zip(inputs) {
             slots[*slot as usize] = Some(value);
         }
-        self.watch.check()?; // a body without a step may be repeated for ever too
-        for step in &block.steps {
-            self.watch.check()?;
-            match self.observer {
-                _ if self.is_delivered_later(step) => pass(step, &mut slots),
-                None => self.step(step, &mut slots, bound)?,
-                Some(observer) => observer.step(step, &mut || self.step(step, &mut slots, bound))?,
-            }
+        let mut begun = Begun::default();
+        match buffer::caught(|| self.each_step(block, &mut slots, bound, &mut begun)) {
+            Ok(ended) => ended?,
+            Err(no_room) => return Err(self.place_begun(beyond(no_room), &block.steps[begun.at], &slots, &begun)),
         }
         let output = |operand: &Operand| match *operand {
             Operand::Constant(index) => self.executable.constants.get(index as usize).cloned(),
@@ -213,13 +201,39 @@ impl Run<'_> {
             .collect()
     }
 
-    fn step(&self, step: &PreparedStep, slots: &mut [Option<Value>], bound: Option<&Bound>) -> Result<()> {
+    fn each_step(
+        &self,
+        block: &PreparedBlock,
+        slots: &mut [Option<Value>],
+        bound: Option<&Bound>,
+        begun: &mut Begun,
+    ) -> Result<()> {
+        self.watch.check()?; // a body without a step may be repeated for ever too
+        for (at, step) in block.steps.iter().enumerate() {
+            self.watch.check()?;
+            begun.at = at;
+            match self.observer {
+                _ if self.is_delivered_later(step) => pass(step, slots),
+                None => self.step(step, slots, bound, begun)?,
+                Some(observer) => observer.step(step, &mut || self.step(step, slots, bound, begun))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn step(
+        &self,
+        step: &PreparedStep,
+        slots: &mut [Option<Value>],
+        bound: Option<&Bound>,
+        begun: &mut Begun,
+    ) -> Result<()> {
         if let Device::Gpu(gpu) = &self.executable.device {
             gpu.mark(step.mark);
         }
         let mut inputs = SmallVec::<[Input; 4]>::new();
-        let mut outlines = SmallVec::<[Outline; 2]>::new();
-        take(step, slots, &mut inputs, &mut outlines);
+        begun.taken.clear();
+        take(step, slots, &mut inputs, &mut begun.taken);
         self.share(step, slots, &mut inputs);
         let blocks = Nested { run: self, step };
         let mut call =
@@ -230,7 +244,7 @@ impl Run<'_> {
                 observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, bound, call))
             }
         };
-        let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &outlines))?;
+        let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         drop(inputs);
         for (slot, value) in step.outputs.iter().zip(outputs) {
             if let Some(slot) = slot {
@@ -253,6 +267,13 @@ impl Run<'_> {
             };
             *input = shared.map_or(Input::Absent, Input::Shared);
         }
+    }
+
+    /// The error of a kernel that [ended](buffer::NoRoom::end) before its time, with its step's place.
+    fn place_begun(&self, error: Error, step: &PreparedStep, slots: &[Option<Value>], begun: &Begun) -> Error {
+        let mut inputs: SmallVec<[Input; 4]> = step.inputs.iter().map(|_| Input::Absent).collect();
+        self.share(step, slots, &mut inputs);
+        self.place(error, step, &inputs, &begun.taken)
     }
 
     /// An op's complaint with the step's place; an error that has a place already (of a nested step) keeps it.
@@ -319,10 +340,10 @@ fn run_kernel(
     bound: Option<&Bound>,
     call: &mut Call,
 ) -> Result<Vec<Value>> {
-    in_room(|| match bound {
+    match bound {
         None => step.kernel.as_ref().run(call),
         Some(bound) => bound.run((step.kernel.as_ref(), step.operator()), slots, call),
-    })
+    }
 }
 
 /// Takes over the inputs that die with the step, and outlines them; the others are yet to come.
@@ -348,6 +369,15 @@ fn take<'a>(
         });
         inputs.push(taken.map_or(Input::Absent, Input::Owned));
     }
+}
+
+/// The step of a block that runs now.
+#[derive(Default)]
+struct Begun {
+    /// Its place in the block.
+    at: usize,
+    /// The inputs that it took over.
+    taken: SmallVec<[Outline; 2]>,
 }
 
 /// What an error says of a tensor or a sequence that its step has taken over: the value itself is gone.

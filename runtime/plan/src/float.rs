@@ -13,7 +13,10 @@ use half::{bf16, f16};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::Call;
+use crate::operator::Operator;
+use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
+use crate::work;
 
 /// The dtypes of [`Float`].
 pub const FLOATS: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
@@ -150,6 +153,22 @@ pub fn rewrite<T: Float>(
         }
     };
     Array::new(T::narrow(out), array.dims())
+}
+
+/// The most bytes that a kernel holds because it computes 16-bit floats in `f32`: a copy of each input that was not packed
+/// and of each output, and the outputs themselves, which take over no input's storage. `None` where a size is not known.
+pub fn widened_bytes(operator: &dyn Operator, inputs: &Types, is_packed: impl Fn(usize) -> bool) -> Option<usize> {
+    let read = (0..inputs.len()).filter(|&i| !is_packed(i)).filter_map(|i| inputs.optional(i)).map(|kind| (kind, 4));
+    let made = operator.infer(inputs).ok()?;
+    let bytes = |(kind, each): (&Type, usize)| match kind {
+        Type::Tensor(TensorType { dtype: DType::Float16 | DType::Bfloat16, .. }) => {
+            Some(each.saturating_mul(usize::try_from(work::count(kind.tensor().ok()?)?).ok()?))
+        }
+        _ => Some(0),
+    };
+    read.chain(made.iter().map(|kind| (kind, 4 + 2)))
+        .map(bytes)
+        .try_fold(0, |sum: usize, next| Some(sum.saturating_add(next?)))
 }
 
 /// Refuses a dtype that is not in the list.

@@ -59,7 +59,7 @@ pub struct StepForm {
     pub shares: Vec<usize>,
     /// The bytes that the values of its block and its op's scratch hold while it runs, constants aside: at most, as an
     /// op that may give a view of an input counts as giving one where sizes are equal alone. `None` where a size is not
-    /// known, or the step runs blocks.
+    /// known, the op does not tell its scratch, or the step runs blocks.
     pub alive_bytes: Option<usize>,
 }
 
@@ -139,8 +139,8 @@ impl Listing<'_> {
         }
     }
 
-    /// The bytes that a step's op holds beside its inputs and outputs.
-    fn scratch(&self, step: &PreparedStep) -> usize {
+    /// The bytes that a step's op holds beside its inputs and outputs, where it tells.
+    fn scratch(&self, step: &PreparedStep) -> Option<usize> {
         let kind = |(i, operand): (usize, &Operand)| match *operand {
             Operand::Absent => None,
             Operand::Slot(slot) | Operand::Dying(slot) => Some(&self.info(slot).kind),
@@ -225,7 +225,7 @@ impl Alive {
             return None;
         }
         let values: Option<usize> = storages.into_iter().map(|storage| self.sizes[storage]).sum();
-        values.map(|bytes| bytes.saturating_add(listing.scratch(step)))
+        values.zip(listing.scratch(step)).map(|(bytes, scratch)| bytes.saturating_add(scratch))
     }
 
     /// The storage of an input that output `i` lies in, if it does: that of a view, or that of one which it takes over.

@@ -37,10 +37,11 @@ pub trait Kernel: Debug + Send + Sync {
         Form::default()
     }
 
-    /// The bytes that a run on inputs of these sizes holds beside its inputs and outputs: images in another layout, say. 0
-    /// where a size is not known.
-    fn scratch(&self, _inputs: &Types) -> usize {
-        0
+    /// The most bytes that a run on inputs of these sizes holds beside its inputs and outputs: images in another layout, say.
+    /// Buffers that fit a [cache](candle_plan_kernels::buffer::CACHED) do not count. `None` where the kernel does not tell, or
+    /// a size is not known.
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     /// What is wrong where a kernel on a device finds a fault in a value.

@@ -69,7 +69,7 @@ pub(crate) fn in_room<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 }
 
 /// Why there is no room beside operands and results.
-fn beyond(NoRoom { bytes, left }: NoRoom) -> Error {
+pub(crate) fn beyond(NoRoom { bytes, left }: NoRoom) -> Error {
     let needed = match bytes {
         usize::MAX => "more bytes than can be counted".to_string(),
         bytes => format!("{bytes} bytes"),

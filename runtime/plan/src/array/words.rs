@@ -2,7 +2,7 @@
 
 use bytemuck::cast_slice_mut;
 use candle_core::{CpuStorage, DType as Carrier};
-use candle_plan_kernels::buffer::try_for_overwrite;
+use candle_plan_kernels::buffer::try_for_result;
 use candle_plan_kernels::strided;
 
 use super::Array;
@@ -86,7 +86,7 @@ pub fn read<W: Word>(array: &Array) -> Result<&[W]> {
 /// # Errors
 /// There is not so much memory.
 pub fn room<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
-    try_for_overwrite(element_count(dims)?).ok_or_else(|| no_room(dims))
+    try_for_result(element_count(dims)?).ok_or_else(|| no_room(dims))
 }
 
 /// A tensor made of words, without a copy.

@@ -13,12 +13,19 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::{read_number, Float};
+use crate::float::{read_number, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::attention::{Attention, AttentionGuard, AttentionScores, Layout, Strides};
+use crate::operator::Operator;
+use crate::types::{TensorType, Types};
 use crate::value::{element_count, room, with_room, Array, Value};
 
 impl Kernel for Attention {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let y = self.infer(inputs).ok()?.first()?.tensor().ok().map(TensorType::bytes)?;
+        Some(widened_bytes(self, inputs, |_| false)?.saturating_mul(2).saturating_add(y))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let layout = self.layout(call)?;
         dispatch!("Attention", call.tensor(0)?.dtype(), [f32, f64, f16, bf16], T => self.attend::<T>(call, &layout))
@@ -312,20 +319,14 @@ mod tests {
 
     #[test]
     fn what_no_memory_is_left_for_is_refused() {
-        // Y needs 800 bytes, joined keys and values 8000 each, the scores 400 000.
-        let half = || floats(&[1, 1, 500, 2]);
-        for (bytes, outputs, is_refused) in [
-            (700, 1, true),
-            (16_000, 1, false),
-            (4000, 3, true),
-            (160_000, 3, false),
-            (160_000, 4, true),
-            (1 << 22, 4, false),
-        ] {
+        // Few long vectors, so that the work is small: Y needs 1.1 MB, joined keys and values 2.2 MB each.
+        let half = || floats(&[1, 1, 2, 140_000]);
+        for (mib, outputs, is_refused) in [(1, 1, true), (64, 1, false), (3, 3, true), (128, 3, false), (128, 4, false)]
+        {
             let past = || half().filter(|_| outputs > 1);
-            let inputs = [floats(&[1, 1, 100, 2]), half(), half(), None, past(), past()];
-            let found = buffer::within(bytes, || run_outputs(&Attention::PLAIN, &inputs, outputs));
-            assert_eq!(found.is_err(), is_refused, "{bytes} bytes for {outputs} outputs");
+            let inputs = [half(), half(), half(), None, past(), past()];
+            let found = buffer::within(mib << 20, || run_outputs(&Attention::PLAIN, &inputs, outputs));
+            assert_eq!(found.is_err(), is_refused, "{mib} MiB for {outputs} outputs");
         }
     }
 }

@@ -17,7 +17,9 @@ use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Constants, Kernel};
+use crate::types::Types;
 use crate::ops::binary::Binary;
 use crate::types::Type;
 use crate::value::{room, Array, Strings, Value};
@@ -31,6 +33,11 @@ impl Packs for Binary {
         } else {
             &[0, 1]
         }
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        let times = if self.function == Function::Pow { 2 } else { 1 };
+        Some(widened_bytes(self, inputs, |i| packed.is_some() && self.is_replaced(i))?.saturating_mul(times))
     }
 
     fn pack(&self, operands: &Constants) -> Result<Option<Self::Packed>> {

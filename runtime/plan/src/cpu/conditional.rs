@@ -12,7 +12,9 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::movable::Movable;
 use crate::ops::conditional::{bound, Clip, Where};
 use crate::value::{room, Array, Value};
@@ -37,6 +39,10 @@ impl Kernel for Where {
 impl Kernel for Clip {
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -9,6 +9,7 @@ use super::OnCpu;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
+use crate::float::widened_bytes;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::conv_transpose::ConvTranspose;
@@ -34,13 +35,11 @@ impl Packs for ConvTranspose {
         form.with(self.epilogue.as_ref())
     }
 
-    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> usize {
-        let bytes = || {
-            let weights = packed?;
-            let shape = self.shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?, None);
-            Some(size_of::<f32>() * weights.scratch(&shape.ok()?))
-        };
-        bytes().unwrap_or(0)
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        let weights = packed?;
+        let shape = self.shape(&inputs.tensor(0).ok()?.sizes()?, &inputs.tensor(1).ok()?.sizes()?, None);
+        let moved = size_of::<f32>().saturating_mul(weights.scratch(&shape.ok()?));
+        Some(widened_bytes(self, inputs, |i| self.is_replaced(i))?.saturating_add(moved))
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

@@ -10,8 +10,9 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::float::Float;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::cumulative::{Accumulation, Cumulative};
 use crate::value::{room, Array, Value};
 
@@ -19,6 +20,10 @@ use crate::value::{room, Array, Value};
 const TASK: usize = 1 << 14;
 
 impl Kernel for Cumulative {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, axis) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
         let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };

@@ -11,6 +11,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::deform_conv::DeformConv;
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
@@ -18,6 +19,10 @@ use crate::ops::padding::window_extent;
 use crate::value::{element_count, room, Array, Value};
 
 impl Kernel for DeformConv {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dtype = call.tensor(0)?.dtype();
         let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };

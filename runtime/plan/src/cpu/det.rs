@@ -4,11 +4,16 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::det::Det;
 use crate::value::{room, Array, Value};
 
 impl Kernel for Det {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let [outer @ .., rows, columns] = x.dims() else { bail!("expected matrices, found {:?}", x.dims()) };

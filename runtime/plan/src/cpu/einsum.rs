@@ -10,11 +10,16 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::movable::copy_view;
+use crate::types::Types;
 use crate::ops::einsum::{Axis, Einsum, Terms};
 use crate::ops::matmul::Product;
 use crate::value::{list, Array, Value};
 
 impl Kernel for Einsum {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let inputs: Vec<&Array> = (0..call.len()).map(|i| call.tensor(i)).collect::<Result<_>>()?;
         let Some(dtype) = inputs.first().map(|array| array.dtype()) else { bail!("there are no inputs") };

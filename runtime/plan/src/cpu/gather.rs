@@ -3,7 +3,7 @@
 use candle_plan_kernels::indexed::gather_runs;
 
 use super::packed::{Packed, Packs};
-use super::places::{self, element_places, row_places, vector_places};
+use super::places::{self, element_places, row_places, starts_bytes, vector_places};
 use super::OnCpu;
 use crate::array::words;
 use crate::axes;
@@ -12,12 +12,17 @@ use crate::by_width;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::Movable;
+use crate::types::Types;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::Places;
 use crate::value::{Array, Value};
 
 impl Packs for Gather {
     type Packed = places::Found;
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        starts_bytes(packed, inputs.tensor(1).ok()?)
+    }
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         places::pack(constants, |dims, indices| row_places(dims, indices, self.axis))
@@ -60,6 +65,10 @@ fn view(x: &Array, axis: usize, rows: &Places) -> Result<Option<Array>> {
 impl Packs for GatherElements {
     type Packed = places::Found;
 
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        starts_bytes(packed, inputs.tensor(1).ok()?)
+    }
+
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         places::pack(constants, |dims, indices| element_places(dims, indices, self.axis))
     }
@@ -80,6 +89,10 @@ impl OnCpu for GatherElements {
 
 impl Packs for GatherNd {
     type Packed = places::Found;
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        starts_bytes(packed, inputs.tensor(1).ok()?)
+    }
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
         places::pack(constants, |dims, indices| vector_places(dims, indices, self.batch_dims))

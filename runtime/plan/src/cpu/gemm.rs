@@ -11,8 +11,10 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::{Error, Result};
+use crate::float::widened_bytes;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
+use crate::types::Types;
 use crate::ops::gemm::{steps, Gemm};
 use crate::value::{room, Array, Value};
 
@@ -35,6 +37,10 @@ impl Packs for Gemm {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |packed: &PackedB| form(std::slice::from_ref(packed))).with(self.epilogue.as_ref())
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |i| packed.is_some() && self.is_replaced(i))
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

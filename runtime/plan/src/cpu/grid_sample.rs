@@ -12,11 +12,16 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
+use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::grid_sample::{GridSample, Outside, Sampling, BLOCK};
 use crate::value::{element_count, room, Array, Value};
 
 impl Kernel for GridSample {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, grid) = (call.value(0)?, call.tensor(1)?);
         let (&[batch, channels, high, wide], &[grids, rows, columns, 2]) = (x.dims()?, grid.dims()) else {

@@ -13,14 +13,19 @@ use crate::axes;
 use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::float::{read_wide, rewrite, Float};
+use crate::float::{read_wide, rewrite, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::layer_norm::{fitted, target, LayerNorm, RmsNorm};
 use crate::value::{Array, Value};
 
 impl Kernel for LayerNorm {
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -64,6 +69,10 @@ impl LayerNorm {
 impl Kernel for RmsNorm {
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

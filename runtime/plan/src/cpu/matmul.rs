@@ -12,8 +12,10 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::Result;
+use crate::float::widened_bytes;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
+use crate::types::Types;
 use crate::ops::matmul::{MatMul, Product};
 use crate::value::{room, Array, Value};
 
@@ -35,6 +37,10 @@ impl Packs for MatMul {
 
     fn form(&self, packed: Option<&Self::Packed>) -> Form {
         Form::of(packed, |packed: &Vec<PackedB>| form(packed)).with(self.epilogue.as_ref())
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |i| packed.is_some() && self.is_replaced(i))
     }
 
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {

@@ -11,14 +11,19 @@ use half::{bf16, f16};
 use crate::axes;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::{read_wide, rewrite, Float};
+use crate::float::{read_wide, rewrite, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::norm::{channel_dims, group_dims, is_by_channel, BatchNorm, GroupNorm, InstanceNorm, Lrn};
 use crate::value::{Array, Value};
 
 impl Kernel for BatchNorm {
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -44,6 +49,10 @@ impl Kernel for InstanceNorm {
         &[0]
     }
 
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let groups = call.tensor(0)?.dims().get(1).copied().unwrap_or(1);
         normalize_groups(call, groups, self.epsilon)
@@ -53,6 +62,10 @@ impl Kernel for InstanceNorm {
 impl Kernel for GroupNorm {
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -88,6 +101,10 @@ fn by_channel<R: Real>(values: &[R], channels: usize, groups: usize) -> Result<V
 }
 
 impl Kernel for Lrn {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let split = axes::split(x.dims(), 1)?;

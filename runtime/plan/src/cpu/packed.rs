@@ -36,8 +36,8 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     }
 
     /// As [`Kernel::scratch`].
-    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> usize {
-        0
+    fn scratch(&self, _packed: Option<&Self::Packed>, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     /// As [`Kernel::run`].
@@ -82,7 +82,7 @@ impl<O: Packs> Kernel for Packed<O> {
         self.op.form(self.packed.as_ref())
     }
 
-    fn scratch(&self, inputs: &Types) -> usize {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
         self.op.scratch(self.packed.as_ref(), inputs)
     }
 

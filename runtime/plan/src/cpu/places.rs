@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use num_integer::gcd;
 
 use crate::axes;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
 use crate::ops::places::{element_axis, vector_parts, Places, VectorParts};
-use crate::value::{with_room, Array};
+use crate::types::TensorType;
+use crate::value::{list, with_room, Array};
+use crate::work;
 
 /// Places in a tensor of the shape that its type says.
 pub(super) struct Found {
@@ -71,12 +74,22 @@ impl Places {
     }
 }
 
+/// The most bytes that a step takes for places that were not [packed](prepack), and for their indices in 64 bits. `None`
+/// where the number of indices is not known.
+pub(super) fn starts_bytes(packed: Option<&Found>, indices: &TensorType) -> Option<usize> {
+    let lists = if indices.dtype == DType::Int64 { 1 } else { 2 };
+    match packed {
+        Some(_) => Some(0),
+        None => usize::try_from(work::count(indices)?).ok()?.checked_mul(lists * size_of::<usize>()),
+    }
+}
+
 /// Where the rows of an axis that `indices` pick begin in a block `[size of the axis, …]`.
 pub(super) fn row_places(dims: &[usize], indices: &Array, axis: i64) -> Result<Places> {
     let axis = axes::resolve(axis, dims.len())?;
     let (size, run) = (dims[axis], dims[axis + 1..].iter().product());
     let numbers = in_range(indices, size, axis)?;
-    Ok(Places { starts: numbers.iter().map(|&number| from_start(number, size) * run).collect(), run })
+    Ok(Places { starts: list(numbers.iter().map(|&number| from_start(number, size) * run))?, run })
 }
 
 /// Where the elements stand in a tensor of shape `dims` that `indices` pick along an axis.

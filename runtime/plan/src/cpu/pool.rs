@@ -11,13 +11,18 @@ use super::blocks::Blocked;
 use super::pool_blocks::{self, PoolBlocks};
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::Float;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
+use crate::types::Types;
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
 use crate::types::Type;
 use crate::value::{room, Array, Value};
 
 impl Kernel for MaxPool {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
@@ -66,6 +71,10 @@ impl Max<'_> {
 }
 
 impl Kernel for AveragePool {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
@@ -96,6 +105,10 @@ impl AveragePool {
 }
 
 impl Kernel for LpPool {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;

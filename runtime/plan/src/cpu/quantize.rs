@@ -10,7 +10,9 @@ use crate::bail;
 use crate::cpu::cast::widened;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::cast::{converted, format_of};
 use crate::ops::quantize::{
     limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Scales, Spread,
@@ -18,6 +20,10 @@ use crate::ops::quantize::{
 use crate::value::{room, Array, Value};
 
 impl Kernel for QuantizeLinear {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        Some(widened_bytes(self, inputs, |_| false)?.saturating_mul(2))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = converted(call.tensor(0)?, DType::Float32, call.threads)?;
         let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;
@@ -60,6 +66,10 @@ impl QuantizeLinear {
 }
 
 impl Kernel for DequantizeLinear {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = widened(call.tensor(0)?)?;
         let scales = Scales::new(x.dims(), call.tensor(1)?, call.optional_tensor(2)?, self.axis, self.block)?;

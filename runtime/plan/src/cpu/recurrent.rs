@@ -14,7 +14,7 @@ use crate::float::Float;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
-use crate::types::TensorType;
+use crate::types::{TensorType, Types};
 use crate::value::{room, Array, Value};
 
 /// The packed weights of a layer, one entry a direction, in the type that it computes in.
@@ -78,6 +78,10 @@ macro_rules! kernel {
 
             fn form(&self, packed: Option<&Layers>) -> Form {
                 packed.map(Layers::form).unwrap_or_default()
+            }
+
+            fn scratch(&self, _: Option<&Layers>, _: &Types) -> Option<usize> {
+                None
             }
 
             fn run(&self, packed: Option<&Layers>, call: &mut Call) -> Result<Vec<Value>> {

@@ -13,14 +13,21 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::float::Float;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
+use crate::operator::Operator;
+use crate::types::{TensorType, Types};
 use crate::ops::reduce::{Groups, Reduce, Reduction};
 use crate::types::Type;
 use crate::value::{Array, Value};
 
 impl Kernel for Reduce {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let y = self.infer(inputs).ok()?.first()?.tensor().ok().map(TensorType::bytes)?;
+        Some(widened_bytes(self, inputs, |_| false)?.saturating_add(y))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (mask, dims) = self.mask_and_dims(call)?;

@@ -15,9 +15,11 @@ use crate::by_width;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
+use crate::types::Types;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::ops::sampled::Sampled;
@@ -25,6 +27,10 @@ use crate::types::Type;
 use crate::value::{room, Array, Value};
 
 impl Kernel for Interpolate {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.value(0)?;
         let maps = self.maps(call, x.dims()?)?;

@@ -6,12 +6,17 @@ use half::{bf16, f16};
 use crate::bail;
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::Float;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::rotary::{RotaryEmbedding, Sizes};
 use crate::value::{Array, Value};
 
 impl Kernel for RotaryEmbedding {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let turn = self.turn(call)?;

@@ -4,7 +4,7 @@ use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 
 use super::packed::{Packed, Packs};
-use super::places::{self, element_places, vector_places};
+use super::places::{self, element_places, starts_bytes, vector_places};
 use super::OnCpu;
 use crate::array::words;
 use crate::axes;
@@ -14,6 +14,7 @@ use crate::dtype::{Bool, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::Movable;
+use crate::types::Types;
 use crate::ops::places::{vector_parts, Places};
 use crate::ops::scatter::{
     check_elements, check_parts, check_places, Combination, ScatterElements, ScatterNd, TensorScatter,
@@ -25,6 +26,10 @@ impl Packs for ScatterElements {
 
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        starts_bytes(packed, inputs.tensor(1).ok()?)
     }
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {
@@ -51,6 +56,10 @@ impl Packs for ScatterNd {
 
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
+        starts_bytes(packed, inputs.tensor(1).ok()?)
     }
 
     fn pack(&self, constants: &Constants) -> Result<Option<Self::Packed>> {

@@ -4,8 +4,8 @@ use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
+use crate::held::Record;
 use crate::kernel::{Call, Kernel};
-use crate::memory::Record;
 use crate::movable::Movable;
 use crate::ops::sequence::{
     ConcatFromSequence, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert, SequenceLength,

@@ -10,11 +10,16 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::signal::{signal_axis, Dft, MelWeightMatrix, Stft};
 use crate::value::{element_count, room, with_room, Array, Value};
 
 impl Kernel for Dft {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let axis = match (self.axis, call.optional_tensor(2)?) {
@@ -83,6 +88,10 @@ impl Dft {
 }
 
 impl Kernel for Stft {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, threads) = (call.tensor(0)?, call.threads);
         let wide = |array: &Array| converted(array, DType::Float64, threads);

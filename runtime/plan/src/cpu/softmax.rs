@@ -10,14 +10,19 @@ use half::{bf16, f16};
 
 use crate::dispatch;
 use crate::error::Result;
-use crate::float::rewrite;
+use crate::float::{rewrite, widened_bytes};
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::softmax::{Softmax, SoftmaxFunction};
 use crate::value::Value;
 
 impl Kernel for Softmax {
     fn in_place(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -12,7 +12,9 @@ use super::cast::widened;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
+use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::ops::unary::Unary;
 use crate::value::{room, Array, Value};
 
@@ -26,6 +28,10 @@ impl Kernel for Unary {
         } else {
             &[0]
         }
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        widened_bytes(self, inputs, |_| false)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

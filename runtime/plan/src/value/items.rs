@@ -1,12 +1,13 @@
 //! The items of a sequence.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::held::{Storages, RECORD};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{with_room, Value};
 
@@ -19,6 +20,8 @@ struct Shared {
     values: Vec<Value>,
     /// What all items have in common, where all are tensors: a loop asks for it in every turn.
     common: Option<Common>,
+    /// The storages of the items. Only a bounded run asks for them, and then after every change.
+    storages: OnceLock<Storages>,
 }
 
 /// The type of every item; of those that were taken out too.
@@ -43,6 +46,9 @@ impl Items {
             one if items.values.is_empty() => one,
             one => items.common.take().zip(one).and_then(|(all, one)| all.with(&one)),
         };
+        if let Some(storages) = items.storages.get_mut() {
+            storages.add(&item);
+        }
         items.values.insert(at, item);
         Ok(())
     }
@@ -52,7 +58,27 @@ impl Items {
     /// # Errors
     /// There is no memory for a copy.
     pub fn remove(&mut self, at: usize) -> Result<Value> {
-        Ok(self.own()?.values.remove(at))
+        let items = self.own()?;
+        let item = items.values.remove(at);
+        if let Some(storages) = items.storages.get_mut() {
+            storages.remove(&item);
+        }
+        Ok(item)
+    }
+
+    /// The bytes of the items.
+    pub(crate) fn bytes(&self) -> usize {
+        self.len().saturating_mul(RECORD).saturating_add(self.storages().bytes())
+    }
+
+    /// The storages of the items: found once, then kept up to date.
+    pub(crate) fn storages(&self) -> &Storages {
+        self.0.storages.get_or_init(|| Storages::of(self))
+    }
+
+    /// What tells this list of items from every other one, also after a change.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// The items, for this sequence alone.
@@ -60,7 +86,7 @@ impl Items {
         if Arc::get_mut(&mut self.0).is_none() {
             let mut values = with_room(self.len().saturating_add(1))?;
             values.extend_from_slice(self);
-            self.0 = Arc::new(Shared { values, common: self.0.common.clone() });
+            self.0 = Arc::new(Shared { values, common: self.0.common.clone(), storages: OnceLock::new() });
         }
         Arc::get_mut(&mut self.0).ok_or_else(|| Error::op("a sequence has another owner"))
     }
@@ -115,7 +141,7 @@ impl From<Vec<Value>> for Items {
         let common = values.split_first().and_then(|(first, rest)| {
             rest.iter().try_fold(Common::of(first)?, |common, item| common.with(&Common::of(item)?))
         });
-        Items(Arc::new(Shared { values, common }))
+        Items(Arc::new(Shared { values, common, storages: OnceLock::new() }))
     }
 }
 
