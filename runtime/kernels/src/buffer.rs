@@ -1,6 +1,7 @@
 //! Memory that a kernel is about to fill.
 
 use std::cell::{Cell, RefCell};
+use std::mem::MaybeUninit;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -106,7 +107,8 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, NoRoom> {
     })
 }
 
-/// A vector of `len` elements whose contents are arbitrary: the kernel that takes it writes every element.
+/// A vector of `len` elements of arbitrary values: the kernel that takes it writes every element. A kernel that misses one
+/// gives a wrong result, but its behavior is defined.
 ///
 /// Zeroing first would cost a kernel that runs at memory speed a third of its time. In debug builds the bytes are
 /// `0xA5`, so that a test sees an element that was not written. Where there is no room, the kernel [ends](NoRoom::end).
@@ -116,10 +118,14 @@ pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
 
 /// The elements that an iterator gives. Where there is no room, the kernel [ends](NoRoom::end).
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let room = || NoRoom::end(items.len().checked_mul(size_of::<T>()));
-    let mut data = try_with_room(items.len()).unwrap_or_else(room);
+    let mut data = with_room(items.len());
     data.extend(items);
     data
+}
+
+/// An empty vector with room for `len` elements. Where there is no room, the kernel [ends](NoRoom::end).
+pub fn with_room<T>(len: usize) -> Vec<T> {
+    try_with_room(len).unwrap_or_else(|| NoRoom::end(len.checked_mul(size_of::<T>())))
 }
 
 /// `len` elements, each a copy of `value`. Where there is no room, the kernel [ends](NoRoom::end).
@@ -180,10 +186,21 @@ fn filled_up<T: Pod>(mut data: Vec<T>, len: usize) -> Vec<T> {
         // SAFETY: the capacity is at least `len` elements, and any bytes are a valid `T: Pod`.
         unsafe { std::ptr::write_bytes(data.as_mut_ptr(), 0xA5, len) };
     }
-    // SAFETY: the capacity is at least `len`; `T: Pod` has neither invalid values nor drop glue, and callers only write.
-    #[allow(clippy::uninit_vec)]
-    unsafe {
-        data.set_len(len)
-    };
+    give_values(&mut data.spare_capacity_mut()[..len]);
+    // SAFETY: the capacity is at least `len`, every element has a value, and `T: Pod` has no invalid ones.
+    unsafe { data.set_len(len) };
     data
+}
+
+/// Gives every element a value, which nobody knows. To read memory that was never written is undefined behavior, whatever
+/// its type. An empty assembly block may write whatever it can reach, so afterwards the compiler takes the memory as written.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
+    // SAFETY: the block contains no instruction. It is allowed to write the elements, because they are borrowed mutably.
+    unsafe { std::arch::asm!("/* {} */", in(reg) elements.as_mut_ptr(), options(nostack, preserves_flags)) };
+}
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+fn give_values<T: Pod>(elements: &mut [MaybeUninit<T>]) {
+    elements.fill(MaybeUninit::zeroed());
 }

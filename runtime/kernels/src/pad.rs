@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::buffer::NoRoom;
 use crate::strided::{copy_run, Word};
 use crate::threads::Threads;
 
@@ -72,6 +73,9 @@ impl Places {
 
     fn add(&mut self, run: Run) {
         if run.length > 0 {
+            if self.runs.try_reserve(1).is_err() {
+                NoRoom::end(self.runs.len().checked_mul(2 * size_of::<Run>()));
+            }
             self.runs.push(run);
             self.length += run.length;
         }

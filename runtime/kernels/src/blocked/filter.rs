@@ -4,6 +4,7 @@ use super::tile::Tiles;
 use super::window::Windows;
 use super::winograd::Form;
 use super::{cost, BLOCK};
+use crate::buffer;
 use crate::conv::Shape;
 use crate::isa::Isa;
 use crate::recent::Recent;
@@ -72,7 +73,7 @@ impl Filter {
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
         let (data, windows) = (Vec::new(), Recent::default());
         let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
-        filter.data.reserve_exact(groups * filter.group_len());
+        filter.data = buffer::with_room(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
                 None => filter.pack_group(w),

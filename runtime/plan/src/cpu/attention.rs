@@ -15,8 +15,8 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{read_number, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::ops::attention::{Attention, AttentionGuard, AttentionScores, Layout, Strides};
 use crate::operator::Operator;
+use crate::ops::attention::{Attention, AttentionGuard, AttentionScores, Layout, Strides};
 use crate::types::{TensorType, Types};
 use crate::value::{element_count, room, with_room, Array, Value};
 

@@ -19,9 +19,9 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::float::widened_bytes;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::types::Types;
 use crate::ops::binary::Binary;
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::{room, Array, Strings, Value};
 
 impl Packs for Binary {

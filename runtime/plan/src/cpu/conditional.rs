@@ -14,9 +14,9 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::movable::Movable;
 use crate::ops::conditional::{bound, Clip, Where};
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Kernel for Where {

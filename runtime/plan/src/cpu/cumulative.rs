@@ -12,8 +12,8 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::cumulative::{Accumulation, Cumulative};
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 /// Elements that are worth a task of their own: about 20 µs.

@@ -11,11 +11,11 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::deform_conv::DeformConv;
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
 use crate::ops::padding::window_extent;
+use crate::types::Types;
 use crate::value::{element_count, room, Array, Value};
 
 impl Kernel for DeformConv {

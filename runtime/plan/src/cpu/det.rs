@@ -4,9 +4,9 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::det::Det;
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Kernel for Det {

@@ -10,9 +10,9 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::movable::copy_view;
-use crate::types::Types;
 use crate::ops::einsum::{Axis, Einsum, Terms};
 use crate::ops::matmul::Product;
+use crate::types::Types;
 use crate::value::{list, Array, Value};
 
 impl Kernel for Einsum {

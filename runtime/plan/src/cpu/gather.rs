@@ -12,9 +12,9 @@ use crate::by_width;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::Movable;
-use crate::types::Types;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::Places;
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Packs for Gather {

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::float::widened_bytes;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::types::Types;
 use crate::ops::gemm::{steps, Gemm};
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Packs for Gemm {

@@ -12,9 +12,9 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
-use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::grid_sample::{GridSample, Outside, Sampling, BLOCK};
+use crate::types::Types;
 use crate::value::{element_count, room, Array, Value};
 
 impl Kernel for GridSample {

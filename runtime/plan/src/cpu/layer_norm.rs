@@ -1,6 +1,6 @@
 //! CPU kernels: normalisation over the last axes: layer normalisation and RMS normalisation.
 
-use candle_plan_kernels::buffer::filled;
+use candle_plan_kernels::buffer::{collected, filled, with_room, CACHED};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lanes::Real;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
@@ -15,9 +15,10 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::float::{read_wide, rewrite, widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::layer_norm::{fitted, target, LayerNorm, RmsNorm};
+use crate::types::Types;
 use crate::value::{Array, Value};
+use crate::work;
 
 impl Kernel for LayerNorm {
     fn in_place(&self) -> &'static [usize] {
@@ -25,7 +26,7 @@ impl Kernel for LayerNorm {
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        spreads_little(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -72,7 +73,7 @@ impl Kernel for RmsNorm {
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        widened_bytes(self, inputs, |_| false)
+        spreads_little(inputs, self.axis).then(|| widened_bytes(self, inputs, |_| false))?
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -117,20 +118,35 @@ impl RmsNorm {
     }
 }
 
+/// Whether the parameters, broadcast to the dimensions from `axis` on, are small enough not to count.
+fn spreads_little(inputs: &Types, axis: i64) -> bool {
+    let fits = || {
+        let dims = inputs.tensor(0).ok()?.sizes()?;
+        let row = work::product(&dims[axes::resolve(axis, dims.len()).ok()?..]);
+        let given = (1..inputs.len()).filter_map(|i| inputs.optional(i));
+        let sizes: Vec<u64> = given.map(|kind| work::count(kind.tensor().ok()?)).collect::<Option<_>>()?;
+        Some(row <= (CACHED / size_of::<f64>()) as u64 && sizes.iter().all(|&size| size <= row))
+    };
+    fits().unwrap_or(false)
+}
+
 /// Values broadcast to the dimensions from `axis` on where they fit there, else to all of them.
 fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) -> Result<Vec<R>> {
     let from = fitted(from, dims, axis)?;
     let to = target(from, dims, axis);
     if from == to {
-        return Ok(values.to_vec());
+        return Ok(collected(values.iter().copied()));
     }
-    let mut spread = values.to_vec();
+    let mut spread = collected(values.iter().copied());
     let mut length = 1;
     for (i, &size) in to.iter().enumerate().rev() {
         // Innermost first: `spread` holds blocks of `length` elements that are complete from dimension i + 1 on.
         let own = (i + from.len()).checked_sub(to.len()).map_or(1, |i| from[i]);
         if own == 1 && size != 1 {
-            spread = spread.chunks(length.max(1)).flat_map(|block| block.repeat(size)).collect();
+            let blocks = spread.chunks(length.max(1));
+            let mut longer = with_room(spread.len().saturating_mul(size));
+            blocks.for_each(|block| (0..size).for_each(|_| longer.extend_from_slice(block)));
+            spread = longer;
         }
         length *= size;
     }
@@ -140,7 +156,14 @@ fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) ->
 /// Repeats the shorter of the two, which is one row of `n`, to the length of the other.
 fn of_one_length<R: Real>(scale: Vec<R>, bias: Vec<R>, n: usize) -> (Vec<R>, Vec<R>) {
     let rows = scale.len().max(bias.len()) / n.max(1);
-    let repeat = |v: Vec<R>| if v.len() < rows * n { v.repeat(rows) } else { v };
+    let repeat = |v: Vec<R>| {
+        if v.len() >= rows * n {
+            return v;
+        }
+        let mut longer = with_room(v.len() * rows);
+        (0..rows).for_each(|_| longer.extend_from_slice(&v));
+        longer
+    };
     (repeat(scale), repeat(bias))
 }
 

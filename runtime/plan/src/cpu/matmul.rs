@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::float::widened_bytes;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::types::Types;
 use crate::ops::matmul::{MatMul, Product};
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Packs for MatMul {

@@ -14,7 +14,7 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::cast::converted;
 use crate::ops::ml::LabelEncoder;
-use crate::value::{Array, Value};
+use crate::value::{list, no_room, Array, Value};
 
 impl Kernel for LabelEncoder {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -25,10 +25,10 @@ impl Kernel for LabelEncoder {
             bail!("{} keys are not for {} values and {} defaults", count(keys)?, count(values)?, count(default)?);
         }
         let places = match (keys, x) {
-            (Value::Strings(keys), Value::Strings(x)) => places(keys.data.iter(), x.data.iter()),
+            (Value::Strings(keys), Value::Strings(x)) => places(keys.data.iter(), x.data.iter())?,
             _ => {
                 let (keys, x) = (identities(keys.tensor()?, call.threads)?, identities(x.tensor()?, call.threads)?);
-                places(keys.iter(), x.iter())
+                places(keys.iter(), x.iter())?
             }
         };
         let data = Movable::new(&[values, default])?;
@@ -36,15 +36,20 @@ impl Kernel for LabelEncoder {
         Ok(vec![data.restore(by_width!(values.dtype(), W => {
             let (table, default) = (words::read::<W>(values)?, words::read::<W>(default)?);
             let value = |place: &Option<usize>| place.and_then(|place| table.get(place)).unwrap_or(&default[0]);
-            words::array(places.iter().map(value).copied().collect(), x.dims()?, values.dtype())
+            words::array(list(places.iter().map(value).copied())?, x.dims()?, values.dtype())
         })?)?])
     }
 }
 
 /// For each element of `x`, the place of the last key that it equals.
-fn places<K: Eq + Hash>(keys: impl Iterator<Item = K>, x: impl Iterator<Item = K>) -> Vec<Option<usize>> {
-    let table: HashMap<K, usize> = keys.enumerate().map(|(place, key)| (key, place)).collect();
-    x.map(|element| table.get(&element).copied()).collect()
+fn places<K: Eq + Hash>(
+    keys: impl ExactSizeIterator<Item = K>,
+    x: impl ExactSizeIterator<Item = K>,
+) -> Result<Vec<Option<usize>>> {
+    let mut table = HashMap::new();
+    table.try_reserve(keys.len()).map_err(|_| no_room(&[keys.len()]))?;
+    table.extend(keys.enumerate().map(|(place, key)| (key, place)));
+    list(x.map(|element| table.get(&element).copied()))
 }
 
 /// A number for each element: the same where the elements are equal, and where both are not a number.
@@ -54,8 +59,7 @@ fn identities(array: &Array, threads: &Threads) -> Result<Vec<i64>> {
     }
     let wide = converted(array, DType::Float64, threads)?;
     let identity = |&x: &f64| if x.is_nan() { f64::NAN.to_bits() } else { (x + 0.0).to_bits() } as i64;
-    let identities = wide.read::<f64>()?.iter().map(identity).collect();
-    Ok(identities)
+    list(wide.read::<f64>()?.iter().map(identity))
 }
 
 #[cfg(test)]

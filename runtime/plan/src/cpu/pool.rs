@@ -13,9 +13,9 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
-use crate::types::Types;
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Kernel for MaxPool {

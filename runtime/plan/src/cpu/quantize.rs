@@ -12,11 +12,11 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::cast::{converted, format_of};
 use crate::ops::quantize::{
     limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Scales, Spread,
 };
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Kernel for QuantizeLinear {

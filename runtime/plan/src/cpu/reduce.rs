@@ -17,9 +17,9 @@ use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::operator::Operator;
-use crate::types::{TensorType, Types};
 use crate::ops::reduce::{Groups, Reduce, Reduction};
 use crate::types::Type;
+use crate::types::{TensorType, Types};
 use crate::value::{Array, Value};
 
 impl Kernel for Reduce {

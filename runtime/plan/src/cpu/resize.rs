@@ -19,11 +19,11 @@ use crate::float::widened_bytes;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
-use crate::types::Types;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::ops::sampled::Sampled;
 use crate::types::Type;
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 impl Kernel for Interpolate {

@@ -8,8 +8,8 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::rotary::{RotaryEmbedding, Sizes};
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Kernel for RotaryEmbedding {

@@ -14,11 +14,11 @@ use crate::dtype::{Bool, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::movable::Movable;
-use crate::types::Types;
 use crate::ops::places::{vector_parts, Places};
 use crate::ops::scatter::{
     check_elements, check_parts, check_places, Combination, ScatterElements, ScatterNd, TensorScatter,
 };
+use crate::types::Types;
 use crate::value::{list, Array, Value};
 
 impl Packs for ScatterElements {

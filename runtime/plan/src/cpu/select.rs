@@ -16,7 +16,7 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::Places;
 use crate::ops::select::{Compress, NonZero, Trilu, Unique};
-use crate::value::{list, scratch, with_room, Array, Value};
+use crate::value::{list, with_room, Array, Value};
 
 impl Kernel for Trilu {
     fn in_place(&self) -> &'static [usize] {
@@ -58,12 +58,13 @@ impl Kernel for Compress {
 impl Kernel for NonZero {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        scratch::<usize>(x.len())?;
-        let found: Vec<usize> = by_width!(x.dtype(), W => {
+        let mut found: Vec<usize> = with_room(x.len())?;
+        by_width!(x.dtype(), W => {
             // A negative zero is zero.
             let sign = if x.dtype().is_float() { 1 << (W::BITS - 1) } else { 0 };
             let words = words::read::<W>(x)?;
-            Ok((0..words.len()).filter(|&i| words[i] & !sign != 0).collect())
+            found.extend((0..words.len()).filter(|&i| words[i] & !sign != 0));
+            Ok(())
         })?;
         let dims = if x.rank() == 0 { &[1] } else { x.dims() };
         let mut indices = with_room(dims.len() * found.len())?;
@@ -80,15 +81,11 @@ impl Kernel for Unique {
         let value = call.value(0)?;
         let data = Movable::new(&[value])?;
         let (x, axis) = flat_or(&data.arrays[0], self.axis)?;
-        scratch::<u64>(x.len())?; // the keys
-        scratch::<[usize; 6]>(x.dims()[axis])?; // the order, runs and groups of the rows
-        let groups = Groups::of(&order_keys(value)?, x.dims(), axis, self.sorted);
-        let list = |list: Vec<usize>| {
-            let list: Vec<i64> = list.into_iter().map(|i| i as i64).collect();
-            Array::new(list.clone(), &[list.len()]).map(Value::from)
-        };
+        let groups = Groups::of(&order_keys(value)?, x.dims(), axis, self.sorted)?;
+        let numbers =
+            |rows: &[usize]| Array::new(list(rows.iter().map(|&i| i as i64))?, &[rows.len()]).map(Value::from);
         let y = data.restore(rows_of(&x, axis, &groups.first, call)?)?;
-        Ok(vec![y, list(groups.first)?, list(groups.member)?, list(groups.count)?])
+        Ok(vec![y, numbers(&groups.first)?, numbers(&groups.member)?, numbers(&groups.count)?])
     }
 }
 
@@ -103,38 +100,36 @@ struct Groups {
 }
 
 impl Groups {
-    fn of(keys: &[u64], dims: &[usize], axis: usize, sorted: bool) -> Groups {
+    fn of(keys: &[u64], dims: &[usize], axis: usize, sorted: bool) -> Result<Groups> {
         let (rows, inner) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let outer: usize = dims[..axis].iter().product();
         let part = |row: usize, o: usize| &keys[(o * rows + row) * inner..][..inner];
         let compare = |&a: &usize, &b: &usize| {
             (0..outer).map(|o| part(a, o).cmp(part(b, o))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         };
-        let mut order: Vec<usize> = (0..rows).collect();
-        // Stable: the first of equal rows stays the first.
-        order.sort_by(compare);
-        let mut runs: Vec<&[usize]> = order.chunk_by(|a, b| compare(a, b).is_eq()).collect();
+        let mut order = list(0..rows)?;
+        // The first of equal rows stays the first. A stable sort would allocate.
+        order.sort_unstable_by(|a, b| compare(a, b).then(a.cmp(b)));
+        let mut runs: Vec<&[usize]> = with_room(rows)?;
+        runs.extend(order.chunk_by(|a, b| compare(a, b).is_eq()));
         if !sorted {
-            runs.sort_by_key(|run| run[0]);
+            runs.sort_unstable_by_key(|run| run[0]);
         }
-        let mut member = vec![0; rows];
+        let mut member = list(std::iter::repeat_n(0, rows))?;
         for (group, run) in runs.iter().enumerate() {
             run.iter().for_each(|&row| member[row] = group);
         }
-        Groups {
-            first: runs.iter().map(|run| run[0]).collect(),
-            count: runs.iter().map(|run| run.len()).collect(),
-            member,
-        }
+        let (first, count) = (list(runs.iter().map(|run| run[0]))?, list(runs.iter().map(|run| run.len()))?);
+        Ok(Groups { first, member, count })
     }
 }
 
 /// Numbers that order as the elements do.
 fn order_keys(value: &Value) -> Result<Vec<u64>> {
     let Value::Strings(strings) = value else { return number_keys(value.tensor()?) };
-    let mut order: Vec<usize> = (0..strings.data.len()).collect();
-    order.sort_by_key(|&i| &strings.data[i]);
-    let mut keys = vec![0; order.len()];
+    let mut order = list(0..strings.data.len())?;
+    order.sort_unstable_by_key(|&i| &strings.data[i]);
+    let mut keys = list(std::iter::repeat_n(0, order.len()))?;
     for (rank, run) in order.chunk_by(|&a, &b| strings.data[a] == strings.data[b]).enumerate() {
         run.iter().for_each(|&i| keys[i] = rank as u64);
     }
@@ -151,11 +146,11 @@ fn number_keys(x: &Array) -> Result<Vec<u64>> {
         bits => !bits,
     };
     match x.dtype() {
-        DType::Uint64 => Ok(x.read::<u64>()?.to_vec()),
+        DType::Uint64 => list(x.read::<u64>()?.iter().copied()),
         dtype if dtype.is_float() => dispatch!("Unique", dtype, [f32, f64, f16, bf16], T => {
-            Ok(x.read::<T>()?.iter().map(|&value| float(value.into())).collect())
+            list(x.read::<T>()?.iter().map(|&value| float(value.into())))
         }),
-        _ => Ok(x.to_i64()?.into_iter().map(|value| value as u64 ^ SIGN).collect()),
+        _ => list(x.to_i64()?.into_iter().map(|value| value as u64 ^ SIGN)),
     }
 }
 

@@ -10,10 +10,10 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::cast::converted;
 use crate::ops::signal::{signal_axis, Dft, MelWeightMatrix, Stft};
-use crate::value::{element_count, room, with_room, Array, Value};
+use crate::types::Types;
+use crate::value::{element_count, room, scratch, with_room, Array, Value};
 
 impl Kernel for Dft {
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
@@ -61,10 +61,11 @@ impl Dft {
             return Array::new(out, &out_dims);
         }
 
-        let fft = planned(length, self.inverse);
+        let fft = planned(length, self.inverse)?;
         let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
         let given = size.min(if is_real { length / 2 + 1 } else { length });
         let mut line = with_room::<Complex<f64>>(length)?;
+        let mut between = Scratch::filled(Complex::default(), fft.get_inplace_scratch_len());
         for i in 0..dims[..axis].iter().product::<usize>() * inner {
             let (outer, column) = (i / inner, i % inner);
             let at = |n: usize| complex(&data[((outer * size + n) * inner + column) * parts..][..parts]);
@@ -74,7 +75,7 @@ impl Dft {
             if is_real {
                 mirror(&mut line);
             }
-            fft.process(&mut line);
+            fft.process_with_scratch(&mut line, &mut between);
             for (k, value) in line[..kept].iter().enumerate() {
                 let place = (outer * kept + k) * inner + column;
                 match is_real {
@@ -124,7 +125,7 @@ impl Stft {
         let (frames, kept) = ((size - length) / step + 1, if self.one_sided { length / 2 + 1 } else { length });
         let dims = [batch, frames, kept, 2];
         let (data, window) = (x.read::<f64>()?, window.map(Array::read::<f64>).transpose()?);
-        let fft = planned(length, false);
+        let fft = planned(length, false)?;
         let mut out = room::<f64>(&dims)?;
         threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
             let start = frame / frames * size + frame % frames * step;
@@ -185,13 +186,14 @@ fn triangle([left, top, right]: [usize; 3], mut set: impl FnMut(usize, f64)) {
     (top..right).for_each(|place| set(place, (right - place) as f64 / fall as f64));
 }
 
-fn planned(length: usize, inverse: bool) -> std::sync::Arc<dyn Fft<f64>> {
+/// The most factors that the planner keeps for a place of a transform: it pads a length with a large prime factor to more
+/// than twice as many places, and allocates without a way to refuse.
+const FACTORS: usize = 8;
+
+fn planned(length: usize, inverse: bool) -> Result<std::sync::Arc<dyn Fft<f64>>> {
+    scratch::<[Complex<f64>; FACTORS]>(length)?;
     let mut planner = FftPlanner::new();
-    if inverse {
-        planner.plan_fft_inverse(length)
-    } else {
-        planner.plan_fft_forward(length)
-    }
+    Ok(if inverse { planner.plan_fft_inverse(length) } else { planner.plan_fft_forward(length) })
 }
 
 /// A number given by its real part, or by both parts.

@@ -12,8 +12,8 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::float::{rewrite, widened_bytes};
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::softmax::{Softmax, SoftmaxFunction};
+use crate::types::Types;
 use crate::value::Value;
 
 impl Kernel for Softmax {

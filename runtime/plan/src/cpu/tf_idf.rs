@@ -8,7 +8,7 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::tf_idf::TfIdfVectorizer;
-use crate::value::{room, Array, Value};
+use crate::value::{list, no_room, room, Array, Value};
 
 /// Every word of the pool has a number; an n-gram is the numbers of its words.
 pub(super) struct Vocabulary {
@@ -45,7 +45,7 @@ impl Packs for TfIdfVectorizer {
         };
         let x = call.value(0)?;
         let Some((&length, rows)) = x.dims()?.split_last() else { bail!("expected [C] or [N, C], found a scalar") };
-        let numbers: Vec<Option<u32>> = words(x)?.iter().map(|word| vocabulary.words.get(word).copied()).collect();
+        let numbers: Vec<Option<u32>> = list(words(x)?.iter().map(|word| vocabulary.words.get(word).copied()))?;
         let dims = [rows, &[self.columns]].concat();
         let mut y = room::<f32>(&dims)?;
         y.fill(0.0);
@@ -73,13 +73,13 @@ impl TfIdfVectorizer {
             bail!("{starts:?} are not rising places in a pool of {}", pool.len());
         };
         let (mut numbers, mut columns, mut targets) = (HashMap::new(), HashMap::new(), targets.into_iter());
-        let numbered: Vec<u32> = pool
-            .into_iter()
-            .map(|word| {
-                let next = numbers.len() as u32;
-                *numbers.entry(word).or_insert(next)
-            })
-            .collect();
+        let full = |_| no_room(&[pool.len()]);
+        numbers.try_reserve(pool.len()).map_err(full)?;
+        columns.try_reserve(targets.len()).map_err(full)?;
+        let numbered = list(pool.into_iter().map(|word| {
+            let next = numbers.len() as u32;
+            *numbers.entry(word).or_insert(next)
+        }))?;
         for (i, range) in bounds.windows(2).enumerate() {
             let grams = numbered[range[0]..range[1]].chunks_exact(i + 1);
             if !grams.remainder().is_empty() {
@@ -116,10 +116,10 @@ impl TfIdfVectorizer {
 }
 
 fn words(value: &Value) -> Result<Vec<Word>> {
-    Ok(match value {
-        Value::Strings(strings) => strings.data.iter().cloned().map(Word::Text).collect(),
-        value => value.tensor()?.to_i64()?.into_iter().map(Word::Number).collect(),
-    })
+    match value {
+        Value::Strings(strings) => list(strings.data.iter().cloned().map(Word::Text)),
+        value => list(value.tensor()?.to_i64()?.into_iter().map(Word::Number)),
+    }
 }
 
 #[cfg(test)]

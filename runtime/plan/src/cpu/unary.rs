@@ -14,8 +14,8 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
-use crate::types::Types;
 use crate::ops::unary::Unary;
+use crate::types::Types;
 use crate::value::{room, Array, Value};
 
 /// The elements that are worth a task of their own.

@@ -7,6 +7,7 @@ use super::super::conv::{split, Convolution};
 use super::super::BLOCK;
 use super::products::{Buffers, Products};
 use super::transform::{self, Tile};
+use crate::buffer::with_room;
 use crate::conv::Shape;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
@@ -24,7 +25,7 @@ pub(super) fn products(taps: usize) -> Products {
 /// The transformed weights of windows of `taps`, `[piece][position]` each.
 pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
     let rows = transform::weight_rows(Tile::Four);
-    let mut out = Vec::with_capacity(w.len() / taps * products(taps).count());
+    let mut out = with_room(w.len() / taps * products(taps).count());
     let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
     pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
     out

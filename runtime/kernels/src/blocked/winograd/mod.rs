@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use super::conv::{split, Convolution};
 use super::BLOCK;
+use crate::buffer::with_room;
 use crate::conv::Shape;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
@@ -95,7 +96,7 @@ impl Form {
 /// The transformed weights of windows of 3 × 3.
 fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
     let rows = transform::weight_rows(tile);
-    let mut out = Vec::with_capacity(w.len() / 9 * rows.len().pow(2));
+    let mut out = with_room(w.len() / 9 * rows.len().pow(2));
     w.chunks_exact(9).for_each(|window| transform::square(&rows, window, &mut out));
     out
 }
