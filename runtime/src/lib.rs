@@ -7,7 +7,6 @@ mod errors;
 mod session;
 
 use candle_plan::error::Error;
-use candle_plan::ops::Op;
 use candle_plan_kernels::allocator::Allocator;
 use candle_plan_kernels::isa::Isa;
 use mimalloc::MiMalloc;
@@ -74,5 +73,5 @@ fn levels() -> Vec<&'static str> {
 /// Every op as a JSON list of family, name and placement on a GPU.
 #[pyfunction]
 fn ops() -> String {
-    serde_json::json!(Op::all()).to_string()
+    serde_json::json!(candle_plan::gpu::placements()).to_string()
 }
