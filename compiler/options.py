@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import SupportsIndex
 
-from compiler.expect import LARGEST
-from compiler.passes.report import Report
+from compiler.rewrite.report import Report
+from compiler.validate import LARGEST
 
 __all__ = ["Options"]
 

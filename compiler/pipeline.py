@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from compiler import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
 
 # isort: split
 import onnx_ir as ir
 
-from compiler import lower, origin
+from compiler import lower
 from compiler.errors import CompileError, Diagnostic, did_you_mean
-from compiler.graph import nodes_of
-from compiler.loader import Source, load
+from compiler.frontend.invariants import verify
+from compiler.frontend.load import Source, load
+from compiler.ir import origin
+from compiler.ir.graph import nodes_of
+from compiler.ir.origin import Origin
 from compiler.options import Options
-from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
 from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.check_nodes import check_nodes
@@ -37,17 +39,17 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
-from compiler.passes.keep_reduced_axes import keep_reduced_axes
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.merge_slices import merge_slices
+from compiler.passes.move_shapes_to_inputs import read_sizes
+from compiler.passes.normalize_reductions import keep_reduced_axes
 from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.raise_transposes import raise_transposes
-from compiler.passes.read_sizes import read_sizes
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
 from compiler.passes.recognize_gather import recognize_gather
@@ -61,14 +63,13 @@ from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
 from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
-from compiler.passes.report import Pass
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
 from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan
 from compiler.plan.write import write
-from compiler.verifier import verify
+from compiler.rewrite.report import Pass
 
 __all__ = ["compile", "optimize", "passes"]
 

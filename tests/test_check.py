@@ -12,12 +12,12 @@ import pytest
 
 import compiler
 from compiler import TensorInfo
-from compiler.check import Judge, random_outputs
-from compiler.compare import Verdict, compare, counted, errors_are_alike
-from compiler.double import in_double
-from compiler.precision import exact_outputs
-from compiler.reference import Reference
-from compiler.samples import random_inputs
+from compiler.accuracy.compare import Verdict, compare, counted, errors_are_alike
+from compiler.accuracy.precision import exact_outputs
+from compiler.accuracy.random_inputs import random_inputs
+from compiler.accuracy.reference import Reference
+from compiler.accuracy.to_float64 import in_double
+from compiler.accuracy.verify import Judge, random_outputs
 
 NAN, INF = float("nan"), float("inf")
 
@@ -137,7 +137,7 @@ def test_one_large_error_excuses_no_other(found: list[float], is_alike: bool) ->
 
 
 def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.check.in_double_precision", lambda _: None)
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda _: None)
     judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
     reference = judge.reference
     plain, optimized = reference.plain.run(inputs)["y"], reference.run(inputs)["y"]

@@ -613,7 +613,7 @@ def canceling(folder: Path) -> Path:
 @pytest.fixture
 def unsure(canceling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, and the model has no form in double precision."""
-    monkeypatch.setattr("compiler.check.in_double_precision", lambda _: None)
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda _: None)
     return canceling
 
 

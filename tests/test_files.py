@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import compiler
-from compiler.files import write_whole
+from compiler.atomic_files import write_whole
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and permissions are POSIX's")
 

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compiler
 from compiler import CompileError, Options
-from compiler.loader import load
-from compiler.symbols import shown, symbol_of
+from compiler.frontend.load import load
+from compiler.ir.symbols import shown, symbol_of
 
 
 def model_of(nodes, inputs=(("x", [2, 3]),), outputs=(("y", None),), initializers=(), opset=20, ir_version=10, **more):

@@ -13,7 +13,7 @@ import compiler
 import compiler.passes
 from compiler import CompileError, Options, pipeline
 from compiler.errors import PAGES
-from compiler.passes.report import Pass
+from compiler.rewrite.report import Pass
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 20]>

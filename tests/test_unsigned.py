@@ -15,12 +15,12 @@ from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
 
 import compiler
-from compiler import reference, unsigned
+from compiler.accuracy import reference, unsigned
+from compiler.accuracy.reference import Reference
+from compiler.accuracy.unsigned import make_unsigned, products_of
 from compiler.errors import CompileError
-from compiler.loader import load
+from compiler.frontend.load import load
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.reference import Reference
-from compiler.unsigned import make_unsigned, products_of
 
 RANDOM = np.random.default_rng(3)
 HEADER = '<ir_version: 9, opset_import: ["" : 21, "com.microsoft" : 1]>'

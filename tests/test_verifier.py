@@ -7,8 +7,8 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from compiler.loader import load
-from compiler.verifier import verify
+from compiler.frontend.invariants import verify
+from compiler.frontend.load import load
 
 SOUND = "y = Conv(x, w, b)"
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
 from compiler.cli.output import console, json_option, print_json, working
-from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from compiler.bench.timing import Timing

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler import CompileError, Diagnostic
-    from compiler.origin import Origin
-    from compiler.passes.report import Report
-    from compiler.session import PlacedStep
+    from compiler.ir.origin import Origin
+    from compiler.rewrite.report import Report
+    from compiler.runtime.session import PlacedStep
 
 MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
@@ -96,7 +96,7 @@ def command(
 def _placed(model: Path, sizes: dict[str, int]) -> list[PlacedStep]:
     """Where the steps of the optimized plan run."""
     import compiler
-    from compiler.session import placed_steps
+    from compiler.runtime.session import placed_steps
 
     return placed_steps(compiler.compile(model, compiler.Options(dims=sizes)))
 
@@ -120,8 +120,8 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
 def _counts(model: Path) -> Counter[str]:
     """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
     import compiler
-    from compiler.graph import nodes_of
-    from compiler.loader import load
+    from compiler.frontend.load import load
+    from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
 
     loaded = load(model, []).model

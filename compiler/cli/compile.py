@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working
-from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler import Plan
-    from compiler.passes.report import Report
+    from compiler.rewrite.report import Report
 
 
 @dataclass
@@ -143,7 +143,7 @@ def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
 
 def _weights(model: Path) -> set[Path]:
     """The other files that a model's weights are in."""
-    from compiler import sympy_later  # noqa: F401  (before onnx_ir)
+    from compiler.ir import sympy_later  # noqa: F401  (before onnx_ir)
 
     # isort: split
     import onnx_ir as ir

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from compiler.bench.expectation import GPUS
 from compiler.cli.output import Cell, console, megabytes, table
 from compiler.cli.profile_table import HOSTED
-from compiler.expectation import GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.expectation import GpuStep
+    from compiler.bench.expectation import GpuStep
 
 __all__ = ["expectation_data", "show_expectation"]
 

@@ -9,7 +9,7 @@ from compiler.cli.output import Cell, console, megabytes, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.prepared import Prepared, PreparedStep, PreparedValue
+    from compiler.runtime.prepared import Prepared, PreparedStep, PreparedValue
 
 __all__ = ["form", "show_prepared"]
 

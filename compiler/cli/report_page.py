@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compiler import Plan
-    from compiler.passes.report import Report
+    from compiler.rewrite.report import Report
 
 __all__ = ["page"]
 

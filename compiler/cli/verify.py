@@ -27,8 +27,8 @@ from compiler.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.compare import Comparison, Report
-    from compiler.layerwise import Layer
+    from compiler.accuracy.compare import Comparison, Report
+    from compiler.accuracy.layerwise import Layer
 
 MARKS = {
     "equal": RIGHT,
@@ -119,7 +119,7 @@ def command(
     candlec verify model.onnx --device cuda
     """
     import compiler
-    from compiler.layerwise import compare_layers
+    from compiler.accuracy.layerwise import compare_layers
 
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
@@ -174,7 +174,7 @@ def show(
 
 def _show_layers(layers: Sequence[Layer]) -> None:
     """How many values are equal, and the first that is not."""
-    from compiler.compare import counted
+    from compiler.accuracy.compare import counted
 
     first = next((each for each in layers if each.output.verdict not in ("equal", "random")), None)
     if first is not None:

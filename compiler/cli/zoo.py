@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments, precision
 from compiler.cli.failure import Failed
 from compiler.cli.folder import entries_of, files_of, folder_options
-from compiler.cli.outcomes import Outcome, Stale, check, judged, junit, stale_lines, together, ways
 from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.verify import MARKS
-from compiler.files import write_whole
+from compiler.zoo.outcomes import Outcome, Stale, check, judged, junit, stale_lines, together, ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compiler.baseline import Known, Shapes
-    from compiler.compare import Verdict
-    from compiler.zoo import Entry
+    from compiler.accuracy.compare import Verdict
+    from compiler.zoo.baseline import Known, Shapes
+    from compiler.zoo.index import Entry
 
 STYLES: dict[Verdict, str] = {
     "equal": "",
@@ -139,7 +139,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     \b
     candlec zoo update --path ../zoo --baseline zoo.toml
     """
-    from compiler.baseline import write_baseline
+    from compiler.zoo.baseline import write_baseline
 
     entries = entries_of(folder, names)
     arguments.check_outputs({"--baseline": baseline}, files_of(folder, entries))
@@ -169,7 +169,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
 
 def _renewed(entry: Entry, known: Known | None) -> tuple[Known | None, str]:
     """What is known of a model now; or what was, and why that cannot be said."""
-    from compiler.baseline import SHAPES, renewed
+    from compiler.zoo.baseline import SHAPES, renewed
 
     outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
     every = [each for mine in outcomes.values() for each in mine]
@@ -185,7 +185,7 @@ def _renewed(entry: Entry, known: Known | None) -> tuple[Known | None, str]:
 
 def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, Known]:
     """What the baseline says of the models that are checked."""
-    from compiler.baseline import read_baseline
+    from compiler.zoo.baseline import read_baseline
 
     if baseline is None:
         return {}
@@ -206,7 +206,7 @@ def _checked(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]
 
 def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) -> None:
     """One row a model: which ways are right, how near, how long; and what is not equal."""
-    from compiler.compare import counted
+    from compiler.accuracy.compare import counted
 
     rows: list[list[Cell]] = []
     verdicts: list[Verdict] = []

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN, constant_of, rank
-from compiler.passes.pattern import AnyOf, Match, Op, Var
-from compiler.passes.permutation import permutation_of, reordered_shape, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
+from compiler.rewrite.pattern import AnyOf, Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["absorb_transposes"]
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema
-from compiler.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
+from compiler.ir import onnx_schema
+from compiler.ir.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
 from compiler.passes.drop_noops import DropReshape
 from compiler.passes.merge_reshapes import MergeReshapes, reshape_target
-from compiler.passes.pattern import AnyOf, Match, Op, Var
-from compiler.passes.permutation import (
+from compiler.rewrite.pattern import AnyOf, Match, Op, Var
+from compiler.rewrite.permutation import (
     Permutation,
     inverse,
     permutation_of,
@@ -25,9 +25,9 @@ from compiler.passes.permutation import (
     reordered_shape,
     typed,
 )
-from compiler.passes.reduction import axes_of, keeps_axes
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
-from compiler.passes.sink_transposes import (
+from compiler.rewrite.reduction import axes_of, keeps_axes
+from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.sink_transposes import (
     DropUnitAxis,
     SinkBelowGather,
     SinkBelowMatMul,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from compiler.errors import Diagnostic
-from compiler.passes.report import Pass, Report
+from compiler.rewrite.report import Pass, Report
 
 __all__ = ["check_nodes"]
 

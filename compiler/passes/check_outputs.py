@@ -10,10 +10,10 @@ import json
 
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import OUTPUT_TYPES, type_text
-from compiler.passes.report import Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import OUTPUT_TYPES, type_text
+from compiler.rewrite.report import Pass, Report
 
 __all__ = ["check_outputs"]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import nodes_of, opset_of, type_text
-from compiler.passes.report import Pass, Report
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import nodes_of, opset_of, type_text
+from compiler.rewrite.report import Pass, Report
 
 __all__ = ["check_types"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import graph_attributes
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import graph_attributes
+from compiler.rewrite.report import Fired, Pass, Report
 
 __all__ = ["drop_dead_nodes"]
 

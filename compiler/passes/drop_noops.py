@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema
-from compiler.graph import constant_of, same_shape
-from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.ir import onnx_schema
+from compiler.ir.graph import constant_of, same_shape
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
 __all__ = ["DropReshape", "drop_noops"]
 

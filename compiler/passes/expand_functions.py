@@ -7,12 +7,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import graph_attributes, nodes_of, opset_of
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import graph_attributes, nodes_of, opset_of
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline
-from compiler.passes.report import Fired, Pass, Report
+from compiler.rewrite.report import Fired, Pass, Report
 
 __all__ = ["expand_functions"]
 

@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
-from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
+from compiler.rewrite.report import Fired, Missed, Pass, Report
 
 __all__ = ["Evaluate", "constant_nodes", "fold_constants", "folding"]
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import CompileError
-from compiler.graph import constant_of
+from compiler.ir import origin
+from compiler.ir.graph import constant_of
 from compiler.passes.fold_constants import Evaluate, constant_nodes
-from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.rewrite.report import Fired, Missed, Pass, Report
 
 __all__ = ["fold_weight_norm"]
 

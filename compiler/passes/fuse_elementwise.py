@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
-from compiler.passes.body import MOST_NODES, body_of, is_number
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
+from compiler.rewrite.fused_body import MOST_NODES, body_of, is_number
+from compiler.rewrite.report import Fired, Missed, Pass, Report
+from compiler.rewrite.rule import Rewriter, hand_over, insert
 
 __all__ = ["fuse_elementwise"]
 

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import constant_of, nodes_of, sole_user
-from compiler.passes.codes import Target, bounded, target_of
+from compiler.ir import origin
+from compiler.ir.graph import constant_of, nodes_of, sole_user
 from compiler.passes.fold_constants import Evaluate
-from compiler.passes.quantized_elementwise import average, look_up, moved, pair
-from compiler.passes.quantized_products import convolution, product, qlinear
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, drop_dead, hand_over, insert
+from compiler.rewrite.quantized.elementwise import average, look_up, moved, pair
+from compiler.rewrite.quantized.params import Target, bounded, target_of
+from compiler.rewrite.quantized.products import convolution, product, qlinear
+from compiler.rewrite.report import Fired, Missed, Pass, Report
+from compiler.rewrite.rule import Rewriter, drop_dead, hand_over, insert
 
 __all__ = ["fuse_quantization"]
 

@@ -14,12 +14,12 @@ from typing import cast
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
-from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
+from compiler.ir.shape_fixes import Corrections
 from compiler.lower.lower import can_lower
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.sound_shapes import Corrections
+from compiler.rewrite.report import Fired, Missed, Pass, Report
 
 __all__ = ["infer_shapes"]
 

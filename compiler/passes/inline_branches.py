@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import constant_of
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over
+from compiler.ir import origin
+from compiler.ir.graph import constant_of
+from compiler.rewrite.report import Fired, Pass, Report
+from compiler.rewrite.rule import Rewriter, hand_over
 
 __all__ = ["inline_branches"]
 

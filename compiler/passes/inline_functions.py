@@ -5,10 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import nodes_of
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import nodes_of
+from compiler.rewrite.report import Fired, Pass, Report
 
 __all__ = ["inline", "inline_functions", "inline_in_one_opset"]
 

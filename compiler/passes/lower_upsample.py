@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
-from compiler.graph import PLAN_DOMAIN, constant_of, elements_of, nodes_of, opset_of, rank
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, elements_of, nodes_of, opset_of, rank
+from compiler.rewrite.report import Fired, Missed, Pass, Report
+from compiler.rewrite.rule import Rewriter, hand_over, insert
 
 __all__ = ["lower_upsample"]
 

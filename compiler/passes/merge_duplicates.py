@@ -7,10 +7,10 @@ from collections.abc import Hashable
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
-from compiler.graph import array_of, graph_attributes, opset_of
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import hand_over
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import array_of, graph_attributes, opset_of
+from compiler.rewrite.report import Fired, Pass, Report
+from compiler.rewrite.rule import hand_over
 
 __all__ = ["merge_duplicates"]
 

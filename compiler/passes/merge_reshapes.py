@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of
+from compiler.ir.graph import constant_of
 from compiler.passes.drop_noops import DropReshape
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["MergeReshapes", "merge_reshapes", "reshape_target"]
 

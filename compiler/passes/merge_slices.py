@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
-from compiler.passes.slices import ranges_of, slice_of
+from compiler.ir.graph import constant_of
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.slices import ranges_of, slice_of
 
 __all__ = ["merge_slices"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from compiler.errors import Diagnostic
-from compiler.graph import graphs_of
-from compiler.origin import Origin
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir.graph import graphs_of
+from compiler.ir.origin import Origin
+from compiler.rewrite.report import Fired, Pass, Report
 
 __all__ = ["pin_defaults"]
 

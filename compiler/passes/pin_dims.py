@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from compiler.errors import Diagnostic, did_you_mean
-from compiler.origin import Origin
-from compiler.passes.report import Fired, Pass, Report
-from compiler.symbols import shown
+from compiler.ir.origin import Origin
+from compiler.ir.symbols import shown
+from compiler.rewrite.report import Fired, Pass, Report
 
 __all__ = ["pin_dims"]
 

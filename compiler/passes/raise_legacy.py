@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import nodes_of, opset_of, rank
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, insert
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import nodes_of, opset_of, rank
+from compiler.rewrite.report import Fired, Pass, Report
+from compiler.rewrite.rule import Rewriter, insert
 
 __all__ = ["raise_legacy"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, rank
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.permutation import permutation_of, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import constant_of, rank
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, typed
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_gather"]
 

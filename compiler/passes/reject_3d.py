@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import constant_of, nodes_of, rank, static_shape
-from compiler.passes.report import Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import constant_of, nodes_of, rank, static_shape
+from compiler.rewrite.report import Pass, Report
 
 __all__ = ["reject_3d"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import graph_attributes, nodes_of
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import graph_attributes, nodes_of
+from compiler.rewrite.report import Fired, Pass, Report
 
 if TYPE_CHECKING:
     import networkx as nx

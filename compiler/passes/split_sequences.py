@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import constant_of, nodes_of, static_shape
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import origin
+from compiler.ir.graph import constant_of, nodes_of, static_shape
+from compiler.rewrite.report import Fired, Missed, Pass, Report
+from compiler.rewrite.rule import Rewriter, hand_over, insert
 
 __all__ = ["split_sequences"]
 

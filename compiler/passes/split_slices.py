@@ -7,14 +7,14 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import graphs_of
+from compiler.ir import origin
+from compiler.ir.graph import graphs_of
 from compiler.passes.merge_reshapes import reshape_target
-from compiler.passes.pattern import Const, Match, Op, Var
-from compiler.passes.permutation import typed
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, Rule, apply_rules, hand_over, insert
-from compiler.passes.slices import Range, ranges_of, slice_of
+from compiler.rewrite.pattern import Const, Match, Op, Var
+from compiler.rewrite.permutation import typed
+from compiler.rewrite.report import Fired, Pass, Report
+from compiler.rewrite.rule import Rewriter, Rule, apply_rules, hand_over, insert
+from compiler.rewrite.slices import Range, ranges_of, slice_of
 
 __all__ = ["split_slices"]
 

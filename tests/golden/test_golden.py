@@ -13,10 +13,10 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler.loader import load
+from compiler.frontend.load import load
+from compiler.ir.text import graph_text
 from compiler.pipeline import optimize, passes
 from compiler.plan.show import show
-from compiler.text import graph_text
 
 FOLDER = Path(__file__).parent
 MODELS = sorted((FOLDER / "models").glob("*.onnxtxt"))

@@ -5,7 +5,7 @@ import pytest
 from onnx import helper, parser
 
 import compiler
-from compiler.loader import load
+from compiler.frontend.load import load
 from compiler.lower.program import is_elementwise, program_of
 from compiler.plan import ops
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import compiler
-from compiler.double import in_double, widened
+from compiler.accuracy.to_float64 import in_double, widened
 from tests.onnx_backend import ledger
 from tests.onnx_backend.cases import Differs, data_sets, load_cases
 

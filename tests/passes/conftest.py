@@ -12,18 +12,18 @@ import onnx_ir as ir
 import pytest
 
 import compiler
+from compiler.accuracy.reference import Reference, ReferenceFailed
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import constant_of
-from compiler.loader import load
+from compiler.frontend.invariants import verify
+from compiler.frontend.load import load
+from compiler.ir.graph import constant_of
+from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.passes.report import Pass, Report
-from compiler.reference import Reference, ReferenceFailed
-from compiler.text import graph_text
-from compiler.verifier import verify
+from compiler.rewrite.report import Pass, Report
 
 
 def parse_(text: str, *, opset: int = 20, domains: str = "") -> ir.Model:
-    """A model from the text of its graph, as `compiler.loader` gives it."""
+    """A model from the text of its graph, as `compiler.frontend.load` gives it."""
     imports = ", ".join([f'"" : {opset}', *[f'"{domain}" : 1' for domain in domains.split()]])
     proto = onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{textwrap.dedent(text)}")
     return load(proto).model

@@ -7,8 +7,9 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.graph import constant_of
-from compiler.loader import load
+from compiler.frontend.invariants import verify
+from compiler.frontend.load import load
+from compiler.ir.graph import constant_of
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.fold_constants import fold_constants
@@ -16,7 +17,6 @@ from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.sort_nodes import sort_nodes
-from compiler.verifier import verify
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 nn = torch.nn

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.passes.keep_reduced_axes import keep_reduced_axes
+from compiler.passes.normalize_reductions import keep_reduced_axes
 
 HEAD = """agraph (float[2, N, 4] x) => (float y)
     <int64[1] last = {-1}, int64[1] third = {2}, int64[2] both = {2, 0}, int64[2] ordered = {-3, -1},

@@ -6,9 +6,9 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from compiler.loader import load
+from compiler.frontend.invariants import verify
+from compiler.frontend.load import load
 from compiler.passes.raise_first_versions import raise_first_versions
-from compiler.verifier import verify
 
 X = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4) - 7
 

@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from compiler.loader import load
+from compiler.frontend.load import load
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.reject_3d import reject_3d
 

@@ -4,14 +4,14 @@ import pytest
 from onnx import TensorProto, helper
 
 from compiler import CompileError
-from compiler.loader import load
+from compiler.frontend.load import load
+from compiler.ir.text import graph_text
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
-from compiler.text import graph_text
 
 
 def unsorted_model(*nodes):

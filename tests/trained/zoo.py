@@ -12,11 +12,11 @@ import numpy as np
 import onnx
 
 import compiler
-from compiler.baseline import Found, Line, Shapes, read_baseline
-from compiler.check import Judge
-from compiler.compare import MOST_ERROR, Report, worst_of
-from compiler.precision import exact_outputs
-from compiler.zoo import Entry, read_index, unpinned, with_shapes
+from compiler.accuracy.compare import MOST_ERROR, Report, worst_of
+from compiler.accuracy.precision import exact_outputs
+from compiler.accuracy.verify import Judge
+from compiler.zoo.baseline import Found, Line, Shapes, read_baseline
+from compiler.zoo.index import Entry, read_index, unpinned, with_shapes
 
 ROOT = Path(__file__).parents[2]
 OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
