@@ -243,11 +243,11 @@ def test_generated_files_are_fresh() -> None:
 @pytest.mark.parametrize("model", sorted((ROOT / "models").glob("*.onnx")), ids=lambda path: path.stem)
 def test_every_pass_changes_nothing_the_second_time(model: Path) -> None:
     from compiler import CompileError, Options
-    from compiler.frontend.load import load
+    from compiler.frontend.load import load_model
     from compiler.ir.text import graph_text
     from compiler.pipeline import passes
 
-    graph = load(model).model
+    graph = load_model(model).model
     try:
         for step in passes(Options()):
             step.run(graph)

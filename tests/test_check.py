@@ -16,7 +16,7 @@ from compiler.accuracy.compare import Verdict, compare, counted, errors_are_alik
 from compiler.accuracy.precision import exact_outputs
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.accuracy.reference import Reference
-from compiler.accuracy.to_float64 import in_double
+from compiler.accuracy.to_float64 import to_float64
 from compiler.accuracy.verify import Judge, random_outputs
 
 NAN, INF = float("nan"), float("inf")
@@ -141,20 +141,20 @@ def test_what_onnxruntime_is_unsure_of_is_not_equal_but_uncertain(monkeypatch: p
     judge, inputs = Judge(onnx.parser.parse_model(CANCELING)), {"x": ALMOST_ONE}
     reference = judge.reference
     plain, optimized = reference.plain.run(inputs)["y"], reference.run(inputs)["y"]
-    doubt = np.float32(np.abs(plain - optimized).max())
+    noise = np.float32(np.abs(plain - optimized).max())
     for found, verdict in [
         (optimized, "equal"),
         (plain, "equal"),
-        (plain + np.float32(0.9) * doubt, "uncertain"),
-        (plain + np.float32(1.2) * doubt, "different"),
-        (optimized - np.float32(1.2) * doubt, "different"),
+        (plain + np.float32(0.9) * noise, "uncertain"),
+        (plain + np.float32(1.2) * noise, "different"),
+        (optimized - np.float32(1.2) * noise, "different"),
     ]:
         report = judge.compare(inputs, {"y": found})
         (output,) = report.outputs
         assert output.verdict == verdict
         assert report.equal is (verdict == "equal")
         assert report.ok is (verdict != "different")
-        assert found is optimized or output.doubt == doubt > output.allowed
+        assert found is optimized or output.reference_noise == noise > output.allowed
     assert not judge.compare(inputs, {"y": plain}, tolerance=1e-5).ok
 
 
@@ -164,7 +164,7 @@ def test_what_onnxruntime_is_sure_of_is_not() -> None:
     )
     (output,) = Judge(model).compare({"x": f32(1, 2)}, {"y": f32(-1, -2.00003)}).outputs
     assert output.verdict == "different"
-    assert output.doubt == 0
+    assert output.reference_noise == 0
 
 
 def test_what_is_not_equal_is_measured_in_double_precision_too() -> None:
@@ -193,7 +193,7 @@ model (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) <float[4] initial = {1, 1, 
 
 def test_a_model_in_double_precision_keeps_what_has_to_be_float32() -> None:
     x = np.random.default_rng(0).standard_normal((1, 1, 4, 4))
-    (y,) = compiler.load(compiler.compile(in_double(onnx.parser.parse_model(ENLARGED)))).run({"x": x}).values()
+    (y,) = compiler.load(compiler.compile(to_float64(onnx.parser.parse_model(ENLARGED)))).run({"x": x}).values()
     np.testing.assert_array_equal(y, -x.repeat(2, axis=2).repeat(2, axis=3))
 
 
@@ -219,14 +219,14 @@ F <{takes}> (x) => (y) {{ c = Constant <{constant}> ()  k = CastLike (c, x)  y =
 def test_a_function_in_double_precision_takes_the_attributes_of_its_call(takes: str, constant: str, call: str) -> None:
     model = onnx.parser.parse_model(CALLING.format(takes=takes, constant=constant, call=call, opset=20))
     x = np.array([1, 1 + 2.0**-40])
-    (y,) = compiler.load(compiler.compile(in_double(model))).run({"x": x}).values()
+    (y,) = compiler.load(compiler.compile(to_float64(model))).run({"x": x}).values()
     np.testing.assert_array_equal(y, 2.5 * x)
 
 
 def test_a_function_that_takes_attributes_is_of_the_models_opset() -> None:
     text = CALLING.format(takes="a", constant="value_float: float = @a", call="<a = 2.5>", opset=19)
     with pytest.raises(compiler.CompileError, match="opset 19"):
-        in_double(onnx.parser.parse_model(text))
+        to_float64(onnx.parser.parse_model(text))
 
 
 def test_a_summary_says_equal_of_nothing_else() -> None:

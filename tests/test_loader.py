@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compiler
 from compiler import CompileError, Options
-from compiler.frontend.load import load
+from compiler.frontend.load import load_model
 from compiler.ir.symbols import shown, symbol_of
 
 
@@ -182,7 +182,7 @@ def test_external_data(tmp_path):
     path = external(tmp_path, "weights.bin")
     assert codes(path) == ["CC0103"]
     (path.parent / "weights.bin").write_bytes(np.float32([1, 2, 3]).tobytes())
-    assert len(load(path).model.graph.initializers) == 1
+    assert len(load_model(path).model.graph.initializers) == 1
     assert codes(path.read_bytes()) == ["CC0103"]
     (path.parent / "weights.bin").write_bytes(b"short")
     assert codes(path) == ["CC0103"]

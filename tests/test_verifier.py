@@ -7,15 +7,15 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from compiler.frontend.invariants import verify
-from compiler.frontend.load import load
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import load_model
 
 SOUND = "y = Conv(x, w, b)"
 
 
 def model_of(nodes):
     inputs = "float[1, 1, 4, 4] x, float[1, 1, 2, 2] w, float[1] b"
-    return load(
+    return load_model(
         onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 11]> g ({inputs}) => (y) {{ {nodes} }}')
     ).model
 
@@ -38,7 +38,7 @@ def model_of(nodes):
     ],
 )
 def test_what_a_file_can_break(nodes, messages):
-    assert [f"{each.code} {each.message}" for each in verify(model_of(nodes))] == messages
+    assert [f"{each.code} {each.message}" for each in violations(model_of(nodes))] == messages
 
 
 def forget_graph(model):
@@ -74,9 +74,9 @@ def name_twice(model):
 )
 def test_what_a_pass_can_break(spoil, message):
     model = model_of(SOUND)
-    assert verify(model) == []
+    assert violations(model) == []
     spoil(model)
-    assert [each.message for each in verify(model)] == [message]
+    assert [each.message for each in violations(model)] == [message]
 
 
 def test_a_value_that_every_node_reads_is_looked_at_once():
@@ -85,5 +85,5 @@ def test_a_value_that_every_node_reads_is_looked_at_once():
     for _ in range(20_000):
         model.graph.append(ir.Node("", "Neg", [x]))
     started = time.process_time()
-    assert verify(model) == []
+    assert violations(model) == []
     assert time.process_time() - started < 5, "this takes less than a second"

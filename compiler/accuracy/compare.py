@@ -6,9 +6,9 @@ output also equals onnxruntime's where its errors against double precision are a
 element for element in the order of their size. A difference of more elements than rounding reaches makes them larger.
 
 A model that quantizes has no form in double precision. There a rounding error decides which code is taken, and
-onnxruntime's answers with and without its own optimizations, the *doubt* apart, are equally good ones. An output equals
-onnxruntime's where it is within the tolerance of one of them. An output that is as near to one of them as they are to
-each other is not equal, but nothing speaks against it.
+onnxruntime's answers with and without its own optimizations, the *reference noise* apart, are equally good ones. An
+output equals onnxruntime's where it is within the tolerance of one of them. An output that is as near to one of them as
+they are to each other is not equal, but nothing speaks against it.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Comparison:
 
     `max_abs`, `max_rel` and `max_ulp` are the worst differences, absolute, relative to the expected element, and in
     units in the last place. `allowed` is the tolerance times the output's scale, the largest magnitude expected.
-    `doubt` is how far onnxruntime is from itself, and `nearest` how far the output is from the nearer of its two
-    answers; `error` and `reference_error` are how far the output and onnxruntime's are from what the model gives in
+    `reference_noise` is how far onnxruntime is from itself, and `nearest` how far the output is from the nearer of its
+    two answers; `error` and `reference_error` are how far the output and onnxruntime's are from what the model gives in
     double precision: measured where the tolerance does not do, and where they can be. `strict` says that the
     tolerance was stated, and that nothing else makes the output equal; `rounds_alike` that the errors of both are of
     one size (`errors_are_alike`). `note` says in words how values differ, `problem` why there are no values to compare
@@ -83,7 +83,7 @@ class Comparison:
     max_rel: float = 0.0
     max_ulp: int = 0
     allowed: float = 0.0
-    doubt: float = 0.0
+    reference_noise: float = 0.0
     nearest: float = float("inf")
     error: float | None = None
     reference_error: float | None = None
@@ -98,7 +98,7 @@ class Comparison:
         """The judgment on the output.
 
         `equal` within the tolerance of one of onnxruntime's answers, or with an error like onnxruntime's; `random`
-        where it need not be so; `uncertain` within the doubt; or `different`.
+        where it need not be so; `uncertain` within the reference noise; or `different`.
         """
         if self.problem:
             return "different"
@@ -108,7 +108,9 @@ class Comparison:
             return "random"
         if self.nearest <= self.allowed or (self.rounds_alike and not self.strict):
             return "equal"
-        return "uncertain" if self.doubt > self.allowed and self.nearest <= self.doubt + self.allowed else "different"
+        is_noisy = self.reference_noise > self.allowed
+        is_near = self.nearest <= self.reference_noise + self.allowed
+        return "uncertain" if is_noisy and is_near else "different"
 
     @property
     def ok(self) -> bool:

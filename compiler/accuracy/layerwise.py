@@ -16,7 +16,7 @@ import onnx_ir as ir
 from compiler.accuracy.compare import Comparison, compare
 from compiler.accuracy.reference import Reference
 from compiler.accuracy.verify import random_outputs
-from compiler.frontend.load import load as load_model
+from compiler.frontend.load import load_model
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
 from compiler.plan.write import with_outputs

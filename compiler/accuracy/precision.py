@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compiler.accuracy.compare import TOLERANCES
-from compiler.accuracy.to_float64 import in_double, widened
+from compiler.accuracy.to_float64 import to_float64, widened
 from compiler.errors import CompileError, InputError, RunError
 from compiler.options import Options
 from compiler.pipeline import compile
@@ -47,7 +47,7 @@ class Errors:
 def in_double_precision(model: Source) -> Session | None:
     """A session of the model in double precision; `None` where it has no such form, as one that quantizes."""
     try:
-        return load(compile(in_double(model), Options(optimize=False)))
+        return load(compile(to_float64(model), Options(optimize=False)))
     except CompileError:
         return None
 

@@ -75,12 +75,12 @@ class Reference:
     def _exact_session(self) -> Any:
         """A session whose products are exact although onnxruntime's of uint8 and int8 saturate here."""
         from compiler.accuracy.unsigned import make_unsigned, multiplies_codes
-        from compiler.frontend.load import load
+        from compiler.frontend.load import load_model
 
         session = _session(self._written, self._threads, self._optimize)  # refuses what it refuses anywhere
         multiplies = True
         try:
-            model = load(self._written).model
+            model = load_model(self._written).model
             multiplies = multiplies_codes(model)
             count = make_unsigned(model)
             if count == 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.frontend.load import load
+from compiler.frontend.load import load_model
 from compiler.ir import onnx_schema
 from compiler.passes.inline_functions import inline_in_one_opset
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from compiler.frontend.load import Source
 
-__all__ = ["in_double", "widened"]
+__all__ = ["to_float64", "widened"]
 
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 
-def in_double(source: Source) -> onnx.ModelProto:
+def to_float64(source: Source) -> onnx.ModelProto:
     """The model with `double` in place of the other floating-point types, where it has inputs, weights and casts.
 
     What an operator takes as float32 alone stays (the scales of Resize). Functions whose attributes a call gives are
@@ -32,7 +32,7 @@ def in_double(source: Source) -> onnx.ModelProto:
     Raises:
         CompileError: it is not a model that can be read, or such a function is written in another opset than the model.
     """
-    model = load(source).model
+    model = load_model(source).model
     if any(_has_references(function) for function in model.functions.values()):
         inline_in_one_opset(model)
     for graph in (model.graph, *(function.graph for function in model.functions.values())):

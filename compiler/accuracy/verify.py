@@ -96,7 +96,7 @@ class Judge:
         """Compare outputs with onnxruntime's.
 
         Where some differ, the errors of both are measured against double precision; where that does not explain the
-        difference and no tolerance is given, onnxruntime's doubt is. `random` are the names of outputs of which only
+        difference and no tolerance is given, onnxruntime's noise is. `random` are the names of outputs of which only
         dtype and shape are compared.
 
         Raises:
@@ -107,7 +107,7 @@ class Judge:
         if not _is_settled(report):
             report = self._with_errors(report, inputs, expected, found)
         if tolerance is None and not _is_settled(report):
-            report = self._with_doubts(report, inputs, expected, found)
+            report = self._with_reference_noise(report, inputs, expected, found)
         return replace(report, note=self.reference.note)
 
     @functools.cached_property
@@ -131,11 +131,11 @@ class Judge:
         outputs = (_with_error(each, ours.get(each.name), theirs.get(each.name)) for each in report.outputs)
         return Report(tuple(replace(each, rounds_alike=alike.get(each.name, False)) for each in outputs))
 
-    def _with_doubts(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
+    def _with_reference_noise(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
         """With how far onnxruntime is from itself, and the outputs from the nearer of its answers."""
         plain = self.reference.plain.run(inputs)
-        doubts, others = _by_name(compare(expected, plain)), _by_name(compare(plain, found))
-        return Report(tuple(_with_doubt(each, doubts.get(each.name), others.get(each.name)) for each in report.outputs))
+        noises, others = _by_name(compare(expected, plain)), _by_name(compare(plain, found))
+        return Report(tuple(_with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
 
 
 def _is_settled(report: Report) -> bool:
@@ -173,11 +173,11 @@ def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
     return name in _RANDOM or any(map(_makes_random_numbers, inner))
 
 
-def _with_doubt(output: Comparison, doubt: Comparison | None, other: Comparison | None) -> Comparison:
+def _with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
     """Integers, which have no tolerance, stay as they are."""
-    if output.dtype not in TOLERANCES or doubt is None or other is None or doubt.problem or other.problem:
+    if output.dtype not in TOLERANCES or noise is None or other is None or noise.problem or other.problem:
         return output
-    return replace(output, doubt=doubt.max_abs, nearest=min(output.max_abs, other.max_abs))
+    return replace(output, reference_noise=noise.max_abs, nearest=min(output.max_abs, other.max_abs))
 
 
 def _with_error(output: Comparison, ours: Comparison | None, theirs: Comparison | None) -> Comparison:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from compiler import CompileError, Diagnostic
     from compiler.ir.origin import Origin
-    from compiler.rewrite.report import Report
+    from compiler.rewrite.report import PassReport
     from compiler.runtime.session import PlacedStep
 
 MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
@@ -107,7 +107,7 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
 
     warnings: dict[Diagnostic, None] = {}
 
-    def add(report: Report) -> None:
+    def add(report: PassReport) -> None:
         warnings.update(dict.fromkeys(report.warnings))
 
     try:
@@ -120,11 +120,11 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
 def _counts(model: Path) -> Counter[str]:
     """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
     import compiler
-    from compiler.frontend.load import load
+    from compiler.frontend.load import load_model
     from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
 
-    loaded = load(model, []).model
+    loaded = load_model(model, []).model
     with contextlib.suppress(compiler.CompileError):  # compiling it says what is wrong with its functions
         inline_functions.run(loaded)
     return Counter(node.op_type for node in nodes_of(loaded))

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler import Plan
-    from compiler.rewrite.report import Report
+    from compiler.rewrite.report import PassReport
 
 
 @dataclass
 class Record:
     """What the passes did, each with the time it took, as they report it."""
 
-    passes: list[tuple[Report, float]] = field(default_factory=list)
+    passes: list[tuple[PassReport, float]] = field(default_factory=list)
     last: float = field(default_factory=time.perf_counter)
 
-    def add(self, report: Report) -> None:
+    def add(self, report: PassReport) -> None:
         """Note what a pass did."""
         now = time.perf_counter()
         self.passes.append((report, now - self.last))
@@ -158,11 +158,11 @@ def _weights(model: Path) -> set[Path]:
 
 def _check_names(chosen: Iterable[str]) -> None:
     from compiler import Options
-    from compiler.pipeline import passes
+    from compiler.pipeline import current_name, passes
 
     all_passes = passes(Options())
     known = sorted({step.name for step in all_passes if not step.needed})
-    for name in chosen:
+    for name in map(current_name, chosen):
         if name not in known and any(step.name == name for step in all_passes):
             raise click.BadParameter(f"{name} is needed and always runs: leave it out", param_hint="--passes")
         if name not in known:
@@ -206,6 +206,6 @@ def _tell(plan: Plan, record: Record) -> None:
     console.print(textwrap.fill(summary, console.width) if console.is_terminal else summary, soft_wrap=True)
 
 
-def _row(report: Report, seconds: float) -> tuple[str, ...]:
+def _row(report: PassReport, seconds: float) -> tuple[str, ...]:
     done = f"{report.result}: {len(report.fired)}"
     return report.name, str(report.nodes_before), f"→ {report.nodes_after}", f"{1e3 * seconds:.0f} ms", done

@@ -83,9 +83,9 @@ def command(
 
 
 def _loaded(file: Path) -> Loaded:
-    from compiler.frontend.load import load
+    from compiler.frontend.load import load_model
 
-    return load(file)
+    return load_model(file)
 
 
 def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:

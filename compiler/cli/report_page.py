@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compiler import Plan
-    from compiler.rewrite.report import Report
+    from compiler.rewrite.report import PassReport
 
 __all__ = ["page"]
 
@@ -27,7 +27,7 @@ code, pre { font: 13px/1.4 ui-monospace, monospace; } pre { overflow-x: auto; ba
 """
 
 
-def page(model: Path, plan: Plan, reports: Sequence[Report]) -> str:
+def page(model: Path, plan: Plan, reports: Sequence[PassReport]) -> str:
     """The page: each pass with the rewrites it did and the near misses, then the plan's steps."""
     before = reports[0].nodes_before if reports else 0
     steps = len(plan.document["main"]["steps"])
@@ -45,7 +45,7 @@ def page(model: Path, plan: Plan, reports: Sequence[Report]) -> str:
     )
 
 
-def _row(report: Report) -> str:
+def _row(report: PassReport) -> str:
     quiet = "" if report.changed else ' class="quiet"'
     numbers = (report.nodes_before, report.nodes_after, len(report.near_misses))
     cells = "".join(f'<td class="n">{each}' for each in numbers)
@@ -53,7 +53,7 @@ def _row(report: Report) -> str:
     return f"<tr{quiet}><td>{escape(report.name)}{cells}<td>{escape(done)}</tr>"
 
 
-def _details(report: Report) -> str:
+def _details(report: PassReport) -> str:
     fired = _grouped((each.rule, str(each.origin)) for each in report.fired)
     missed = _grouped((f"{each.rule}: {each.reason}", str(each.origin)) for each in report.near_misses)
     names = {each.rule for each in report.fired} | {each.rule for each in report.near_misses}

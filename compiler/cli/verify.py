@@ -189,8 +189,13 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
     return {"step": layer.step, "op": layer.op, "origin": layer.origin, **_data(layer.output)}
 
 
+_KEYS = {"reference_noise": "doubt"}
+"""Fields of a comparison with another name in JSON."""
+
+
 def _data(output: Comparison) -> dict[str, Any]:
-    return {**asdict(output), "verdict": output.verdict, "ok": output.ok}
+    fields = {_KEYS.get(name, name): field for name, field in asdict(output).items()}
+    return {**fields, "verdict": output.verdict, "ok": output.ok}
 
 
 def _cells(output: Comparison) -> list[Cell]:
@@ -204,9 +209,11 @@ def _remarks(output: Comparison) -> list[str]:
     if output.verdict == "random":
         return ["random numbers, which no two programs share: only dtype and shape were compared, and are the same"]
     said = [each for each in (output.problem, "" if output.verdict == "equal" else output.note) if each]
-    if output.doubt > output.allowed:
+    if output.reference_noise > output.allowed:
         nearest = f"the output is {output.nearest:.1e} from the nearer of the two"
-        said.append(f"onnxruntime with and without its optimizations is {output.doubt:.1e} from itself; {nearest}")
+        said.append(
+            f"onnxruntime with and without its optimizations is {output.reference_noise:.1e} from itself; {nearest}"
+        )
     if output.error is not None and output.reference_error is not None:
         said.append(
             f"from this compiler's own result in double precision the output is {output.error:.1e} off, "

@@ -13,7 +13,7 @@ from compiler.errors import Diagnostic
 from compiler.ir.graph import type_text
 from compiler.ir.origin import Origin
 
-__all__ = ["Holder", "check_names", "check_types", "node_lists", "output_types"]
+__all__ = ["Holder", "check_names", "check_value_kinds", "node_lists", "output_types"]
 
 Holder = onnx.GraphProto | onnx.FunctionProto
 _ELEMENTS = frozenset(map(int, ir.DataType))
@@ -56,7 +56,7 @@ def _given(holder: Holder) -> set[str]:
     return {value.name for value in (*holder.input, *holder.initializer)}
 
 
-def check_types(model: onnx.ModelProto) -> list[Diagnostic]:
+def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
     """One finding for each value of a kind that no plan has. It has no type afterwards."""
     found: dict[str, Diagnostic] = {}
     for holder in node_lists(model):

@@ -25,10 +25,10 @@ from compiler.ir.graph import graph_attributes, nodes_of, opset_of
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
-__all__ = ["verify"]
+__all__ = ["violations"]
 
 
-def verify(model: ir.Model) -> list[Diagnostic]:
+def violations(model: ir.Model) -> list[Diagnostic]:
     """Every violation, in the order of the list above."""
     checks = (_defined_in_order, _arity, _attributes, _names, _ownership)
     return [diagnostic for check in checks for diagnostic in check(model)]

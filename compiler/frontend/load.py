@@ -18,14 +18,14 @@ import onnx_ir as ir
 from onnx import numpy_helper
 
 from compiler.errors import CompileError, Diagnostic, program
-from compiler.frontend.declarations import check_names, check_types, node_lists, output_types
+from compiler.frontend.declarations import check_names, check_value_kinds, node_lists, output_types
 from compiler.frontend.external import check_external
 from compiler.frontend.tensors import check_tensors, tensors_of
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES
 from compiler.ir.symbols import symbol_of
 
-__all__ = ["Loaded", "Source", "load"]
+__all__ = ["Loaded", "Source", "load_model"]
 
 LARGEST = 2**31 - 1
 """The most bytes that a protobuf file has."""
@@ -43,7 +43,7 @@ class Loaded:
     sha256: str
 
 
-def load(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
+def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     """Reads a model; every node's origin is noted.
 
     What is wrong with its weights and opsets is added to `found`, where a caller has more to say of the model. Such
@@ -57,7 +57,7 @@ def load(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
     proto = _parse(data, source)  # of its own, also where it was given as one: what no graph has is taken out of it
     if twice := check_names(proto):
         raise CompileError(twice)
-    wrong += [*_write_out_sparse(proto), *check_types(proto), *check_external(tensors_of(proto), folder)]
+    wrong += [*_write_out_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
     declared = output_types(proto)
     model = _deserialize(proto)
     model.graph.metadata_props[OUTPUT_TYPES] = json.dumps(declared)

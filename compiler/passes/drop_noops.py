@@ -70,7 +70,7 @@ class DropExpand(Rule):
         Op(onnx_schema.ELEMENTWISE, _EXPAND, Var(), rest=True),
         Op(onnx_schema.ELEMENTWISE, Var(), Var(), _EXPAND, rest=True),
     )
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """An input that is not expanded has the shape of the result: the others broadcast to it anyway."""

@@ -19,7 +19,7 @@ _PAD = Op("Pad", Var("x"), rest=True, name="pad")
 class _FoldPad(Rule):
     """The base of the rules here. The padded input may have other readers: the root then reads what was not padded."""
 
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The pads are constant zeros around the spatial axes."""

@@ -33,7 +33,7 @@ class JoinSlices(Rule):
     """`Concat(x[a:b], x[b:c], …)` → `Concat(x[a:c], …)`, and `x` where that is all of it."""
 
     pattern = Op("Concat", AnyOf(Op("Slice", rest=True), Op("Split", rest=True)), rest=True)
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Two parts follow one another; an output of the graph keeps its name."""

@@ -12,7 +12,7 @@ from compiler.ir.graph import constant_of
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
-__all__ = ["read_sizes"]
+__all__ = ["move_shapes_to_inputs"]
 
 _SHAPE = Op("Shape", Var("x"), name="shape")
 
@@ -21,7 +21,7 @@ class ReadSize(Rule):
     """Elements of `Shape(x)` that are sizes of axes of inputs of the graph → `Shape(input)` of these axes."""
 
     pattern = AnyOf(Op("Gather", _SHAPE, Const("place")), Op("Slice", _SHAPE, rest=True))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Each is a number, or a symbol that names an axis of an input, which `x` itself is not."""
@@ -78,4 +78,6 @@ def _dims(match: Match) -> list[int | ir.SymbolicDim]:
     return list(read[slice(*(int(bound.item()) for bound in bounds if bound is not None))])
 
 
-read_sizes = rules_pass("read_sizes", [ReadSize()], result="sizes read from inputs", requires=frozenset({"shapes"}))
+move_shapes_to_inputs = rules_pass(
+    "move_shapes_to_inputs", [ReadSize()], result="sizes read from inputs", requires=frozenset({"shapes"})
+)

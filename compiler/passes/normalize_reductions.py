@@ -10,7 +10,7 @@ from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.reduction import axes_of, keeps_axes
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
-__all__ = ["keep_reduced_axes"]
+__all__ = ["normalize_reductions"]
 
 _REDUCTIONS = tuple(
     f"Reduce{kind}" for kind in ("Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
@@ -59,8 +59,8 @@ class KeepReducedAxes(Rule):
         return result
 
 
-keep_reduced_axes = rules_pass(
-    "keep_reduced_axes",
+normalize_reductions = rules_pass(
+    "normalize_reductions",
     [CountAxesFromEnd(), KeepReducedAxes()],
     result="reductions rewritten",
     requires=frozenset({"shapes"}),

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from compiler.errors import Diagnostic
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import nodes_of, opset_of, rank
-from compiler.rewrite.report import Fired, Pass, Report
+from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert
 
 __all__ = ["raise_legacy"]
@@ -23,7 +23,7 @@ _FORGOTTEN = ("consumed_inputs", "broadcast", "is_test")
 """Attributes that say nothing about the result of an inference, once the shapes are right."""
 
 
-def _raise_legacy(model: ir.Model, report: Report) -> None:
+def _raise_legacy(model: ir.Model, report: PassReport) -> None:
     """Writes operators of opsets before 7 as opset 7 has them."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):

@@ -23,7 +23,7 @@ class GatherNDToGather(Rule):
     """
 
     pattern = Op("GatherND", Var("x"), Var("grid"), name="gather")
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The ranks are known, there are no batches, and each number depends on axes of its own."""

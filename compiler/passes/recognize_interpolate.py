@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, rank
 from compiler.rewrite.pattern import Const, Match, Op, Var
-from compiler.rewrite.report import Pass, Report
+from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.rule import Rewriter, Rule, apply_rules
 
 __all__ = ["recognize_interpolate"]
@@ -240,7 +240,7 @@ class MergeNearest(Rule):
         return result
 
 
-def _recognize_interpolate(model: ir.Model, report: Report) -> None:
+def _recognize_interpolate(model: ir.Model, report: PassReport) -> None:
     """Gathers of the places of Interpolate → `Interpolate`."""
     apply_rules(
         model, [RecognizeLinear()], report

@@ -29,7 +29,7 @@ class _Recognize(Rule):
     """The base of the rules that find the whole rotation of a value `[N, heads, L, D]`."""
 
     interleaved: ClassVar[bool] = False
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def turned(self, match: Match) -> ir.Value | str:
         """The value that is turned; or why the pairs are not its elements."""

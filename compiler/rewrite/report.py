@@ -12,7 +12,7 @@ from compiler.ir.origin import Origin
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["Fired", "Missed", "Pass", "Report"]
+__all__ = ["Fired", "Missed", "Pass", "PassReport"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Missed:
 
 
 @dataclass
-class Report:
+class PassReport:
     """What one run of a pass did."""
 
     name: str
@@ -72,7 +72,7 @@ class Pass:
     """
 
     name: str
-    apply: Callable[[ir.Model, Report], None]
+    apply: Callable[[ir.Model, PassReport], None]
     requires: frozenset[str] = frozenset()
     ensures: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
@@ -81,13 +81,13 @@ class Pass:
     needed: bool = False
     """Whether the model cannot be compiled without it, so that it runs unoptimized too."""
 
-    def run(self, model: ir.Model) -> Report:
+    def run(self, model: ir.Model) -> PassReport:
         """Rewrites the model and says what was done.
 
         Raises:
             CompileError: the model is such that no pass can work on it any more.
         """
-        report = Report(self.name, self.result, nodes_before=_count(model))
+        report = PassReport(self.name, self.result, nodes_before=_count(model))
         self.apply(model, report)
         report.nodes_after = _count(model)
         return report

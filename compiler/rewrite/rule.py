@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -17,9 +17,22 @@ import onnx_ir as ir
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
 from compiler.rewrite.pattern import AnyOf, Match, Op
-from compiler.rewrite.report import Fired, Missed, Pass, Report
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
-__all__ = ["Rewriter", "Rule", "apply_rules", "can_be_renamed", "drop_dead", "hand_over", "insert", "rules_pass"]
+__all__ = [
+    "Evaluate",
+    "Rewriter",
+    "Rule",
+    "apply_rules",
+    "can_be_renamed",
+    "drop_dead",
+    "insert",
+    "replace_uses",
+    "rules_pass",
+]
+
+Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
+"""Runs nodes: the nodes in order, the values that are wanted, the model's opsets. The pipeline gives it to passes."""
 
 _NUMBERS = "candle_plan.numbers"
 """The key of what a graph knows of the names made for it: the last number of each."""
@@ -30,7 +43,7 @@ class Rule(ABC):
 
     pattern: ClassVar[Op | AnyOf]
     """What the root looks like; `AnyOf` where there are several operators or orders."""
-    keeps_inner: ClassVar[bool] = False
+    allow_shared_intermediates: ClassVar[bool] = False
     """Whether values inside the pattern may have other readers: then only the root is replaced."""
     notable: ClassVar[bool] = False
     """Whether a miss is a near one although a single operator is all of the pattern that was met."""
@@ -116,13 +129,13 @@ class Rewriter:
 def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
     """A pass that applies rules until none fits."""
 
-    def apply(model: ir.Model, report: Report) -> None:
+    def apply(model: ir.Model, report: PassReport) -> None:
         apply_rules(model, rules, report)
 
     return Pass(name, apply, **facts)
 
 
-def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
+def apply_rules(model: ir.Model, rules: Sequence[Rule], report: PassReport) -> None:
     """Applies rules, also in nested graphs, until none fits."""
     index: dict[tuple[str, str], list[tuple[Rule, Op]]] = {}
     for rule in rules:
@@ -145,7 +158,9 @@ def apply_rules(model: ir.Model, rules: Sequence[Rule], report: Report) -> None:
     report.missed.extend(misses.values())
 
 
-def _visit(node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: Report, misses: dict[Any, Missed]) -> list[ir.Node]:
+def _visit(
+    node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: PassReport, misses: dict[Any, Missed]
+) -> list[ir.Node]:
     """Applies the first rule that fits; gives the nodes to look at again."""
     above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
     for rule, root in rules:
@@ -163,7 +178,7 @@ def _visit(node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: Report, miss
 
 
 def _why_not(rule: Rule, match: Match) -> str | None:
-    escaping = None if rule.keeps_inner else match.escaping()
+    escaping = None if rule.allow_shared_intermediates else match.escaping()
     if escaping is not None:
         return f"{escaping.name!r} is needed elsewhere too"
     return rule.check(match)
@@ -178,11 +193,11 @@ def _replace(rule: Rule, match: Match) -> list[ir.Node]:
     results = rule.rewrite(match, new)
     results = [results] if isinstance(results, ir.Value) else list(results)
     users = [use.node for value in root.outputs for use in value.uses()]
-    replaced = [root] if rule.keeps_inner else list(match.nodes)
+    replaced = [root] if rule.allow_shared_intermediates else list(match.nodes)
     origin.inherit(new.nodes, replaced)
     insert(graph, root, new)
     for old, result in zip(root.outputs, results, strict=False):
-        hand_over(old, result)
+        replace_uses(old, result)
     given = [value for node in replaced for value in node.inputs if value is not None]
     graph.remove(replaced, safe=True)
     drop_dead(graph, given)
@@ -208,7 +223,7 @@ def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
     graph.insert_before(before, new.nodes)
 
 
-def hand_over(old: ir.Value, new: ir.Value) -> None:
+def replace_uses(old: ir.Value, new: ir.Value) -> None:
     """Lets `new` take the place of `old`: its readers, and, where it is a graph's output, its name."""
     if new.type is None:
         new.type, new.shape = old.type, old.shape

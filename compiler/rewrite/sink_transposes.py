@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
-from compiler.passes.merge_reshapes import reshape_target
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.permutation import Permutation, inverse, permutation_of, reordered_shape, typed
+from compiler.rewrite.reshape import reshape_target
 from compiler.rewrite.rule import Rewriter, Rule
 
 __all__ = ["DropUnitAxis", "SinkBelowGather", "SinkBelowMatMul", "SinkBelowReshape", "SinkBelowSplit"]
@@ -32,7 +32,7 @@ class SinkBelowMatMul(Rule):
     """`MatMul(Transpose(x, p), w)` → `Transpose(MatMul(x, w), p)`, where `w` is a matrix, and the last axis stays."""
 
     pattern = Op("MatMul", _TRANSPOSE, Var("w"))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The rows are moved as they are, and nothing but products with matrices reads them."""
@@ -79,7 +79,7 @@ class SinkBelowGather(Rule):
     """`Gather(Transpose(x, p), i, axis)` of one place → `Transpose(Gather(x, i, p[axis]))` of the axes left."""
 
     pattern = Op("Gather", _TRANSPOSE, Var("places"))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Only single places are taken of what is transposed."""

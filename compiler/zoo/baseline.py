@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from compiler.accuracy.compare import Verdict
 
-__all__ = ["SHAPES", "Found", "Known", "Line", "Shapes", "read_baseline", "renewed", "write_baseline"]
+__all__ = ["SHAPES", "Expectation", "KnownDifference", "Result", "Shapes", "read_baseline", "renewed", "write_baseline"]
 
 Shapes = Literal["pinned", "unpinned"]
 SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
@@ -33,7 +33,7 @@ _MOST_ROOM = 10
 
 
 @dataclass(frozen=True)
-class Found:
+class Result:
     """What was found: the verdict, the worst difference in times of what is allowed, and the codes of a refusal."""
 
     verdict: Verdict
@@ -50,7 +50,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Line:
+class Expectation:
     """What is expected: the verdict, and the largest difference in times of what is allowed, or a refusal's codes."""
 
     verdict: Verdict
@@ -60,7 +60,7 @@ class Line:
     def __str__(self) -> str:
         return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
 
-    def exceeded(self, found: Found) -> str:
+    def exceeded(self, found: Result) -> str:
         """In what a result is worse than expected, or another refusal; empty where it is neither."""
         is_another = "refused" in (found.verdict, self.verdict) and found.codes != self.codes
         if is_another or worst_of([found.verdict, self.verdict]) != self.verdict:
@@ -74,21 +74,21 @@ class Line:
         is_better = worst != self.verdict and worst_of([worst, self.verdict]) == self.verdict
         return f"it is {worst} in every way now, and {self} in the baseline" if is_better else ""
 
-    def holds(self, worst: Found) -> bool:
+    def holds(self, worst: Result) -> bool:
         """Whether it tells of the worst of all results, with no more room than it needs."""
         said = self.exceeded(worst) or self.outdated(worst.verdict)
         return not said and (bool(self.codes) or self.at_most <= _MOST_ROOM * worst.share)
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownDifference:
     """What is known of a model: why it is not equal, and a line for the shapes with which it is not."""
 
     reason: str
-    lines: Mapping[Shapes, Line]
+    expectations: Mapping[Shapes, Expectation]
 
 
-def read_baseline(path: Path) -> dict[str, Known]:
+def read_baseline(path: Path) -> dict[str, KnownDifference]:
     """What is known, by model.
 
     Raises:
@@ -102,7 +102,7 @@ def read_baseline(path: Path) -> dict[str, Known]:
         raise ValueError(f"{path} is not a baseline: {error}") from error
 
 
-def write_baseline(path: Path, known: Mapping[str, Known]) -> None:
+def write_baseline(path: Path, known: Mapping[str, KnownDifference]) -> None:
     """Write what is known; comments, the order and all that is as it was stay.
 
     Raises:
@@ -119,24 +119,24 @@ def write_baseline(path: Path, known: Mapping[str, Known]) -> None:
     write_whole(path, tomlkit.dumps(document).encode())
 
 
-def renewed(before: Known | None, found: Mapping[Shapes, Found], remark: str) -> Known | None:
+def renewed(before: KnownDifference | None, found: Mapping[Shapes, Result], remark: str) -> KnownDifference | None:
     """What is known of a model, of which the worst was found, with bounds; none where it is equal.
 
     The reason that was written stays; without one, it is what was remarked. So do lines that hold.
     """
-    lines: dict[Shapes, Line] = {}
+    expectations: dict[Shapes, Expectation] = {}
     for shapes, worst in found.items():
-        old = before.lines.get(shapes) if before else None
+        old = before.expectations.get(shapes) if before else None
         if worst.verdict in ("uncertain", "different", "refused"):
-            lines[shapes] = old if old and old.holds(worst) else _new_line(worst)
-    return Known(before.reason if before else remark, lines) if lines else None
+            expectations[shapes] = old if old and old.holds(worst) else _new_expectation(worst)
+    return KnownDifference(before.reason if before else remark, expectations) if expectations else None
 
 
-def _new_line(found: Found) -> Line:
-    return Line(found.verdict, math.inf if found.codes else _rounded_up(found.share), found.codes)
+def _new_expectation(found: Result) -> Expectation:
+    return Expectation(found.verdict, math.inf if found.codes else _rounded_up(found.share), found.codes)
 
 
-def _known(name: str, table: Any) -> Known:
+def _known(name: str, table: Any) -> KnownDifference:
     if not isinstance(table, dict):
         raise ValueError(f"{name} is {table!r}, not the table of a model")
     reason = table.get("reason")
@@ -144,30 +144,32 @@ def _known(name: str, table: Any) -> Known:
         raise ValueError(f"the model {name} has no reason")
     if unknown := table.keys() - {"reason", *SHAPES}:
         raise ValueError(f"the model {name} has {', '.join(sorted(unknown))}, and may have reason, {', '.join(SHAPES)}")
-    return Known(reason, {shapes: _line(f"{name}: {shapes}", table[shapes]) for shapes in SHAPES if shapes in table})
+    return KnownDifference(
+        reason, {shapes: _expectation(f"{name}: {shapes}", table[shapes]) for shapes in SHAPES if shapes in table}
+    )
 
 
-def _line(place: str, line: Any) -> Line:
+def _expectation(place: str, line: Any) -> Expectation:
     if not isinstance(line, dict) or line.keys() not in ({"verdict", "at_most"}, {"refused"}):
         raise ValueError(f"{place} has verdict and at_most, or refused; found {line!r}")
     if "refused" in line:
         codes = line["refused"]
         if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
             raise ValueError(f"{place}: refused is a list of codes, not {codes!r}")
-        return Line("refused", codes=tuple(sorted(codes)))
+        return Expectation("refused", codes=tuple(sorted(codes)))
     verdict, at_most = line["verdict"], line["at_most"]
     if verdict not in ("uncertain", "different"):
         raise ValueError(f"{place}: a verdict is uncertain or different, not {verdict!r}")
     if isinstance(at_most, bool) or not isinstance(at_most, int | float) or not 1 < at_most < math.inf:
         raise ValueError(f"{place}: at_most is a number above 1, not {at_most!r}")
-    return Line(verdict, at_most)
+    return Expectation(verdict, at_most)
 
 
-def _table(known: Known) -> Any:
+def _table(known: KnownDifference) -> Any:
     """The table of a model, a line of text for each of its lines."""
     table = tomlkit.table()
     table["reason"] = known.reason
-    for shapes, line in known.lines.items():
+    for shapes, line in known.expectations.items():
         written = tomlkit.inline_table()
         if line.codes:
             written["refused"] = list(line.codes)

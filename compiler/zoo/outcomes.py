@@ -7,25 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from compiler.accuracy.compare import worst_of
-from compiler.cli.verify import MARKS
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from compiler import CompileError, Plan
     from compiler.accuracy.compare import Comparison, Verdict
     from compiler.accuracy.verify import Judge
-    from compiler.zoo.baseline import Found, Known, Line, Shapes
+    from compiler.zoo.baseline import Expectation, KnownDifference, Result, Shapes
     from compiler.zoo.index import Entry
 
-__all__ = ["Outcome", "Stale", "check", "judged", "junit", "stale_lines", "together", "ways"]
+__all__ = ["Outcome", "Stale", "check", "judged", "stale_expectations", "together", "variants"]
 
 
 @dataclass(frozen=True)
-class Way:
+class Variant:
     """How a model is compiled and run."""
 
     optimize: bool
@@ -37,10 +33,10 @@ class Way:
         return f"{'optimized' if self.optimize else 'plain'}, {where}"
 
 
-def ways(device: str) -> list[Way]:
+def variants(device: str) -> list[Variant]:
     """How each model is compiled and run: with one thread and with two, where the threads do the work."""
     counts = (1, 2) if device == "cpu" else (1,)
-    return [Way(optimize, threads, device) for optimize in (True, False) for threads in counts]
+    return [Variant(optimize, threads, device) for optimize in (True, False) for threads in counts]
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,6 @@ class Outcome:
     note: str = ""
 
     @property
-    def mark(self) -> Text:
-        """What the table shows."""
-        return MARKS[self.verdict]
-
-    @property
     def data(self) -> dict[str, Any]:
         """What JSON tells."""
         return {**asdict(self), "ok": not self.problem}
@@ -87,62 +78,47 @@ def check(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
     from compiler.accuracy.verify import Judge
 
     if fault := _fault(entry):
-        return [Outcome(entry.name, str(way), "failed", (fault,)) for way in ways(device)]
+        return [Outcome(entry.name, str(variant), "failed", (fault,)) for variant in variants(device)]
     try:
         judge = Judge(entry.path)
-        return [_check_way(entry, judge, way, shapes) for way in ways(device)]
+        return [_check_variant(entry, judge, variant, shapes) for variant in variants(device)]
     except ReferenceFailed as error:
-        return [Outcome(entry.name, str(way), "failed", (str(error),)) for way in ways(device)]
+        return [Outcome(entry.name, str(variant), "failed", (str(error),)) for variant in variants(device)]
 
 
-def judged(outcome: Outcome, entry: Entry, line: Line | None) -> Outcome:
+def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> Outcome:
     """The outcome with what speaks against it, given what is expected of the model."""
     if outcome.verdict in ("equal", "random"):
         return outcome
     if outcome.verdict == "failed":
         return replace(outcome, problem=f"it cannot be checked: {outcome.remarks[0]}")
     found = together([outcome])
-    if line is not None:
-        return replace(outcome, problem=line.exceeded(found))
+    if expectation is not None:
+        return replace(outcome, problem=expectation.exceeded(found))
     if outcome.verdict != "uncertain":
         return replace(outcome, problem=f"it is {found if found.codes else 'not equal'}")
     return outcome if entry.uncertain else replace(outcome, problem="it is uncertain, and nothing says that it may be")
 
 
-def stale_lines(outcomes: Sequence[Outcome], known: Mapping[str, Known], shapes: Shapes) -> Iterator[Stale]:
-    """The lines that expect less than what every way of a model gives now, and those of models that are not there."""
+def stale_expectations(
+    outcomes: Sequence[Outcome], known: Mapping[str, KnownDifference], shapes: Shapes
+) -> Iterator[Stale]:
+    """The expectations that every way of a model surpasses now, and those of models that are not there."""
     for model, each in known.items():
         mine = [outcome.verdict for outcome in outcomes if outcome.model == model]
         if not mine:
             yield Stale(model, "it is in the baseline, and the folder has no such model")
-        elif shapes in each.lines and (problem := each.lines[shapes].outdated(worst_of(mine))):
+        elif shapes in each.expectations and (problem := each.expectations[shapes].outdated(worst_of(mine))):
             yield Stale(model, problem)
 
 
-def together(outcomes: Sequence[Outcome]) -> Found:
-    """The worst verdict of all ways, the largest share, and all codes of refusals."""
-    from compiler.zoo.baseline import Found
+def together(outcomes: Sequence[Outcome]) -> Result:
+    """The worst verdict of all variants, the largest share, and all codes of refusals."""
+    from compiler.zoo.baseline import Result
 
     worst, share = worst_of([each.verdict for each in outcomes]), max(each.share for each in outcomes)
     codes = {code for each in outcomes for code in each.codes} if worst == "refused" else set()
-    return Found(worst, share, tuple(sorted(codes)))
-
-
-def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
-    """The outcomes in the form that CI servers read: one test a model and way, and one a stale line."""
-    tests, failures = len(outcomes) + len(stale), len(stale) + sum(bool(each.problem) for each in outcomes)
-    suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
-    for each in outcomes:
-        time_taken = f"{each.seconds:.3f}"
-        case = ElementTree.SubElement(suite, "testcase", classname=each.model, name=each.way, time=time_taken)
-        if each.problem:
-            ElementTree.SubElement(case, "failure", message="\n".join([each.problem, *each.remarks]))
-        elif each.remarks:
-            ElementTree.SubElement(case, "system-out").text = "\n".join(each.remarks)
-    for line in stale:
-        case = ElementTree.SubElement(suite, "testcase", classname=line.model, name="baseline")
-        ElementTree.SubElement(case, "failure", message=line.problem)
-    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+    return Result(worst, share, tuple(sorted(codes)))
 
 
 def _fault(entry: Entry) -> str:
@@ -158,45 +134,45 @@ def _fault(entry: Entry) -> str:
     return ""
 
 
-def _check_way(entry: Entry, judge: Judge, way: Way, shapes: Shapes) -> Outcome:
+def _check_variant(entry: Entry, judge: Judge, variant: Variant, shapes: Shapes) -> Outcome:
     """What all cases have together."""
     start = time.perf_counter()
-    cases = [_check_case(entry, case, judge, way, shapes) for case in entry.cases]
+    cases = [_check_case(entry, case, judge, variant, shapes) for case in entry.cases]
     found = sorted(cases, key=lambda each: (each.verdict == "failed", each.share), reverse=True)
     worst = together(found)
     remarks = tuple(dict.fromkeys(remark for each in found for remark in each.remarks))
     seconds = time.perf_counter() - start
     note = next((each.note for each in cases if each.note), "")
-    return Outcome(entry.name, str(way), worst.verdict, remarks, worst.share, seconds, codes=worst.codes, note=note)
+    return Outcome(entry.name, str(variant), worst.verdict, remarks, worst.share, seconds, codes=worst.codes, note=note)
 
 
-def _check_case(entry: Entry, case: Path, judge: Judge, way: Way, shapes: Shapes) -> Outcome:
+def _check_case(entry: Entry, case: Path, judge: Judge, variant: Variant, shapes: Shapes) -> Outcome:
     import compiler
     from compiler.accuracy.verify import random_outputs
 
     inputs, name = entry.inputs(case), case.stem.removeprefix(f"{entry.name}.")
     try:
-        plan = _compile(entry, inputs, way.optimize, shapes)
-        outputs = compiler.load(plan, way.device, way.threads).run(inputs)
+        plan = _compile(entry, inputs, variant.optimize, shapes)
+        outputs = compiler.load(plan, variant.device, variant.threads).run(inputs)
     except compiler.CompileError as error:
         judge.reference.run(inputs)  # a case that does not fit the model is no fault of the compiler
-        return _refused(entry, way, error)
+        return _refused(entry, variant, error)
     except (compiler.InputError, compiler.PlanError, compiler.RunError) as error:
-        return Outcome(entry.name, str(way), "failed", (f"{name}: {error}",))
+        return Outcome(entry.name, str(variant), "failed", (f"{name}: {error}",))
     report = judge.compare(inputs, outputs, entry.tolerance, random_outputs(plan))
     outputs_in_order = sorted(report.outputs, key=lambda each: (each.verdict == "random", -each.share))
     remarks = tuple(
         f"{name}: {_remark(each)}" for each in outputs_in_order if each.max_abs > each.allowed or not each.ok
     )
     verdict = worst_of([each.verdict for each in report.outputs])
-    return Outcome(entry.name, str(way), verdict, remarks, report.worst, note=report.note)
+    return Outcome(entry.name, str(variant), verdict, remarks, report.worst, note=report.note)
 
 
-def _refused(entry: Entry, way: Way, error: CompileError) -> Outcome:
+def _refused(entry: Entry, variant: Variant, error: CompileError) -> Outcome:
     """What the compiler finds, without its advice, which is of this machine."""
     found = [each for each in error.diagnostics if each.severity == "error"]
     remarks = tuple(dict.fromkeys(f"{each.message} ({each.code})" for each in found))
-    return Outcome(entry.name, str(way), "refused", remarks, codes=tuple(sorted({each.code for each in found})))
+    return Outcome(entry.name, str(variant), "refused", remarks, codes=tuple(sorted({each.code for each in found})))
 
 
 def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, shapes: Shapes) -> Plan:
@@ -217,6 +193,8 @@ def _remark(output: Comparison) -> str:
     said = f"{output.name}: {output.max_abs:.1e} off, {output.allowed:.1e} allowed"
     if output.error is not None and output.reference_error is not None:
         said += f"; {output.error:.1e} off double precision, onnxruntime {output.reference_error:.1e}"
-    if output.doubt <= output.allowed:
+    if output.reference_noise <= output.allowed:
         return said
-    return f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.doubt:.1e} apart"
+    return (
+        f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.reference_noise:.1e} apart"
+    )

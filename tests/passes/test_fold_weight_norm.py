@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.frontend.invariants import verify
-from compiler.frontend.load import load
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import load_model
 from compiler.ir.graph import constant_of
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
@@ -53,7 +53,7 @@ def double_precision_weight(module, shape):
 
 
 def fold(proto, evaluate):
-    model = load(proto).model
+    model = load_model(proto).model
     for step in (inline_functions, sort_nodes, infer_shapes, fold_constants(evaluate, only_indices=True), infer_shapes):
         step.run(model)
     report = fold_weight_norm(evaluate).run(model)
@@ -61,7 +61,7 @@ def fold(proto, evaluate):
     assert not again.changed
     for step in (fold_constants(evaluate), drop_identities, drop_dead_nodes):
         step.run(model)
-    assert verify(model) == []
+    assert violations(model) == []
     return model, report
 
 

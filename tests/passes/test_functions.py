@@ -7,7 +7,7 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from compiler.frontend.load import load
+from compiler.frontend.load import load_model
 from compiler.ir.text import graph_text
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.infer_shapes import infer_shapes
@@ -33,7 +33,7 @@ outer (a, b, absent) => (y, b) {
 
 
 def model_of(text):
-    return load(onnx.parser.parse_model(text)).model
+    return load_model(onnx.parser.parse_model(text)).model
 
 
 def test_functions_of_the_model(check_pass):

@@ -4,7 +4,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from compiler import CompileError
-from compiler.frontend.load import load
+from compiler.frontend.load import load_model
 from compiler.ir.text import graph_text
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.infer_shapes import infer_shapes
@@ -18,7 +18,7 @@ def unsorted_model(*nodes):
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
     graph = helper.make_graph([helper.make_node(op, inputs, [name]) for op, inputs, name in nodes], "g", [x], [y])
-    return load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)).model
+    return load_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)).model
 
 
 def test_nodes_in_any_order(check_pass):

@@ -11,11 +11,10 @@ import onnx_ir as ir
 from compiler.errors import CompileError
 from compiler.ir import onnx_schema
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, sole_user
-from compiler.passes.fold_constants import Evaluate
 from compiler.rewrite.permutation import typed
-from compiler.rewrite.quantized.params import Codes, Target, are_normal, codes_of, float_codes
+from compiler.rewrite.quantized.params import QuantParams, Target, are_normal, codes_of, float_codes
 from compiler.rewrite.quantized.products import channels_first, channels_last
-from compiler.rewrite.rule import Rewriter
+from compiler.rewrite.rule import Evaluate, Rewriter
 
 __all__ = ["average", "look_up", "moved", "pair"]
 
@@ -91,7 +90,7 @@ def moved(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str
     return typed(result, kind, node.outputs[0].shape), [node]
 
 
-def _looked_up(codes: Codes, table: np.ndarray, kind: ir.TypeProtocol | None, new: Rewriter) -> ir.Value:
+def _looked_up(codes: QuantParams, table: np.ndarray, kind: ir.TypeProtocol | None, new: Rewriter) -> ir.Value:
     result = new.op("LookUp", codes.value, new.constant(table, "table"), domain=PLAN_DOMAIN, version=1)
     return typed(result, kind, codes.value.shape)
 
@@ -124,7 +123,9 @@ def _is_function(node: ir.Node) -> bool:
     return all(array is not None and array.size == 1 and array.ndim <= 1 for array in others)
 
 
-def _table(nodes: list[ir.Node], codes: Codes, evaluate: Evaluate, opsets: Mapping[str, int]) -> np.ndarray | None:
+def _table(
+    nodes: list[ir.Node], codes: QuantParams, evaluate: Evaluate, opsets: Mapping[str, int]
+) -> np.ndarray | None:
     """What the nodes make of each code, by its bits; `None` where they cannot be run."""
     every = ir.tensor(np.arange(256, dtype=np.uint8).view(codes.zero.dtype))
     value = ir.Value(name="codes", type=ir.TensorType(every.dtype), shape=ir.Shape([256]), const_value=every)

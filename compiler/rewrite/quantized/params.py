@@ -12,7 +12,7 @@ from compiler.ir.graph import constant_of, rank, sole_user
 
 __all__ = [
     "CODES",
-    "Codes",
+    "QuantParams",
     "Target",
     "are_normal",
     "bounded",
@@ -33,7 +33,7 @@ _NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
 
 
 @dataclass(frozen=True)
-class Codes:
+class QuantParams:
     """`(value − zero) · scale`: what a DequantizeLinear gives, whose scales and zero points are constants.
 
     `scale` and `zero` are scalars, or `[size]` of the value's `axis`.
@@ -63,13 +63,13 @@ class Target:
             found = np.rint(np.float32(number) / self.scale) + np.float32(self.zero)
         return int(np.clip(found, self.low, self.high))
 
-    def same_as(self, codes: Codes) -> bool:
+    def same_as(self, codes: QuantParams) -> bool:
         """Whether the codes stand for the same numbers as these."""
         one, other = (codes.scale, codes.zero), (self.scale, self.zero)
         return codes.axis is None and all(a.dtype == b.dtype and a == b for a, b in zip(one, other, strict=True))
 
 
-def codes_of(value: ir.Value | None) -> Codes | None:
+def codes_of(value: ir.Value | None) -> QuantParams | None:
     """The codes of which a DequantizeLinear made the value.
 
     `None` if none did, if they are not of 8 or 32 bits, or their scales no `float32` constants, one or one each along
@@ -84,7 +84,7 @@ def codes_of(value: ir.Value | None) -> Codes | None:
     return _codes(node, node.inputs[0], *found, node.attributes["axis"].as_int() if "axis" in node.attributes else 1)
 
 
-def float_codes(value: ir.Value | None) -> Codes | None:
+def float_codes(value: ir.Value | None) -> QuantParams | None:
     """As `codes_of`; `None` also if the codes are not of 8 bits, or have several scales."""
     codes = codes_of(value)
     return None if codes is None or codes.axis is not None or codes.value.dtype not in CODES else codes
@@ -96,7 +96,7 @@ def target_of(node: ir.Node) -> Target | None:
     return None if found is None else _target(node, *found)
 
 
-def codes_from(node: ir.Node, index: int, axis: int | None) -> Codes | None:
+def codes_from(node: ir.Node, index: int, axis: int | None) -> QuantParams | None:
     """The codes that are input `index`, their scale and their zero point being the inputs after it.
 
     `None` if they are not of 8 bits, or their scales no `float32` constants, one or one each along `axis`.
@@ -114,15 +114,15 @@ def target_from(node: ir.Node, index: int) -> Target | None:
     return None if found is None else _target(node, *found)
 
 
-def _codes(node: ir.Node, value: ir.Value, scale: Array, zero: Array, axis: int | None) -> Codes | None:
+def _codes(node: ir.Node, value: ir.Value, scale: Array, zero: Array, axis: int | None) -> QuantParams | None:
     """Codes with one scale, or one each along an axis, which may count from the last."""
     if scale.size == 1:
-        return Codes(node, value, scale.reshape(()), zero.reshape(()), None)
+        return QuantParams(node, value, scale.reshape(()), zero.reshape(()), None)
     size = rank(value)
     if axis is None or scale.ndim != 1 or size is None or value.shape is None or not -size <= axis < size:
         return None
     dim = value.shape[axis]
-    return Codes(node, value, scale, zero, axis % size) if not isinstance(dim, int) or dim == scale.size else None
+    return QuantParams(node, value, scale, zero, axis % size) if not isinstance(dim, int) or dim == scale.size else None
 
 
 def _target(node: ir.Node, scale: Array, zero: Array) -> Target | None:

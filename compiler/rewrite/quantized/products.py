@@ -11,7 +11,7 @@ from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
 from compiler.rewrite.permutation import inverse, reordered_shape, typed
 from compiler.rewrite.quantized.params import (
     CODES,
-    Codes,
+    QuantParams,
     Target,
     are_normal,
     codes_from,
@@ -60,7 +60,7 @@ def qlinear(node: ir.Node, new: Rewriter) -> ir.Value | str:
 
 
 def _convolution(
-    node: ir.Node, x: Codes, w: Codes, bias: ir.Value | None, target: Target | None, new: Rewriter
+    node: ir.Node, x: QuantParams, w: QuantParams, bias: ir.Value | None, target: Target | None, new: Rewriter
 ) -> ir.Value | str:
     weights = constant_of(w.value)
     if w.value.dtype not in CODES or w.axis not in (None, 0):
@@ -77,7 +77,13 @@ def _convolution(
 
 
 def _product(
-    node: ir.Node, a: Codes, b: Codes, turned: bool, bias: ir.Value | None, target: Target | None, new: Rewriter
+    node: ir.Node,
+    a: QuantParams,
+    b: QuantParams,
+    turned: bool,
+    bias: ir.Value | None,
+    target: Target | None,
+    new: Rewriter,
 ) -> ir.Value | str:
     matrix = constant_of(b.value)
     if b.value.dtype not in CODES or b.axis not in (None, 0 if turned else 1):
@@ -112,7 +118,7 @@ def _is_turned(node: ir.Node) -> bool | str:
 
 
 def _parameters(
-    x: Codes, w: Codes, weights: Array, bias: ir.Value | None, target: Target | None
+    x: QuantParams, w: QuantParams, weights: Array, bias: ir.Value | None, target: Target | None
 ) -> dict[str, Array | None] | str:
     """Scale, zero points and bias, as the plan's operators take them, or why not; `weights` has its outputs first."""
     with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of
-from compiler.rewrite.quantized.params import Codes, Target, codes_of
+from compiler.rewrite.quantized.params import QuantParams, Target, codes_of
 
 __all__ = ["bias_units", "fit"]
 
@@ -63,7 +63,7 @@ def _units(numbers: Array, unit: Array, target: Target | None) -> Array | str:
     return units if (np.abs(units) < 2**31).all() else "the bias is too large for 32 bits"
 
 
-def fit(x: Codes, weights: Array, zero: Array, bias: Array | None) -> bool:
+def fit(x: QuantParams, weights: Array, zero: Array, bias: Array | None) -> bool:
     """Whether 32 bits hold `Σ (x − x.zero) · (weights[o] − zero[o]) + bias[o]` whatever the codes `x` are."""
     limits = np.iinfo(x.zero.dtype)
     farthest = max(int(limits.max) - int(x.zero), int(x.zero) - int(limits.min))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.passes.normalize_reductions import keep_reduced_axes
+from compiler.passes.normalize_reductions import normalize_reductions
 
 HEAD = """agraph (float[2, N, 4] x) => (float y)
     <int64[1] last = {-1}, int64[1] third = {2}, int64[2] both = {2, 0}, int64[2] ordered = {-3, -1},
@@ -12,7 +12,7 @@ HEAD = """agraph (float[2, N, 4] x) => (float y)
 
 def run(check_pass, parse, nodes):
     model = parse(f"{HEAD} {{ {nodes} }}")
-    check_pass(keep_reduced_axes, model, same_results=(1e-6, 1e-6))
+    check_pass(normalize_reductions, model, same_results=(1e-6, 1e-6))
     (reduction, *others) = model.graph
     axes = reduction.inputs[1].const_value.numpy().tolist()
     return axes, reduction.attributes["keepdims"].as_int(), [node.op_type for node in others]

@@ -3,7 +3,7 @@
 import pytest
 
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
-from compiler.passes.move_shapes_to_inputs import read_sizes
+from compiler.passes.move_shapes_to_inputs import move_shapes_to_inputs
 
 HEAD = """agraph (float[B, 3, T] x, float[N] z) => (int64[K] y)
     <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] back = {-1},
@@ -12,7 +12,7 @@ HEAD = """agraph (float[B, 3, T] x, float[N] z) => (int64[K] y)
 
 def run(check_pass, parse, nodes):
     model = parse(f"{HEAD} {nodes} }}")
-    check_pass(read_sizes, model)
+    check_pass(move_shapes_to_inputs, model)
     drop_dead_nodes.run(model)
     return [node.op_type for node in model.graph if node.op_type != "Neg"]
 
