@@ -37,12 +37,13 @@ def test_what_a_pass_requires_holds_where_it_stands():
 
 
 def test_every_pass_has_its_place():
-    """A pass module is one with a `Pass`, or with a function of its own name that makes one."""
+    """Every file in compiler/passes has a `Pass`, or a function of its own name that makes one."""
     placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}))}
     for file in sorted(Path(compiler.passes.__path__[0]).glob("[!_]*.py")):
         module = importlib.import_module(f"compiler.passes.{file.stem}")
         made = [each.name for each in vars(module).values() if isinstance(each, Pass)]
         makes = file.stem in getattr(module, "__all__", ()) and callable(getattr(module, file.stem))
+        assert made or makes, f"{file.name} defines no pass: move it to compiler/rewrite"
         for name in {*made, *([file.stem] if makes else ())}:
             assert name in placed, (
                 f"the pass {name} has no place in compiler/pipeline.py: add it to one of the lists there"
