@@ -18,7 +18,7 @@ from compiler.bench.engines import ENGINES, OTHERS, PLAN, Case, Engine
 from compiler.bench.process import in_fresh_process
 from compiler.bench.timing import Timing
 from compiler.bench.turns import Times, Turns, time_in_turns
-from compiler.cli import bench_table
+from compiler.cli.tables import bench as bench_table
 
 MODEL = """
 <ir_version: 9, opset_import: ["": 20]>

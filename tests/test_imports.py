@@ -74,8 +74,8 @@ PACKAGES = {
 """Packages that take long to import, and those that only some verbs need."""
 
 MODULES = {
-    *("compiler._runtime", "compiler.accuracy.reference", "compiler.bench.peaks", "compiler.cli.profile_table"),
-    *("compiler.cli.report_page", "compiler.frontend.load", "compiler.pipeline", "compiler.plan"),
+    *("compiler._runtime", "compiler.accuracy.reference", "compiler.bench.peaks", "compiler.cli.tables.profile"),
+    *("compiler.cli.tables.report_page", "compiler.frontend.load", "compiler.pipeline", "compiler.plan"),
     "compiler.runtime.session",
 }
 

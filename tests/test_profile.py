@@ -11,7 +11,7 @@ import pytest
 import compiler
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.bench import peaks
-from compiler.cli import profile_table
+from compiler.cli.tables import profile as profile_table
 from compiler.runtime.session import Peaks, StepTime
 
 RUNS = 3

@@ -13,7 +13,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
-from compiler.cli.placement import show_placement
+from compiler.cli.tables.placement import show_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -119,7 +119,7 @@ def command(
     seconds = time.perf_counter() - start
     plan.save(target)
     if report is not None:
-        from compiler.cli.report_page import page
+        from compiler.cli.tables.report_page import page
 
         write_whole(report, page(model, plan, [each for each, _ in record.passes]).encode())
     if as_json:

@@ -91,7 +91,7 @@ def _loaded(file: Path) -> Loaded:
 def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:
     """The steps of a plan, or of a model that is compiled now, as a session runs them."""
     import compiler
-    from compiler.cli.prepared_table import show_prepared
+    from compiler.cli.tables.prepared import show_prepared
 
     if dims and arguments.is_plan(file):
         raise click.UsageError("--dim gives sizes to a model's symbols; those of a plan were given as it was compiled")
@@ -105,7 +105,7 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: b
 def _show_expectation(file: Path, dims: dict[str, int], as_json: bool) -> None:
     """The steps as a GPU would run them; sizes that stay open are those of random inputs."""
     from compiler.bench.expectation import expected_steps
-    from compiler.cli.expectation_table import expectation_data, show_expectation
+    from compiler.cli.tables.expectation import expectation_data, show_expectation
 
     plan = _plan_of(file, {} if arguments.is_plan(file) else dims)
     known = {dim for each in plan.inputs for dim in each.shape or () if isinstance(dim, str)}

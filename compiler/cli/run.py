@@ -13,7 +13,7 @@ import numpy as np
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
-from compiler.cli.placement import show_missing
+from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
     from compiler.runtime.session import Memory, Peaks, Session, StepTime
@@ -94,7 +94,7 @@ def command(
         console.print(f"auto took {session.device}, since {session.fallback_reason}", soft_wrap=True)
     show_missing(session.device, session.host_steps)
     if profiled:
-        from compiler.cli.profile_table import show_profile
+        from compiler.cli.tables.profile import show_profile
 
         show_profile(*profiled, PROFILED_RUNS)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compiler.cli.output import console, megabytes, table
-from compiler.cli.prepared_table import form
+from compiler.cli.tables.prepared import form
 
 if TYPE_CHECKING:
     from compiler.runtime.session import Peaks, StepTime

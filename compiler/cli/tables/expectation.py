@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.bench.expectation import GPUS
 from compiler.cli.output import Cell, console, megabytes, table
-from compiler.cli.profile_table import HOSTED
+from compiler.cli.tables.profile import HOSTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
