@@ -12,7 +12,7 @@ from compiler.errors import CompileError
 from compiler.ir import onnx_schema
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, sole_user
 from compiler.rewrite.permutation import typed
-from compiler.rewrite.quantized.params import QuantParams, Target, are_normal, codes_of, float_codes
+from compiler.rewrite.quantized.params import QuantParams, Target, are_normal, quant_params_of, single_scale_params_of
 from compiler.rewrite.quantized.products import channels_first, channels_last
 from compiler.rewrite.rule import Evaluate, Rewriter
 
@@ -25,7 +25,7 @@ _PIXELS = (2**31 - 1) // 255
 
 def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     """`Add` and `Mul` of codes."""
-    operands = [float_codes(value) for value in node.inputs]
+    operands = [single_scale_params_of(value) for value in node.inputs]
     if None in operands:
         return "an operand is not dequantized from 8 bits"
     found = [codes for codes in operands if codes is not None]
@@ -46,7 +46,7 @@ def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
 
 def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     """`GlobalAveragePool` of codes."""
-    x = float_codes(node.inputs[0])
+    x = single_scale_params_of(node.inputs[0])
     if x is None or x.value.shape is None or x.value.shape.rank() < 3:
         return "the input is not dequantized from 8 bits, or its rank is not known"
     limits = np.iinfo(target.zero.dtype)
@@ -73,7 +73,7 @@ def moved(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str
     if node.op_type not in onnx_schema.MOVES:
         return None
     count = len(node.inputs) if node.op_type == "Concat" else 1
-    codes = [each for each in map(float_codes, node.inputs[:count]) if each is not None]
+    codes = [each for each in map(single_scale_params_of, node.inputs[:count]) if each is not None]
     if len(codes) < count or (count == 1 and not target.same_as(codes[0])):
         return None
     tables = [
@@ -98,13 +98,13 @@ def _looked_up(codes: QuantParams, table: np.ndarray, kind: ir.TypeProtocol | No
 def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[str, int]) -> Found | None:
     """A chain of functions of the numbers of one input of codes, as a table of what each code becomes."""
     value, chain = target.node.inputs[0], list[ir.Node]()
-    while value is not None and (codes := codes_of(value)) is None:
+    while value is not None and (codes := quant_params_of(value)) is None:
         node = value.producer()
         if node is None or not _is_function(node) or sole_user(value) is None:
             return None
         chain.append(node)
         value = node.inputs[0]
-    codes = float_codes(value)
+    codes = single_scale_params_of(value)
     if codes is None:
         return None
     if not chain and target.same_as(codes):

@@ -1,4 +1,4 @@
-"""Codes: the 8-bit integers that DequantizeLinear converts to numbers and that QuantizeLinear produces."""
+"""Scales and zero points of codes: the integers that DequantizeLinear reads and that QuantizeLinear gives."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = [
     "Target",
     "are_normal",
     "bounded",
-    "codes_from",
-    "codes_of",
-    "float_codes",
+    "quant_params_from",
+    "quant_params_of",
+    "single_scale_params_of",
     "target_from",
     "target_of",
 ]
@@ -69,11 +69,11 @@ class Target:
         return codes.axis is None and all(a.dtype == b.dtype and a == b for a, b in zip(one, other, strict=True))
 
 
-def codes_of(value: ir.Value | None) -> QuantParams | None:
-    """The codes of which a DequantizeLinear made the value.
+def quant_params_of(value: ir.Value | None) -> QuantParams | None:
+    """Codes, scales and zero points of the DequantizeLinear that gives the value.
 
-    `None` if none did, if they are not of 8 or 32 bits, or their scales no `float32` constants, one or one each along
-    an axis.
+    `None` if no such node does, if the codes are not of 8 or 32 bits, or if the scales are not `float32` constants, one
+    for all codes or one each along an axis.
     """
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "DequantizeLinear", "") or node.inputs[0] is None:
@@ -84,9 +84,9 @@ def codes_of(value: ir.Value | None) -> QuantParams | None:
     return _codes(node, node.inputs[0], *found, node.attributes["axis"].as_int() if "axis" in node.attributes else 1)
 
 
-def float_codes(value: ir.Value | None) -> QuantParams | None:
-    """As `codes_of`; `None` also if the codes are not of 8 bits, or have several scales."""
-    codes = codes_of(value)
+def single_scale_params_of(value: ir.Value | None) -> QuantParams | None:
+    """As `quant_params_of`; `None` also if the codes are not of 8 bits, or have several scales."""
+    codes = quant_params_of(value)
     return None if codes is None or codes.axis is not None or codes.value.dtype not in CODES else codes
 
 
@@ -96,10 +96,11 @@ def target_of(node: ir.Node) -> Target | None:
     return None if found is None else _target(node, *found)
 
 
-def codes_from(node: ir.Node, index: int, axis: int | None) -> QuantParams | None:
-    """The codes that are input `index`, their scale and their zero point being the inputs after it.
+def quant_params_from(node: ir.Node, index: int, axis: int | None) -> QuantParams | None:
+    """The codes that are input `index` of a node, with the scales and zero points that are the two inputs after it.
 
-    `None` if they are not of 8 bits, or their scales no `float32` constants, one or one each along `axis`.
+    `None` if the codes are not of 8 bits, or if the scales are not `float32` constants, one for all codes or one each
+    along `axis`.
     """
     value = node.inputs[index]
     found = None if value is None else _numbers(node.inputs[index + 1], node.inputs[index + 2], value.dtype)

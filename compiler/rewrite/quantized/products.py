@@ -14,9 +14,9 @@ from compiler.rewrite.quantized.params import (
     QuantParams,
     Target,
     are_normal,
-    codes_from,
-    codes_of,
-    float_codes,
+    quant_params_from,
+    quant_params_of,
+    single_scale_params_of,
     target_from,
 )
 from compiler.rewrite.quantized.sums import bias_units, fit
@@ -30,7 +30,7 @@ _NOT_CODES = "an operand is not dequantized from 8 bits, with one scale or one a
 
 def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
     """`Conv` of codes, weights with one scale or one an output, as codes or, without a target, as numbers."""
-    x, w = float_codes(node.inputs[0]), codes_of(node.inputs[1])
+    x, w = single_scale_params_of(node.inputs[0]), quant_params_of(node.inputs[1])
     if x is None or w is None:
         return _NOT_CODES
     return _convolution(node, x, w, node.inputs[2] if len(node.inputs) > 2 else None, target, new)
@@ -41,7 +41,7 @@ def product(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | s
     turned = _is_turned(node)
     if isinstance(turned, str):
         return turned
-    a, b = float_codes(node.inputs[0]), codes_of(node.inputs[1])
+    a, b = single_scale_params_of(node.inputs[0]), quant_params_of(node.inputs[1])
     if a is None or b is None:
         return _NOT_CODES
     return _product(node, a, b, turned, node.inputs[2] if len(node.inputs) > 2 else None, target, new)
@@ -50,7 +50,7 @@ def product(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | s
 def qlinear(node: ir.Node, new: Rewriter) -> ir.Value | str:
     """`QLinearConv` and `QLinearMatMul`, scales and zero points being constants."""
     is_conv = node.op_type == "QLinearConv"
-    x, w = codes_from(node, 0, None), codes_from(node, 3, 0 if is_conv else 1)
+    x, w = quant_params_from(node, 0, None), quant_params_from(node, 3, 0 if is_conv else 1)
     target = target_from(node, 6)
     if x is None or w is None or target is None:
         return "a scale or zero point is not constant, or not one of those that are known"

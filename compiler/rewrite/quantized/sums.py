@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of
-from compiler.rewrite.quantized.params import QuantParams, Target, codes_of
+from compiler.rewrite.quantized.params import QuantParams, Target, quant_params_of
 
 __all__ = ["bias_units", "fit"]
 
@@ -40,7 +40,7 @@ def bias_units(given: ir.Value | None, unit: Array, outputs: int, target: Target
 
 def _numbers(given: ir.Value) -> Array | None:
     """The numbers of a constant bias, or the codes of one that is given in units of the products."""
-    codes = codes_of(given)
+    codes = quant_params_of(given)
     if codes is None:
         return constant_of(given)
     array = constant_of(codes.value)
