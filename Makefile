@@ -158,7 +158,7 @@ test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a mod
 	WITHOUT_TORCH=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" $(SLOW:%=--ignore=tests/%)
 
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models at the lower instruction sets of this processor
-	@levels=$$($(BIN)/python -c 'from compiler.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
+	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s\033[0m\n' "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
 		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
 		$(BIN)/python -m pytest -q -n 2 tests/lower tests/trained/test_zoo.py -k 'not unpinned' || exit 1; \

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from compiler import backend
-    from compiler.check import verify
+    from compiler.accuracy.verify import verify
     from compiler.errors import CompileError, DeviceError, Diagnostic, Error, InputError, PlanError, RunError
-    from compiler.exporter import ExportError, export
+    from compiler.frontend.export import ExportError, export
     from compiler.options import Options
     from compiler.pipeline import compile
     from compiler.plan import Plan, TensorInfo
-    from compiler.session import Session, load
+    from compiler.runtime.session import Session, load
 
 __all__ = [
     "CompileError",
@@ -45,12 +45,12 @@ if not TYPE_CHECKING:  # else any misspelt name would have a type
     _MODULES = {
         **dict.fromkeys(("CompileError", "DeviceError", "Diagnostic", "Error"), "errors"),
         **dict.fromkeys(("InputError", "PlanError", "RunError"), "errors"),
-        **dict.fromkeys(("ExportError", "export"), "exporter"),
+        **dict.fromkeys(("ExportError", "export"), "frontend.export"),
         **dict.fromkeys(("Plan", "TensorInfo"), "plan"),
-        **dict.fromkeys(("Session", "load"), "session"),
+        **dict.fromkeys(("Session", "load"), "runtime.session"),
         "Options": "options",
         "compile": "pipeline",
-        "verify": "check",
+        "verify": "accuracy.verify",
     }
 
     def __getattr__(name: str) -> Any:

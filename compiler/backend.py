@@ -13,10 +13,10 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from compiler import onnx_schema
 from compiler.errors import CompileError, DeviceError
+from compiler.ir import onnx_schema
 from compiler.pipeline import compile
-from compiler.session import Session, load
+from compiler.runtime.session import Session, load
 
 __all__ = ["CandleBackend", "PreparedModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 

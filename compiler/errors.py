@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from compiler.origin import Origin
-from compiler.symbols import shown
+from compiler.ir.origin import Origin
+from compiler.ir.symbols import shown
 
 __all__ = [
     "PAGES",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import SupportsIndex
 
-from compiler.expect import LARGEST
-from compiler.passes.report import Report
+from compiler.rewrite.report import PassReport
+from compiler.validate import (
+    LARGEST,
+    validate_function,
+    validate_instance,
+    validate_names,
+    validate_sizes,
+    validate_whole_number,
+)
 
 __all__ = ["Options"]
 
@@ -33,7 +38,7 @@ class Options:
     """Whether to leave module paths and source lines out of the plan."""
     verify_passes: bool = False
     """Whether to verify the graph after every pass, which finds faults of the compiler."""
-    on_pass: Callable[[Report], None] | None = None
+    on_pass: Callable[[PassReport], None] | None = None
     """Called with what each pass did, as soon as it has run."""
 
     def __post_init__(self) -> None:
@@ -44,32 +49,13 @@ class Options:
             ValueError: a number is negative, or none that a size can be.
         """
         for name in ("optimize", "strip_origins", "verify_passes"):
-            _check(isinstance(getattr(self, name), bool), name, "True or False", getattr(self, name))
+            validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
         for name in ("passes", "keep_metadata"):
-            _check_names(name, getattr(self, name))
-        _check(isinstance(self.dims, Mapping), "dims", "a dict of names and sizes", self.dims)
-        _check_names("dims", self.dims)
-        dims = {symbol: _number(f"dims[{symbol!r}]", size) for symbol, size in self.dims.items()}
-        object.__setattr__(self, "dims", dims)
+            if getattr(self, name) is not None:
+                validate_names(f"Options.{name}", getattr(self, name))
+        object.__setattr__(self, "dims", validate_sizes("Options.dims", self.dims))
         if self.max_memory is not None:
-            object.__setattr__(self, "max_memory", _number("max_memory", self.max_memory))
-        _check(self.on_pass is None or callable(self.on_pass), "on_pass", "a function", self.on_pass)
-
-
-def _check(is_right: bool, name: str, expected: str, found: object) -> None:
-    if not is_right:
-        raise TypeError(f"Options: {name} is {expected}, not {found!r}")
-
-
-def _check_names(name: str, found: Iterable[str] | None) -> None:
-    is_list = found is None or (isinstance(found, Iterable) and not isinstance(found, str | bytes))
-    _check(is_list and all(isinstance(each, str) for each in found or ()), name, "a list of names", found)
-
-
-def _number(name: str, found: int) -> int:
-    """A size, which NumPy's integers may give, too."""
-    _check(isinstance(found, SupportsIndex) and not isinstance(found, bool), name, "a whole number", found)
-    number = operator.index(found)
-    if not 0 <= number < LARGEST:
-        raise ValueError(f"Options: {name} is {number}, not from 0 to 10^18")
-    return number
+            bytes_held = validate_whole_number("Options.max_memory", self.max_memory, 0, LARGEST - 1)
+            object.__setattr__(self, "max_memory", bytes_held)
+        if self.on_pass is not None:
+            validate_function("Options.on_pass", self.on_pass)

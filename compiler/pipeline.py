@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from compiler import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
 
 # isort: split
+import warnings
+
 import onnx_ir as ir
 
-from compiler import lower, origin
+from compiler import lower
 from compiler.errors import CompileError, Diagnostic, did_you_mean
-from compiler.graph import nodes_of
-from compiler.loader import Source, load
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import Source, load_model
+from compiler.ir import origin
+from compiler.ir.graph import nodes_of
+from compiler.ir.origin import Origin
 from compiler.options import Options
-from compiler.origin import Origin
 from compiler.passes.absorb_transposes import absorb_transposes
 from compiler.passes.cancel_transposes import cancel_transposes
 from compiler.passes.check_nodes import check_nodes
@@ -37,17 +41,17 @@ from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
-from compiler.passes.keep_reduced_axes import keep_reduced_axes
 from compiler.passes.lower_upsample import lower_upsample
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.merge_reshapes import merge_reshapes
 from compiler.passes.merge_slices import merge_slices
+from compiler.passes.move_shapes_to_inputs import move_shapes_to_inputs
+from compiler.passes.normalize_reductions import normalize_reductions
 from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.raise_transposes import raise_transposes
-from compiler.passes.read_sizes import read_sizes
 from compiler.passes.recognize_activations import recognize_activations
 from compiler.passes.recognize_attention import recognize_attention
 from compiler.passes.recognize_gather import recognize_gather
@@ -61,16 +65,18 @@ from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
 from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
-from compiler.passes.report import Pass
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
 from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan
 from compiler.plan.write import write
-from compiler.verifier import verify
+from compiler.rewrite.report import Pass
 
-__all__ = ["compile", "optimize", "passes"]
+__all__ = ["compile", "current_name", "optimize", "passes"]
+
+_FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "move_shapes_to_inputs"}
+"""Deprecated names of passes, with the names that they have now."""
 
 
 def passes(options: Options) -> list[Pass]:
@@ -116,9 +122,9 @@ def _simplifying() -> list[Pass]:
         drop_identities,  # of casts that look at what is computed, but for its type
         fold_constants(lower.evaluate),
         split_sequences,
-        keep_reduced_axes,
+        normalize_reductions,
         merge_duplicates,
-        read_sizes,
+        move_shapes_to_inputs,
         drop_dead_nodes,  # whose readings would stand against what follows
         drop_noops,
         join_slices,
@@ -182,7 +188,7 @@ def compile(source: Source, options: Options | None = None) -> Plan:
     if not isinstance(options, Options):
         raise TypeError(f"options are compiler.Options(…), not {type(options).__name__}")
     wrong: list[Diagnostic] = []
-    loaded = load(source, wrong)
+    loaded = load_model(source, wrong)
     if wrong:
         raise _broken(loaded.model, wrong)
     done = optimize(loaded.model, options)
@@ -247,15 +253,24 @@ def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
     return CompileError([*found, *(each for each in more if each.origin not in places)], unchecked)
 
 
+def current_name(name: str) -> str:
+    """The name of a pass; for a deprecated name the one that the pass has now."""
+    if name in _FORMER_NAMES:
+        message = f"the pass {name} is called {_FORMER_NAMES[name]} now: use this name"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return _FORMER_NAMES.get(name, name)
+
+
 def _chosen(options: Options) -> list[Pass]:
     all_passes = passes(options)
     names = {step.name for step in all_passes}
-    if unknown := [name for name in options.passes or () if name not in names]:
+    asked = None if options.passes is None else [current_name(name) for name in options.passes]
+    if unknown := [name for name in asked or () if name not in names]:
         optional = [step.name for step in all_passes if not step.needed]
         raise CompileError(
             [Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, optional)) for name in unknown]
         )
-    wanted = names if options.passes is None else {*options.passes, "check_nodes"}
+    wanted = names if asked is None else {*asked, "check_nodes"}
     return [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
 
 
@@ -264,7 +279,7 @@ def _ensured(steps: list[Pass]) -> set[str]:
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:
-    found = verify(model)
+    found = violations(model)
     if found and not is_input:
         raise CompileError([Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found])
     if found:

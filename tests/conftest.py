@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.devices import CUDA
+from compiler.runtime.devices import CUDA
 from tests.standin import device
 
 if os.environ.get("WITHOUT_TORCH"):  # `make test-fast`: as if PyTorch were not installed

@@ -26,10 +26,11 @@ import numpy as np
 import onnx.parser
 
 import compiler
-from compiler import _runtime, dtypes
+from compiler import _runtime
+from compiler.accuracy.random_inputs import random_inputs
+from compiler.ir import dtypes
 from compiler.plan.write import _file
-from compiler.samples import random_inputs
-from compiler.session import DeviceError
+from compiler.runtime.session import DeviceError
 from tests.fuzz_bases import on_codes, on_images
 from tests.onnx_backend.cases import data_sets, load_cases
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import compiler
 from compiler import DeviceError
-from compiler.samples import random_inputs
+from compiler.accuracy.random_inputs import random_inputs
 
 EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceError)
 

@@ -77,7 +77,7 @@ def test_each_family_of_operators_runs_at_avx2() -> None:
 
 @pytest.mark.parametrize(("cpu", "level"), [(HASWELL, "avx2"), (NEHALEM, "scalar"), (SANDY_BRIDGE, "scalar")])
 def test_the_level_is_what_the_processor_has(cpu: str, level: str) -> None:
-    done = python(cpu, "-c", "from compiler.processor import levels; print(*levels())")
+    done = python(cpu, "-c", "from compiler.runtime.processor import levels; print(*levels())")
     assert done.stdout.split()[-1:] == [level], done.stderr
 
 
@@ -113,7 +113,7 @@ def test_trained_models_equal_onnxruntimes(model: Path, case: Path, is_rewritten
 
 UNREWRITTEN = """
 import pytest, sys
-from compiler import reference
+from compiler.accuracy import reference
 reference.saturates = lambda: False
 sys.exit(pytest.main(["-q", "-p", "no:xdist", "-p", "no:cacheprovider", *sys.argv[1:]]))
 """

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from compiler import dtypes
+from compiler.ir import dtypes
 from compiler.lower.program import SLOTS
 from compiler.plan import write
 

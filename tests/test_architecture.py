@@ -9,54 +9,42 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx
 import pytest
 
 ROOT = Path(__file__).parent.parent
 FILE_LINES, FUNCTION_LINES = 400, 40
 
 PYTHON_LAYERS = [
-    {"_runtime", "dtypes", "expect", "files", "origin", "onnx_schema", "processor", "symbols", "sympy_later"},
-    {"errors", "graph"},
-    {"declarations", "external", "tensors"},
-    {"loader", "plan", "text", "verifier"},
-    {"lower"},
+    {"_runtime", "atomic_files", "ir", "validate"},
+    {"errors"},
+    {"frontend", "plan", "rewrite"},
+    {"lower", "options", "runtime"},
     {"passes"},
-    {"devices", "options", "pipeline", "prepared", "session"},
-    {
-        "baseline",
-        "check",
-        "compare",
-        "double",
-        "expectation",
-        "exporter",
-        "layerwise",
-        "peaks",
-        "precision",
-        "reference",
-        "samples",
-        "unsigned",
-        "zoo",
-    },
-    {"backend", "bench"},
+    {"pipeline"},
+    {"accuracy", "backend"},
+    {"__init__"},
+    {"bench", "zoo"},
     {"cli"},
+    {"__main__"},
 ]
-"""The modules of `compiler`; each imports only from its own layer and those before it."""
+"""Every module and package of `compiler`; each imports only from the layers before its own. `__init__` is the API."""
 
 FOREIGN = {
     "onnx": {
-        "loader",
-        "declarations",
-        "external",
-        "tensors",
-        "onnx_schema",
-        "exporter",
-        "peaks",
-        "reference",
+        "accuracy.reference",
         "backend",
+        "bench.peaks",
+        "frontend.declarations",
+        "frontend.export",
+        "frontend.external",
+        "frontend.load",
+        "frontend.tensors",
+        "ir.onnx_schema",
     },
-    "torch": {"exporter"},
-    "onnxruntime": {"reference"},
-    "openvino": {"bench"},
+    "torch": {"frontend.export"},
+    "onnxruntime": {"accuracy.reference"},
+    "openvino": {"bench.engines"},
 }
 """Packages that only some modules may import, outside of type checking."""
 
@@ -91,45 +79,74 @@ def layer_of(module: str, layers: list[set[str]]) -> int | None:
 
 
 def python_module(path: Path) -> str:
-    """The module of `compiler` that a file belongs to: the name below `compiler`."""
-    return path.relative_to(ROOT / "compiler").parts[0].removesuffix(".py")
+    """The dotted name of a file's module below `compiler`; that of a package for its `__init__.py`."""
+    parts = path.relative_to(ROOT / "compiler").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def python_imports(path: Path) -> Iterator[str]:
-    """The modules that a file imports, but for those that only annotations need."""
+def unit_of(module: str) -> str:
+    """What the table of layers lists: a module of `compiler` itself, or a package in it."""
+    return module.partition(".")[0]
+
+
+def python_imports(path: Path, *, typing: bool) -> Iterator[str]:
+    """The modules that a file imports, also in functions; with `typing` those that only annotations need, too."""
     tree = ast.parse(path.read_text())
-    hidden = {id(node) for guard in ast.walk(tree) if is_typing_guard(guard) for node in ast.walk(guard)}
+    guards = [] if typing else [node for node in ast.walk(tree) if is_typing_guard(node)]
+    hidden = {id(node) for guard in guards for node in ast.walk(guard)}
     for node in ast.walk(tree):
         if id(node) in hidden:
             continue
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            yield from (f"{module}.{name.name}" for name in node.names) if module == "compiler" else (module,)
+            yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
 def is_typing_guard(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))
-def test_python_imports_go_one_way(path: Path) -> None:
-    module = python_module(path)
-    if module in ("__init__", "__main__"):
-        return
-    own = layer_of(module, PYTHON_LAYERS)
-    assert own is not None, f"compiler/{module} is in no layer: place it in PYTHON_LAYERS"
-    wrong = []
-    for imported in python_imports(path):
+MODULES = {python_module(path): path for path in PYTHON}
+
+
+def own_imports(module: str) -> set[str]:
+    """The modules of `compiler` that one of them imports: at its top, in functions, and for annotations alone."""
+    found = set()
+    for imported in python_imports(MODULES[module], typing=True):
         package, _, rest = imported.partition(".")
-        if package == "compiler" and rest:
-            layer = layer_of(rest.partition(".")[0], PYTHON_LAYERS)
-            if layer is not None and layer > own:
-                wrong.append(imported)
-        elif module not in FOREIGN.get(package, {module}):
-            wrong.append(imported)
-    assert not wrong, f"{path.relative_to(ROOT)} may not import {wrong}"
+        if rest not in {*MODULES, "_runtime"}:  # a name in a module
+            rest = rest.rpartition(".")[0]
+        if package == "compiler":
+            found.add(rest or "__init__")
+    return found
+
+
+def test_every_python_module_is_in_one_layer() -> None:
+    listed = [unit for layer in PYTHON_LAYERS for unit in layer]
+    assert sorted(listed) == sorted({"_runtime", *map(unit_of, MODULES)})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_python_imports_go_one_way(module: str) -> None:
+    own = layer_of(unit_of(module), PYTHON_LAYERS)
+    assert own is not None
+    before = set().union(*PYTHON_LAYERS[:own])
+    wrong = {each for each in own_imports(module) if unit_of(each) not in before | {unit_of(module)}}
+    assert not wrong, f"compiler.{module} may not import {wrong}: they are in its own layer or a later one"
+
+
+def test_no_python_modules_import_each_other_in_a_circle() -> None:
+    graph = networkx.DiGraph([(module, each) for module in MODULES for each in own_imports(module)])
+    circles = [sorted(each) for each in networkx.strongly_connected_components(graph) if len(each) > 1]
+    assert not circles
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_foreign_packages_are_imported_where_they_belong(module: str) -> None:
+    imported = {name.partition(".")[0] for name in python_imports(MODULES[module], typing=False)}
+    wrong = {package for package in imported if module not in FOREIGN.get(package, {module})}
+    assert not wrong, f"compiler.{module} may not import {wrong}"
 
 
 @pytest.mark.parametrize(
@@ -243,11 +260,11 @@ def test_generated_files_are_fresh() -> None:
 @pytest.mark.parametrize("model", sorted((ROOT / "models").glob("*.onnx")), ids=lambda path: path.stem)
 def test_every_pass_changes_nothing_the_second_time(model: Path) -> None:
     from compiler import CompileError, Options
-    from compiler.loader import load
+    from compiler.frontend.load import load_model
+    from compiler.ir.text import graph_text
     from compiler.pipeline import passes
-    from compiler.text import graph_text
 
-    graph = load(model).model
+    graph = load_model(model).model
     try:
         for step in passes(Options()):
             step.run(graph)

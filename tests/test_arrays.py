@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler import TensorInfo, dtypes
+from compiler import TensorInfo
 from compiler.cli import arrays
 from compiler.cli.failure import Failed
+from compiler.ir import dtypes
 
 NUMBERS = sorted(dtypes.NAMES)
 NUMPYS = [name for name in NUMBERS if not hasattr(ml_dtypes, name)]

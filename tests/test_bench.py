@@ -11,14 +11,14 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench import cold, timing, turns
 from compiler.bench.cold import Cold
 from compiler.bench.engines import ENGINES, OTHERS, PLAN, Case, Engine
 from compiler.bench.process import in_fresh_process
 from compiler.bench.timing import Timing
 from compiler.bench.turns import Times, Turns, time_in_turns
-from compiler.cli import bench_table
-from compiler.reference import ReferenceFailed
+from compiler.cli.tables import bench as bench_table
 
 MODEL = """
 <ir_version: 9, opset_import: ["": 20]>

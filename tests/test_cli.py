@@ -190,6 +190,12 @@ def test_passes_may_be_separated_by_spaces_too(folder: Path) -> None:
     assert run("compile", "echo.onnx", "--passes", "drop_noops, drop_identities") == 0
 
 
+def test_former_names_of_passes_are_taken(folder: Path) -> None:
+    with pytest.warns(DeprecationWarning, match="the pass read_sizes is called move_shapes_to_inputs now"):
+        assert run("compile", "echo.onnx", "--passes", "read_sizes") == 0
+    assert "move_shapes_to_inputs" in compiler.Plan.load(folder / "echo.plan").document["passes"]
+
+
 def test_compile_writes_a_plan_beside_the_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", "echo.onnx") == 0
     assert "echo.plan" in capsys.readouterr().out
@@ -613,7 +619,7 @@ def canceling(folder: Path) -> Path:
 @pytest.fixture
 def unsure(canceling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, and the model has no form in double precision."""
-    monkeypatch.setattr("compiler.check.in_double_precision", lambda _: None)
+    monkeypatch.setattr("compiler.accuracy.verify.in_double_precision", lambda _: None)
     return canceling
 
 
@@ -766,6 +772,7 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["ok"], told["equal"], told["outputs"][0]["verdict"]) == (True, False, "uncertain")
+    assert told["outputs"][0]["doubt"] > told["outputs"][0]["allowed"]
 
 
 def test_verify_says_what_to_do_about_what_is_not_equal(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:

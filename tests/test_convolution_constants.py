@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import compiler
-from compiler.expectation import expected_steps
+from compiler.bench.expectation import expected_steps
 from tests.gpu_bundle import ROOT, tool
 
 WAY = ROOT / "runtime/plan/src/device/conv/way.rs"

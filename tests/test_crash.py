@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from compiler import CompileError, DeviceError, Diagnostic, ExportError, InputError, PlanError, RunError, pipeline
+from compiler.accuracy.reference import ReferenceFailed, ReferenceMissing
 from compiler.bench.process import ProcessDied
 from compiler.cli import main
 from compiler.cli.failure import Failed, report
-from compiler.reference import ReferenceFailed, ReferenceMissing
 
 DIGITS = Path(__file__).parent.parent / "models/digits.onnx"
 

@@ -15,8 +15,8 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler.compare import compare
-from compiler.session import placed_steps
+from compiler.accuracy.compare import compare
+from compiler.runtime.session import placed_steps
 from tests.onnx_backend.cases import RANDOM, data_sets, load_cases
 from tests.trained.zoo import entries, exceeded, judge
 

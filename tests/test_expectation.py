@@ -11,8 +11,8 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.bench.expectation import GPUS, GpuLimits, GpuStep, Product, expected_steps
 from compiler.cli import main
-from compiler.expectation import GPUS, GpuLimits, GpuStep, Product, expected_steps
 
 DIGITS = Path(__file__).parent.parent / "models/digits.onnx"
 

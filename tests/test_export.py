@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import compiler
-from compiler.exporter import relative_trace
+from compiler.frontend.export import relative_trace
 
 ROOT = Path("/home/ann/project")
 

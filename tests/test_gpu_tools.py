@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import compiler
-from compiler.expectation import expected_steps
+from compiler.bench.expectation import expected_steps
 from tests.gpu_bundle import tool
 
 EQUAL, FAR = '{"verdict": "equal"}\n', '{"verdict": "different", "off": 2.0}\n'

@@ -11,8 +11,8 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.accuracy.layerwise import compare_layers
 from compiler.cli import main
-from compiler.layerwise import compare_layers
 
 ROOT = Path(__file__).parent.parent
 MODEL = """

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from compiler.compare import TOLERANCES
-from compiler.zoo import read_index
+from compiler.accuracy.compare import TOLERANCES
+from compiler.zoo.index import read_index
 from models import __main__ as exporter
 
 ROOT = Path(__file__).parent.parent

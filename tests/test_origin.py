@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from compiler import origin
+from compiler.ir import origin
 
 TRACE = """File "{root}nets/net.py", line 41, in forward
     features = self.encoder(clip)

@@ -11,8 +11,8 @@ import pytest
 
 import compiler
 from compiler import Options
-from compiler.prepared import PreparedStep, PreparedValue
-from compiler.samples import random_inputs
+from compiler.accuracy.random_inputs import random_inputs
+from compiler.runtime.prepared import PreparedStep, PreparedValue
 from tests.trained.zoo import ABSENT, OTHERS
 
 MARGIN = 1.10

@@ -14,9 +14,9 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.accuracy.random_inputs import random_inputs
 from compiler.cli import main
-from compiler.prepared import Prepared, PreparedStep
-from compiler.samples import random_inputs
+from compiler.runtime.prepared import Prepared, PreparedStep
 
 
 def prepared(text: str, **weights: tuple[int, ...]) -> Prepared:

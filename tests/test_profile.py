@@ -9,10 +9,10 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler import peaks
-from compiler.cli import profile_table
-from compiler.samples import random_inputs
-from compiler.session import Peaks, StepTime
+from compiler.accuracy.random_inputs import random_inputs
+from compiler.bench import peaks
+from compiler.cli.tables import profile as profile_table
+from compiler.runtime.session import Peaks, StepTime
 
 RUNS = 3
 WORK = [  # inputs, body, op, multiplications and additions, bytes

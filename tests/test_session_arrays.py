@@ -14,7 +14,8 @@ import pytest
 from onnx import helper
 
 import compiler
-from compiler import InputError, Session, dtypes
+from compiler import InputError, Session
+from compiler.ir import dtypes
 
 Array = np.ndarray[Any, Any]
 

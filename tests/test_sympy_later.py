@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.sympy_later import LATER, StandIn
+from compiler.ir.sympy_later import LATER, StandIn
 
 ROOT = Path(__file__).parent.parent
 

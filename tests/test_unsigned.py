@@ -15,12 +15,12 @@ from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
 
 import compiler
-from compiler import reference, unsigned
+from compiler.accuracy import reference, unsigned
+from compiler.accuracy.reference import Reference
+from compiler.accuracy.unsigned import make_unsigned, products_of
 from compiler.errors import CompileError
-from compiler.loader import load
+from compiler.frontend.load import load_model
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.reference import Reference
-from compiler.unsigned import make_unsigned, products_of
 
 RANDOM = np.random.default_rng(3)
 HEADER = '<ir_version: 9, opset_import: ["" : 21, "com.microsoft" : 1]>'
@@ -189,7 +189,7 @@ def optimized(source: bytes, folder: Path) -> onnx.ModelProto:
 
 def mixed_products(model: onnx.ModelProto) -> tuple[int, list[str]]:
     """How many integer products a model has, and those whose right factor is int8 and left one is not."""
-    loaded = load(model).model
+    loaded = load_model(model).model
     infer_shapes.run(loaded)
     products = list(products_of(loaded))
     mixed = [node.op_type for node, left, right in products if right == INT8 and left != INT8]
@@ -353,6 +353,6 @@ def test_the_report_says_so_in_one_line(saturating: None) -> None:
 
 def test_rewriting_twice_changes_nothing() -> None:
     for model, _ in CASES.values():
-        loaded = load(model).model
+        loaded = load_model(model).model
         assert make_unsigned(loaded) > 0
         assert make_unsigned(loaded) == 0

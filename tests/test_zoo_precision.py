@@ -11,10 +11,10 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.accuracy.precision import ROUNDING, Errors, errors_of, exact_outputs, together
+from compiler.accuracy.reference import Reference
 from compiler.cli import main
-from compiler.precision import ROUNDING, Errors, errors_of, exact_outputs, together
-from compiler.reference import Reference
-from compiler.zoo import read_index
+from compiler.zoo.index import read_index
 
 MODELS = Path(__file__).parent.parent / "models"
 AT_MOST = 3.0

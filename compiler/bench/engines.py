@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler.reference import Reference, ReferenceFailed, ReferenceMissing
-from compiler.session import load
+from compiler.accuracy.reference import Reference, ReferenceFailed, ReferenceMissing
+from compiler.runtime.session import load
 
 __all__ = ["ENGINES", "OTHERS", "PLAN", "Case", "Run", "installed_version"]
 
@@ -75,7 +75,7 @@ def _load_openvino(case: Case, threads: int) -> Run:
 
 
 ENGINES = {
-    PLAN: Engine("compiler.session", _load_plan),
+    PLAN: Engine("compiler.runtime.session", _load_plan),
     "onnxruntime": Engine("onnxruntime", _load_onnxruntime),
     "openvino": Engine("openvino", _load_openvino),
 }

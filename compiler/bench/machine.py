@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compiler import processor
 from compiler.bench.engines import PLAN, installed_version
+from compiler.runtime import processor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

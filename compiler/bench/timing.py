@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.cold import Cold, measure_cold
 from compiler.bench.engines import PLAN
 from compiler.bench.process import in_fresh_process
 from compiler.bench.turns import Turns, time_in_turns
-from compiler.reference import ReferenceFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.engines import ENGINES
-from compiler.reference import ReferenceFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

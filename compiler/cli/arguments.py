@@ -180,12 +180,12 @@ class Device(Name):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
-        from compiler.devices import NAMES
+        from compiler.runtime.devices import NAMES
 
         return self._known(value, NAMES, param, ctx)
 
     def _known(self, value: Any, names: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from compiler.devices import is_known
+        from compiler.runtime.devices import is_known
 
         if not is_known(value):
             self.fail(f"{value!r} is not known; devices are {names}", param, ctx)
@@ -197,7 +197,7 @@ class Named(Device):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
-        from compiler.devices import GIVEN_NAMES
+        from compiler.runtime.devices import GIVEN_NAMES
 
         if value == "auto":
             self.fail("'auto' is not a device, and this verb's answer is about one: name it, cpu or cuda", param, ctx)
@@ -260,7 +260,7 @@ def given_inputs(
     declared: Sequence[TensorInfo], given: Sequence[str], sizes: dict[str, int], seed: int = 0
 ) -> dict[str, Any]:
     """The arrays of the `--input` files; without any, random ones, of which is told."""
-    from compiler.samples import random_inputs
+    from compiler.accuracy.random_inputs import random_inputs
 
     if given and sizes:
         raise click.UsageError("--dim is for random inputs: those of --input have their sizes")

@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from compiler import dtypes
 from compiler.cli.failure import Failed
+from compiler.ir import dtypes
 
 if TYPE_CHECKING:
     from compiler import TensorInfo

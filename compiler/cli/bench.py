@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
 from compiler.cli.output import console, json_option, print_json, working
-from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from compiler.bench.timing import Timing
@@ -166,7 +166,7 @@ def _time_all(
 
 
 def _show(timings: list[Timing], refused: dict[str, Exception], device: str) -> None:
-    from compiler.cli import bench_table
+    from compiler.cli.tables import bench as bench_table
 
     bench_table.show(timings)
     if device != "cpu":
@@ -190,7 +190,7 @@ def _data(timings: list[Timing], others: tuple[str, ...], refused: dict[str, Exc
 
 def _page(timings: list[Timing], others: tuple[str, ...], refused: dict[str, Exception]) -> str:
     from compiler.bench.machine import described, in_words
-    from compiler.cli import bench_table
+    from compiler.cli.tables import bench as bench_table
 
     command = " ".join(["candlec", *sys.argv[1:]])
     return bench_table.page(timings, command, in_words(described(_used(timings, others))), refused)

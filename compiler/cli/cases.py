@@ -70,7 +70,7 @@ def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
     """The models of the folder, with the shapes of their first cases."""
     import compiler
     from compiler.cli.folder import entries_of
-    from compiler.zoo import Entry, with_shapes
+    from compiler.zoo.index import Entry, with_shapes
 
     def opened(entry: Entry) -> AbstractContextManager[Case]:
         inputs = entry.inputs(entry.cases[0])

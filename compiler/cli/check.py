@@ -13,15 +13,15 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
-from compiler.cli.placement import show_placement
+from compiler.cli.tables.placement import show_placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler import CompileError, Diagnostic
-    from compiler.origin import Origin
-    from compiler.passes.report import Report
-    from compiler.session import PlacedStep
+    from compiler.ir.origin import Origin
+    from compiler.rewrite.report import PassReport
+    from compiler.runtime.session import PlacedStep
 
 MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
@@ -96,7 +96,7 @@ def command(
 def _placed(model: Path, sizes: dict[str, int]) -> list[PlacedStep]:
     """Where the steps of the optimized plan run."""
     import compiler
-    from compiler.session import placed_steps
+    from compiler.runtime.session import placed_steps
 
     return placed_steps(compiler.compile(model, compiler.Options(dims=sizes)))
 
@@ -107,7 +107,7 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
 
     warnings: dict[Diagnostic, None] = {}
 
-    def add(report: Report) -> None:
+    def add(report: PassReport) -> None:
         warnings.update(dict.fromkeys(report.warnings))
 
     try:
@@ -120,11 +120,11 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
 def _counts(model: Path) -> Counter[str]:
     """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
     import compiler
-    from compiler.graph import nodes_of
-    from compiler.loader import load
+    from compiler.frontend.load import load_model
+    from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
 
-    loaded = load(model, []).model
+    loaded = load_model(model, []).model
     with contextlib.suppress(compiler.CompileError):  # compiling it says what is wrong with its functions
         inline_functions.run(loaded)
     return Counter(node.op_type for node in nodes_of(loaded))

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.output import console, json_option, megabytes, print_json, table, working
-from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler import Plan
-    from compiler.passes.report import Report
+    from compiler.rewrite.report import PassReport
 
 
 @dataclass
 class Record:
     """What the passes did, each with the time it took, as they report it."""
 
-    passes: list[tuple[Report, float]] = field(default_factory=list)
+    passes: list[tuple[PassReport, float]] = field(default_factory=list)
     last: float = field(default_factory=time.perf_counter)
 
-    def add(self, report: Report) -> None:
+    def add(self, report: PassReport) -> None:
         """Note what a pass did."""
         now = time.perf_counter()
         self.passes.append((report, now - self.last))
@@ -119,7 +119,7 @@ def command(
     seconds = time.perf_counter() - start
     plan.save(target)
     if report is not None:
-        from compiler.cli.report_page import page
+        from compiler.cli.tables.report_page import page
 
         write_whole(report, page(model, plan, [each for each, _ in record.passes]).encode())
     if as_json:
@@ -143,7 +143,7 @@ def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
 
 def _weights(model: Path) -> set[Path]:
     """The other files that a model's weights are in."""
-    from compiler import sympy_later  # noqa: F401  (before onnx_ir)
+    from compiler.ir import sympy_later  # noqa: F401  (before onnx_ir)
 
     # isort: split
     import onnx_ir as ir
@@ -158,11 +158,11 @@ def _weights(model: Path) -> set[Path]:
 
 def _check_names(chosen: Iterable[str]) -> None:
     from compiler import Options
-    from compiler.pipeline import passes
+    from compiler.pipeline import current_name, passes
 
     all_passes = passes(Options())
     known = sorted({step.name for step in all_passes if not step.needed})
-    for name in chosen:
+    for name in map(current_name, chosen):
         if name not in known and any(step.name == name for step in all_passes):
             raise click.BadParameter(f"{name} is needed and always runs: leave it out", param_hint="--passes")
         if name not in known:
@@ -206,6 +206,6 @@ def _tell(plan: Plan, record: Record) -> None:
     console.print(textwrap.fill(summary, console.width) if console.is_terminal else summary, soft_wrap=True)
 
 
-def _row(report: Report, seconds: float) -> tuple[str, ...]:
+def _row(report: PassReport, seconds: float) -> tuple[str, ...]:
     done = f"{report.result}: {len(report.fired)}"
     return report.name, str(report.nodes_before), f"→ {report.nodes_after}", f"{1e3 * seconds:.0f} ms", done

@@ -59,7 +59,7 @@ def _texts(error: BaseException) -> list[str]:
         advice = "please report it with the model and with what `candlec --verbose VERB …` prints"
         return [f"error: {_crash(error)}\n  help: this is a bug of the compiler: {advice}"]
     from compiler import PlanError
-    from compiler.reference import ReferenceFailed
+    from compiler.accuracy.reference import ReferenceFailed
 
     match error:
         case PlanError():

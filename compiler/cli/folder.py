@@ -12,7 +12,7 @@ from compiler.cli.failure import Failed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from compiler.zoo import Entry
+    from compiler.zoo.index import Entry
 
 __all__ = ["entries_of", "files_of", "folder_options"]
 
@@ -35,7 +35,7 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def entries_of(folder: Path, names: Sequence[str]) -> list[Entry]:
     """The models of a folder, or those named."""
-    from compiler.zoo import read_index
+    from compiler.zoo.index import read_index
 
     try:
         return read_index(folder, names)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from compiler import Plan
-    from compiler.loader import Loaded
-    from compiler.session import Memory
+    from compiler.frontend.load import Loaded
+    from compiler.runtime.session import Memory
 
 
 @click.command()
@@ -83,15 +83,15 @@ def command(
 
 
 def _loaded(file: Path) -> Loaded:
-    from compiler.loader import load
+    from compiler.frontend.load import load_model
 
-    return load(file)
+    return load_model(file)
 
 
 def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:
     """The steps of a plan, or of a model that is compiled now, as a session runs them."""
     import compiler
-    from compiler.cli.prepared_table import show_prepared
+    from compiler.cli.tables.prepared import show_prepared
 
     if dims and arguments.is_plan(file):
         raise click.UsageError("--dim gives sizes to a model's symbols; those of a plan were given as it was compiled")
@@ -104,8 +104,8 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: b
 
 def _show_expectation(file: Path, dims: dict[str, int], as_json: bool) -> None:
     """The steps as a GPU would run them; sizes that stay open are those of random inputs."""
-    from compiler.cli.expectation_table import expectation_data, show_expectation
-    from compiler.expectation import expected_steps
+    from compiler.bench.expectation import expected_steps
+    from compiler.cli.tables.expectation import expectation_data, show_expectation
 
     plan = _plan_of(file, {} if arguments.is_plan(file) else dims)
     known = {dim for each in plan.inputs for dim in each.shape or () if isinstance(dim, str)}
@@ -129,8 +129,8 @@ def _plan_of(file: Path, dims: dict[str, int]) -> Plan:
 def _text_of(loaded: Plan | Loaded) -> str:
     """The steps of a plan, or the nodes of a model and of its functions, one a line."""
     import compiler
+    from compiler.ir.text import model_text
     from compiler.plan.show import show
-    from compiler.text import model_text
 
     return show(loaded) if isinstance(loaded, compiler.Plan) else model_text(loaded.model)
 
@@ -138,8 +138,8 @@ def _text_of(loaded: Plan | Loaded) -> str:
 def _steps(loaded: Plan | Loaded) -> dict[str, Any]:
     """The same as data."""
     import compiler
+    from compiler.ir.text import graph_nodes
     from compiler.plan.show import steps
-    from compiler.text import graph_nodes
 
     if isinstance(loaded, compiler.Plan):
         return {"steps": steps(loaded)}
@@ -212,7 +212,7 @@ def _constants(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:
 
 
 def _value_facts(value: Any) -> dict[str, Any]:
-    from compiler.dtypes import from_ir
+    from compiler.ir.dtypes import from_ir
 
     shape = None if value.shape is None else [dim if isinstance(dim, int) else dim.value for dim in value.shape]
     try:

@@ -92,8 +92,8 @@ def _where(placement: str | dict[str, str]) -> str:
 
 def _operators() -> list[tuple[str, int, str, str]]:
     """Name, newest version, family and domain of every operator; those that only passes make are left out."""
-    from compiler import onnx_schema
-    from compiler.graph import PLAN_DOMAIN
+    from compiler.ir import onnx_schema
+    from compiler.ir.graph import PLAN_DOMAIN
     from compiler.lower.node import LOWERINGS
 
     rows = [

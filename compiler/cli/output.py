@@ -56,7 +56,7 @@ Cell = str | Text
 RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
 UNKNOWN = Text("?", "yellow")
 NEAR = Text("≈", "yellow")
-"""Right within more than the tolerance: see `compiler.check` on doubt."""
+"""Right within more than the tolerance: see `compiler.accuracy.compare` on reference noise."""
 
 
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:

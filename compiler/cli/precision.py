@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.folder import entries_of, files_of, folder_options
 from compiler.cli.output import Cell, console, errors, json_option, markdown, print_json, table, working
-from compiler.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.precision import Errors
-    from compiler.zoo import Entry
+    from compiler.accuracy.precision import Errors
+    from compiler.zoo.index import Entry
 
 COLUMNS = ("model", ">cases", ">plan", ">onnxruntime", ">ratio")
 NOT_MEASURED = "not measured: it has no form in double precision, or no outputs of floating-point numbers"
@@ -72,9 +72,9 @@ def command(
 def _measured(entry: Entry) -> Errors | None:
     """The worst errors of all cases."""
     import compiler
-    from compiler.precision import errors_of, exact_outputs, together
-    from compiler.reference import Reference
-    from compiler.zoo import with_shapes
+    from compiler.accuracy.precision import errors_of, exact_outputs, together
+    from compiler.accuracy.reference import Reference
+    from compiler.zoo.index import with_shapes
 
     reference, measured = Reference(entry.path), []
     for case in entry.cases:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
-from compiler.cli.placement import show_missing
-from compiler.files import write_whole
+from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
-    from compiler.session import Memory, Peaks, Session, StepTime
+    from compiler.runtime.session import Memory, Peaks, Session, StepTime
 
 PROFILED_RUNS = 10
 
@@ -94,14 +94,14 @@ def command(
         console.print(f"auto took {session.device}, since {session.fallback_reason}", soft_wrap=True)
     show_missing(session.device, session.host_steps)
     if profiled:
-        from compiler.cli.profile_table import show_profile
+        from compiler.cli.tables.profile import show_profile
 
         show_profile(*profiled, PROFILED_RUNS)
 
 
 def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks | None]:
     """What every step takes, and what the processor can do at most, where that is the device."""
-    from compiler.peaks import peaks_of
+    from compiler.bench.peaks import peaks_of
 
     with working("timing the steps"):
         return session.profile(inputs, PROFILED_RUNS), peaks_of(session) if session.device == "cpu" else None

@@ -27,8 +27,8 @@ from compiler.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.compare import Comparison, Report
-    from compiler.layerwise import Layer
+    from compiler.accuracy.compare import Comparison, Report
+    from compiler.accuracy.layerwise import Layer
 
 MARKS = {
     "equal": RIGHT,
@@ -119,7 +119,7 @@ def command(
     candlec verify model.onnx --device cuda
     """
     import compiler
-    from compiler.layerwise import compare_layers
+    from compiler.accuracy.layerwise import compare_layers
 
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
@@ -174,7 +174,7 @@ def show(
 
 def _show_layers(layers: Sequence[Layer]) -> None:
     """How many values are equal, and the first that is not."""
-    from compiler.compare import counted
+    from compiler.accuracy.compare import counted
 
     first = next((each for each in layers if each.output.verdict not in ("equal", "random")), None)
     if first is not None:
@@ -189,8 +189,13 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
     return {"step": layer.step, "op": layer.op, "origin": layer.origin, **_data(layer.output)}
 
 
+_KEYS = {"reference_noise": "doubt"}
+"""Fields of a comparison with another name in JSON."""
+
+
 def _data(output: Comparison) -> dict[str, Any]:
-    return {**asdict(output), "verdict": output.verdict, "ok": output.ok}
+    fields = {_KEYS.get(name, name): field for name, field in asdict(output).items()}
+    return {**fields, "verdict": output.verdict, "ok": output.ok}
 
 
 def _cells(output: Comparison) -> list[Cell]:
@@ -204,9 +209,11 @@ def _remarks(output: Comparison) -> list[str]:
     if output.verdict == "random":
         return ["random numbers, which no two programs share: only dtype and shape were compared, and are the same"]
     said = [each for each in (output.problem, "" if output.verdict == "equal" else output.note) if each]
-    if output.doubt > output.allowed:
+    if output.reference_noise > output.allowed:
         nearest = f"the output is {output.nearest:.1e} from the nearer of the two"
-        said.append(f"onnxruntime with and without its optimizations is {output.doubt:.1e} from itself; {nearest}")
+        said.append(
+            f"onnxruntime with and without its optimizations is {output.reference_noise:.1e} from itself; {nearest}"
+        )
     if output.error is not None and output.reference_error is not None:
         said.append(
             f"from this compiler's own result in double precision the output is {output.error:.1e} off, "

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from compiler.atomic_files import write_whole
 from compiler.cli import arguments, precision
 from compiler.cli.failure import Failed
 from compiler.cli.folder import entries_of, files_of, folder_options
-from compiler.cli.outcomes import Outcome, Stale, check, judged, junit, stale_lines, together, ways
 from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.verify import MARKS
-from compiler.files import write_whole
+from compiler.zoo.outcomes import Outcome, Stale, check, judged, stale_expectations, together, variants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compiler.baseline import Known, Shapes
-    from compiler.compare import Verdict
-    from compiler.zoo import Entry
+    from compiler.accuracy.compare import Verdict
+    from compiler.zoo.baseline import KnownDifference, Shapes
+    from compiler.zoo.index import Entry
 
 STYLES: dict[Verdict, str] = {
     "equal": "",
@@ -104,10 +104,12 @@ def run(
     arguments.check_outputs({"--junit": report}, [*files_of(folder, entries), *([baseline] if baseline else [])])
     outcomes: list[Outcome] = []
     for entry in entries:
-        line = known[entry.name].lines.get(shapes) if entry.name in known else None
+        line = known[entry.name].expectations.get(shapes) if entry.name in known else None
         outcomes += [judged(each, entry, line) for each in _checked(entry, shapes, device)]
-    stale = list(stale_lines(outcomes, known, shapes))
+    stale = list(stale_expectations(outcomes, known, shapes))
     if report is not None:
+        from compiler.zoo.junit import junit
+
         write_whole(report, junit(outcomes, stale))
     is_right = not stale and not any(each.problem for each in outcomes)
     if as_json:
@@ -139,7 +141,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     \b
     candlec zoo update --path ../zoo --baseline zoo.toml
     """
-    from compiler.baseline import write_baseline
+    from compiler.zoo.baseline import write_baseline
 
     entries = entries_of(folder, names)
     arguments.check_outputs({"--baseline": baseline}, files_of(folder, entries))
@@ -167,9 +169,9 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     context.exit(1 if failed else 0)
 
 
-def _renewed(entry: Entry, known: Known | None) -> tuple[Known | None, str]:
+def _renewed(entry: Entry, known: KnownDifference | None) -> tuple[KnownDifference | None, str]:
     """What is known of a model now; or what was, and why that cannot be said."""
-    from compiler.baseline import SHAPES, renewed
+    from compiler.zoo.baseline import SHAPES, renewed
 
     outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
     every = [each for mine in outcomes.values() for each in mine]
@@ -183,9 +185,9 @@ def _renewed(entry: Entry, known: Known | None) -> tuple[Known | None, str]:
     return renewed(known, found, f"{said}: {'; '.join(worst.remarks[:1])}"), ""
 
 
-def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, Known]:
+def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, KnownDifference]:
     """What the baseline says of the models that are checked."""
-    from compiler.baseline import read_baseline
+    from compiler.zoo.baseline import read_baseline
 
     if baseline is None:
         return {}
@@ -206,17 +208,17 @@ def _checked(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]
 
 def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) -> None:
     """One row a model: which ways are right, how near, how long; and what is not equal."""
-    from compiler.compare import counted
+    from compiler.accuracy.compare import counted
 
     rows: list[list[Cell]] = []
     verdicts: list[Verdict] = []
     for entry in entries:
         mine = [each for each in outcomes if each.model == entry.name]
         worst = together(mine)
-        marks, seconds = [each.mark for each in mine], sum(each.seconds for each in mine)
+        marks, seconds = [MARKS[each.verdict] for each in mine], sum(each.seconds for each in mine)
         rows.append([entry.name, str(len(entry.cases)), *marks, _times(worst.share), f"{seconds:.1f} s"])
         verdicts.append(worst.verdict)
-    table(("model", ">cases", *map(str, ways(device)), ">of tolerance", ">time"), rows)
+    table(("model", ">cases", *map(str, variants(device)), ">of tolerance", ">time"), rows)
     for shown, style in STYLES.items():
         found = [each for each in outcomes if each.verdict == shown]
         for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):
@@ -230,7 +232,7 @@ def _show_notes(outcomes: Sequence[Outcome]) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _show_reasons(entries: Sequence[Entry], known: Mapping[str, Known]) -> None:
+def _show_reasons(entries: Sequence[Entry], known: Mapping[str, KnownDifference]) -> None:
     """Why models may be less than equal."""
     for entry in entries:
         if entry.reason:
@@ -252,12 +254,14 @@ def _show_problems(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> None:
         errors.print(f"  help: {help_text}", soft_wrap=True)
 
 
-def _change(before: Known | None, after: Known | None) -> str:
+def _change(before: KnownDifference | None, after: KnownDifference | None) -> str:
     """What is new in the baseline."""
     if after is None:
         return "taken out"
-    bounds = {shapes: "" if line.codes else f", at most {line.at_most:g} ×" for shapes, line in after.lines.items()}
-    lines = (f"{shapes} {line}{bounds[shapes]}" for shapes, line in after.lines.items())
+    bounds = {
+        shapes: "" if line.codes else f", at most {line.at_most:g} ×" for shapes, line in after.expectations.items()
+    }
+    lines = (f"{shapes} {line}{bounds[shapes]}" for shapes, line in after.expectations.items())
     return f"{'changed' if before else 'new'}: {'; '.join(lines)}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.graph import PLAN_DOMAIN
+from compiler.ir.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 

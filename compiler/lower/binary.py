@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from compiler import dtypes
+from compiler.ir import dtypes
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 

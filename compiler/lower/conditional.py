@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler import dtypes
+from compiler.ir import dtypes
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 

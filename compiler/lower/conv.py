@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.graph import PLAN_DOMAIN
+from compiler.ir.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers, remark
 from compiler.lower.padding import padding, window_ints
 from compiler.lower.program import with_epilogue

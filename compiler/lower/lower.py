@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic, did_you_mean
-from compiler.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, graph_attributes, nodes_of, opset_of
+from compiler.ir.origin import Origin
 from compiler.lower.node import LOWERINGS, Node
-from compiler.origin import Origin
 from compiler.plan import PlanBuilder, Pool, RefusedError, Value, ops
 from compiler.plan.types import refined, tensor, type_of
 

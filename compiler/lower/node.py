@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from compiler import dtypes, onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import array_of
+from compiler.ir import dtypes, onnx_schema, origin
+from compiler.ir.graph import array_of
 from compiler.plan import PlanBuilder, Value
 
 __all__ = ["LOWERINGS", "REMARKS", "Lowering", "Node", "lowers", "remark"]

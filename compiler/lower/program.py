@@ -13,9 +13,9 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import PLAN_DOMAIN, constant_of
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, constant_of
 from compiler.lower import binary, unary
 from compiler.lower.node import Node
 from compiler.plan import Value, ops

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.graph import PLAN_DOMAIN
+from compiler.ir.graph import PLAN_DOMAIN
 from compiler.lower.conv import groups, spatial_axes
 from compiler.lower.node import Node, lowers
 from compiler.lower.padding import padding, window_ints

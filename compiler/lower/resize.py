@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from compiler.graph import PLAN_DOMAIN
+from compiler.ir.graph import PLAN_DOMAIN
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN, constant_of, rank
-from compiler.passes.pattern import AnyOf, Match, Op, Var
-from compiler.passes.permutation import permutation_of, reordered_shape, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
+from compiler.rewrite.pattern import AnyOf, Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["absorb_transposes"]
 
@@ -35,7 +35,7 @@ class AbsorbInMatMul(Rule):
     """`MatMul(Aᵀ, B)`, `MatMul(A, Bᵀ)` of two matrices → `Gemm(A, B)`, which takes either side transposed."""
 
     pattern = AnyOf(Op("MatMul", _TRANSPOSE, Var()), Op("MatMul", Var(), _TRANSPOSE))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Both sides are matrices, and one is transposed, not only passed on."""
@@ -57,7 +57,7 @@ class AbsorbInStacks(Rule):
     pattern = AnyOf(
         *(Op("MatMul", *sides, domain=domain) for domain in ("", PLAN_DOMAIN) for sides in _EITHER_SIDE),
     )
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The matrices of a side, which is no constant, are transposed, and nothing else."""
@@ -90,7 +90,7 @@ class AbsorbInGemm(Rule):
     """`Gemm(Aᵀ, B, C)`, `Gemm(A, Bᵀ, C)` → `Gemm(A, B, C)` with that side's flag turned."""
 
     pattern = AnyOf(Op("Gemm", _TRANSPOSE, rest=True), Op("Gemm", Var(), _TRANSPOSE, rest=True))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """A side is transposed, not only passed on."""

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema
-from compiler.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
+from compiler.ir import onnx_schema
+from compiler.ir.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
 from compiler.passes.drop_noops import DropReshape
-from compiler.passes.merge_reshapes import MergeReshapes, reshape_target
-from compiler.passes.pattern import AnyOf, Match, Op, Var
-from compiler.passes.permutation import (
+from compiler.passes.merge_reshapes import MergeReshapes
+from compiler.rewrite.pattern import AnyOf, Match, Op, Var
+from compiler.rewrite.permutation import (
     Permutation,
     inverse,
     permutation_of,
@@ -25,9 +25,10 @@ from compiler.passes.permutation import (
     reordered_shape,
     typed,
 )
-from compiler.passes.reduction import axes_of, keeps_axes
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
-from compiler.passes.sink_transposes import (
+from compiler.rewrite.reduction import axes_of, keeps_axes
+from compiler.rewrite.reshape import reshape_target
+from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.sink_transposes import (
     DropUnitAxis,
     SinkBelowGather,
     SinkBelowMatMul,
@@ -44,7 +45,7 @@ class MergeTransposes(Rule):
     """`Transpose(Transpose(x, p), q)` → `Transpose(x, p[q])`."""
 
     pattern = Op("Transpose", _TRANSPOSE)
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Both orders have to be known."""
@@ -110,7 +111,7 @@ class SinkBelowElementwise(Rule):
     """`f(Transpose(x, p), Transpose(y, p), c)` → `Transpose(f(x, y, c'), p)`."""
 
     pattern = _BELOW
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """All inputs are transposed alike or constant, the result is no larger, and no transpose is done twice."""

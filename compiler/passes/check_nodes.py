@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from compiler.errors import Diagnostic
-from compiler.passes.report import Pass, Report
+from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["check_nodes"]
 
@@ -22,7 +22,7 @@ unknown operator, an unknown type) the node may be dropped rightly, or become on
 def check_nodes(refusals: Callable[[ir.Model], Sequence[Diagnostic]]) -> Pass:
     """The pass that asks `refusals` what is wrong with a model's nodes."""
 
-    def check(model: ir.Model, report: Report) -> None:
+    def check(model: ir.Model, report: PassReport) -> None:
         """Refuses nodes with attributes, sizes and shapes that their operators do not take."""
         report.refused += [each for each in refusals(model) if each.code in _LASTING]
 

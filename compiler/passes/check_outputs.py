@@ -10,15 +10,15 @@ import json
 
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import OUTPUT_TYPES, type_text
-from compiler.passes.report import Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import OUTPUT_TYPES, type_text
+from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["check_outputs"]
 
 
-def _check_outputs(model: ir.Model, report: Report) -> None:
+def _check_outputs(model: ir.Model, report: PassReport) -> None:
     """Compares the outputs with what was noted of them when the model was loaded."""
     declared = json.loads(model.graph.metadata_props.get(OUTPUT_TYPES, "[]"))
     for value, said in zip(model.graph.outputs, declared, strict=False):

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import nodes_of, opset_of, type_text
-from compiler.passes.report import Pass, Report
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import nodes_of, opset_of, type_text
+from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["check_types"]
 
 _MOST_LISTED = 4
 
 
-def _check_types(model: ir.Model, report: Report) -> None:
+def _check_types(model: ir.Model, report: PassReport) -> None:
     """Looks at the inputs of known types of every node."""
     for node in nodes_of(model):
         opset = opset_of(node, model.opset_imports.get(node.domain, 1))

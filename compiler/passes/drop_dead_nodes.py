@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import graph_attributes
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import graph_attributes
+from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["drop_dead_nodes"]
 
 
-def _drop_dead_nodes(model: ir.Model, report: Report) -> None:
+def _drop_dead_nodes(model: ir.Model, report: PassReport) -> None:
     """Drops nodes and initializers that nobody reads."""
     _clean(model.graph, report)
 
 
-def _clean(graph: ir.Graph, report: Report) -> None:
+def _clean(graph: ir.Graph, report: PassReport) -> None:
     for node in reversed(graph):
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
             report.fired.append(Fired("drop", origin.of(node)))

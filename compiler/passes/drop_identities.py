@@ -6,8 +6,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
 __all__ = ["drop_identities"]
 

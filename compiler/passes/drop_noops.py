@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema
-from compiler.graph import constant_of, same_shape
-from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.ir import onnx_schema
+from compiler.ir.graph import constant_of, same_shape
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
 __all__ = ["DropReshape", "drop_noops"]
 
@@ -70,7 +70,7 @@ class DropExpand(Rule):
         Op(onnx_schema.ELEMENTWISE, _EXPAND, Var(), rest=True),
         Op(onnx_schema.ELEMENTWISE, Var(), Var(), _EXPAND, rest=True),
     )
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """An input that is not expanded has the shape of the result: the others broadcast to it anyway."""

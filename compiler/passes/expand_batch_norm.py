@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import rank
+from compiler.ir.graph import rank
 from compiler.passes.fold_batch_norm import scale_and_shift
-from compiler.passes.pattern import Const, Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.pattern import Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["expand_batch_norm"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.permutation import inverse, reordered_shape, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.permutation import inverse, reordered_shape, typed
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["expand_einsum"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import graph_attributes, nodes_of, opset_of
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import graph_attributes, nodes_of, opset_of
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline
-from compiler.passes.report import Fired, Pass, Report
+from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["expand_functions"]
 
@@ -23,7 +23,7 @@ _DEPTH = 8
 def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
     """The pass that expands nodes for which `can_lower` is false."""
 
-    def expand(model: ir.Model, report: Report) -> None:
+    def expand(model: ir.Model, report: PassReport) -> None:
         """Replaces operators without a lowering by their function bodies of the ONNX standard."""
         wrong: set[ir.Node] = set()
         for depth in range(_DEPTH):

@@ -10,10 +10,10 @@ from abc import abstractmethod
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of
-from compiler.passes.linear import Linear
-from compiler.passes.pattern import Const, Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import constant_of
+from compiler.rewrite.linear import Linear
+from compiler.rewrite.pattern import Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["fold_batch_norm", "scale_and_shift"]
 

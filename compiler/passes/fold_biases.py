@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.graph import constant_of, sole_user
-from compiler.passes.fold_constants import Evaluate, folding
-from compiler.passes.report import Pass
+from compiler.ir.graph import constant_of, sole_user
+from compiler.passes.fold_constants import folding
+from compiler.rewrite.report import Pass
+from compiler.rewrite.rule import Evaluate
 
 __all__ = ["fold_biases"]
 

@@ -9,15 +9,13 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
-from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import array_of, constant_of, graph_attributes, opset_of, static_shape
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Evaluate
 
-__all__ = ["Evaluate", "constant_nodes", "fold_constants", "folding"]
-
-Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
-"""Runs nodes: the nodes in order, the values that are wanted, the model's opsets."""
+__all__ = ["constant_nodes", "fold_constants", "folding"]
 
 _ROOM, _GROWTH = 1 << 20, 8
 """How large a result may be: so many bytes, and so many times what it is computed from (8 for weights of 4 bits)."""
@@ -49,7 +47,7 @@ def folding(
     It refuses a model of which a node can never be computed, unless the node is in a nested graph, which may not run.
     """
 
-    def fold(model: ir.Model, report: Report) -> None:
+    def fold(model: ir.Model, report: PassReport) -> None:
         """Computes nodes whose inputs are constants."""
         folding = _Folding(evaluate, model, report, is_meant)
         folding.graph(model.graph)
@@ -85,7 +83,7 @@ def _can_fold(node: ir.Node, folded: set[ir.Value], opsets: Mapping[str, int]) -
 
 class _Folding:
     def __init__(
-        self, evaluate: Evaluate, model: ir.Model, report: Report, is_meant: Callable[[ir.Node], bool]
+        self, evaluate: Evaluate, model: ir.Model, report: PassReport, is_meant: Callable[[ir.Node], bool]
     ) -> None:
         self.evaluate, self.report, self.is_meant = evaluate, report, is_meant
         self.main, self.opsets = model.graph, model.opset_imports

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, rank
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import constant_of, rank
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["fold_pads"]
 
@@ -19,7 +19,7 @@ _PAD = Op("Pad", Var("x"), rest=True, name="pad")
 class _FoldPad(Rule):
     """The base of the rules here. The padded input may have other readers: the root then reads what was not padded."""
 
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The pads are constant zeros around the spatial axes."""

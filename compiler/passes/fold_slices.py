@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, sole_user
-from compiler.passes.pattern import Match, Op
-from compiler.passes.rule import Rewriter, Rule, rules_pass
-from compiler.passes.slices import ranges_of
+from compiler.ir.graph import constant_of, sole_user
+from compiler.rewrite.pattern import Match, Op
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.slices import ranges_of
 
 __all__ = ["fold_slices"]
 

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import CompileError
-from compiler.graph import constant_of
-from compiler.passes.fold_constants import Evaluate, constant_nodes
-from compiler.passes.report import Fired, Missed, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import constant_of
+from compiler.passes.fold_constants import constant_nodes
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Evaluate
 
 __all__ = ["fold_weight_norm"]
 
@@ -29,7 +30,7 @@ _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 def fold_weight_norm(evaluate: Evaluate) -> Pass:
     """The pass that folds with `evaluate`."""
 
-    def fold(model: ir.Model, report: Report) -> None:
+    def fold(model: ir.Model, report: PassReport) -> None:
         """Computes normalized weights in double precision."""
         for graph in (model.graph, *model.graph.subgraphs()):
             constants = dict.fromkeys(constant_nodes(graph, model.opset_imports))

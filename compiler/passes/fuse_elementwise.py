@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
-from compiler.passes.body import MOST_NODES, body_of, is_number
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, graphs_of, rank, same_shape
+from compiler.rewrite.fused_body import MOST_NODES, body_of, is_number
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
 __all__ = ["fuse_elementwise"]
 
@@ -30,7 +30,7 @@ Question = Callable[[ir.Node], bool]
 def fuse_elementwise(is_elementwise: Question) -> Pass:
     """The pass for the nodes that a program can compute."""
 
-    def fuse(model: ir.Model, report: Report) -> None:
+    def fuse(model: ir.Model, report: PassReport) -> None:
         """Fuses elementwise functions of float32 into single steps."""
         for graph in graphs_of(model.graph):
             order = {node: index for index, node in enumerate(graph)}
@@ -124,7 +124,7 @@ def _is_unknown(value: ir.Value) -> bool:
     return value.shape is None or any(not isinstance(dim, int) and dim.value is None for dim in value.shape.dims)
 
 
-def _fuse(region: _Region, report: Report) -> None:
+def _fuse(region: _Region, report: PassReport) -> None:
     nodes = region.grow()
     for node in region.above():
         if reason := region.why_not(node):
@@ -141,5 +141,5 @@ def _fuse(region: _Region, report: Report) -> None:
     origin.inherit(new.nodes, nodes)
     report.fired.append(Fired(f"fuse {' + '.join(node.op_type for node in nodes)}", origin.of(last)))
     insert(last.graph, last, new)
-    hand_over(last.outputs[0], fused)
+    replace_uses(last.outputs[0], fused)
     last.graph.remove(list(reversed(nodes)), safe=True)

@@ -12,11 +12,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import PLAN_DOMAIN, graphs_of
-from compiler.passes.body import MOST_NODES, body_of
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, graphs_of
+from compiler.rewrite.fused_body import MOST_NODES, body_of
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
 __all__ = ["fuse_epilogues"]
 
@@ -26,7 +26,7 @@ Question = Callable[[ir.Node], bool]
 def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
     """The pass for the operators that `takes_epilogue`, and the nodes that an epilogue can compute."""
 
-    def fuse(model: ir.Model, report: Report) -> None:
+    def fuse(model: ir.Model, report: PassReport) -> None:
         """Fuses elementwise functions into the operator whose result they take."""
         for graph in graphs_of(model.graph):
             order = {node: index for index, node in enumerate(graph)}
@@ -37,7 +37,7 @@ def fuse_epilogues(takes_epilogue: Question, is_elementwise: Question) -> Pass:
     return Pass("fuse_epilogues", fuse, result="steps fused", requires=frozenset({"shapes", "sorted"}))
 
 
-def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question, report: Report) -> None:
+def _fuse(root: ir.Node, order: Mapping[ir.Node, int], is_elementwise: Question, report: PassReport) -> None:
     result = root.outputs[0]
     if not any(is_elementwise(node) for node in _readers(result)):
         return
@@ -148,5 +148,5 @@ def _replace(root: ir.Node, nodes: list[ir.Node]) -> None:
     )
     origin.inherit(new.nodes, [root, *nodes])
     insert(graph, last, new)
-    hand_over(last.outputs[0], fused)
+    replace_uses(last.outputs[0], fused)
     graph.remove([*reversed(nodes), root], safe=True)

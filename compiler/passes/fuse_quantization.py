@@ -11,14 +11,13 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import constant_of, nodes_of, sole_user
-from compiler.passes.codes import Target, bounded, target_of
-from compiler.passes.fold_constants import Evaluate
-from compiler.passes.quantized_elementwise import average, look_up, moved, pair
-from compiler.passes.quantized_products import convolution, product, qlinear
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, drop_dead, hand_over, insert
+from compiler.ir import origin
+from compiler.ir.graph import constant_of, nodes_of, sole_user
+from compiler.rewrite.quantized.elementwise import average, look_up, moved, pair
+from compiler.rewrite.quantized.params import Target, bounded, target_of
+from compiler.rewrite.quantized.products import convolution, product, qlinear
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Evaluate, Rewriter, drop_dead, insert, replace_uses
 
 __all__ = ["fuse_quantization"]
 
@@ -41,7 +40,7 @@ _TO_NUMBERS = {"Conv": convolution, "MatMul": product, "Gemm": product}
 def fuse_quantization(evaluate: Evaluate) -> Pass:
     """The pass, which computes tables with `evaluate`."""
 
-    def fuse(model: ir.Model, report: Report) -> None:
+    def fuse(model: ir.Model, report: PassReport) -> None:
         """Fuses what ends in a QuantizeLinear, then products whose results are needed as numbers."""
         _quantize_constants(model, evaluate)
         for node in list(nodes_of(model)):
@@ -70,11 +69,11 @@ def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
         new = Rewriter(_graph(node))
         codes = new.constant(evaluate([node], node.outputs, model.opset_imports)[0], "codes")
         insert(_graph(node), node, new)
-        hand_over(node.outputs[0], codes)
+        replace_uses(node.outputs[0], codes)
         _graph(node).remove(node, safe=True)
 
 
-def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: Report) -> None:
+def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: PassReport) -> None:
     """Replaces a QuantizeLinear and what it quantizes."""
     value, limited, nodes = bounded(target)
     node = None if value is None else value.producer()
@@ -97,7 +96,7 @@ def _graph(node: ir.Node) -> ir.Graph:
     return node.graph
 
 
-def _put(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: Report) -> None:
+def _put(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: PassReport) -> None:
     """Puts a result, which stands for the nodes' before it as well, in the place of a node's."""
     if isinstance(result, str):
         report.missed.append(Missed("fuse_quantization", origin.of(nodes[0] if nodes else old), result))
@@ -106,6 +105,6 @@ def _put(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewrit
     origin.inherit(new.nodes, [*nodes, old])
     insert(graph, old, new)
     report.fired.append(Fired("FuseQuantization", origin.of(old)))
-    hand_over(old.outputs[0], result)
+    replace_uses(old.outputs[0], result)
     graph.remove(old, safe=True)
     drop_dead(graph, given)

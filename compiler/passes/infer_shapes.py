@@ -14,12 +14,12 @@ from typing import cast
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
-from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
+from compiler.ir import origin
+from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
+from compiler.ir.shape_fixes import Corrections
 from compiler.lower.lower import can_lower
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.sound_shapes import Corrections
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
 __all__ = ["infer_shapes"]
 
@@ -27,7 +27,7 @@ _LOOP_ROUNDS = 4
 """How often a loop's body is looked at until the shapes it begins and ends with agree."""
 
 
-def _infer_shapes(model: ir.Model, report: Report) -> None:
+def _infer_shapes(model: ir.Model, report: PassReport) -> None:
     """Infers the type and shape of every value."""
     registry.collect()
     before = {value: _Known.of(value) for node in nodes_of(model) for value in node.outputs}
@@ -50,7 +50,7 @@ class _Known:
         return _Known(value.type, None if value.shape is None else tuple(value.shape.dims))
 
 
-def _compare(before: _Known | None, value: ir.Value, node: ir.Node, report: Report) -> None:
+def _compare(before: _Known | None, value: ir.Value, node: ir.Node, report: PassReport) -> None:
     after = _Known.of(value)
     if before == after or before is None:
         return
@@ -85,7 +85,7 @@ def _symbols(dim: int | ir.SymbolicDim) -> set[str] | frozenset[str]:
 
 
 class _Inference:
-    def __init__(self, model: ir.Model, report: Report) -> None:
+    def __init__(self, model: ir.Model, report: PassReport) -> None:
         self.opsets, self.report = model.opset_imports, report
         self.context = ShapeInferenceContext(model.opset_imports, policy="override")
         kept = [value for node in nodes_of(model) if node.domain == PLAN_DOMAIN for value in node.outputs]

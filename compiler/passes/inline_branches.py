@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import constant_of
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over
+from compiler.ir import origin
+from compiler.ir.graph import constant_of
+from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, replace_uses
 
 __all__ = ["inline_branches"]
 
 
-def _inline_branches(model: ir.Model, report: Report) -> None:
+def _inline_branches(model: ir.Model, report: PassReport) -> None:
     """Replaces an If of constant condition by the nodes of the branch that is taken."""
     # Inner branches first: one that is moved out has no known condition in it any more.
     for graph in reversed([model.graph, *model.graph.subgraphs()]):
@@ -51,7 +51,7 @@ def _take(graph: ir.Graph, node: ir.Node, name: str, taken: set[str]) -> None:
         value.name = _fresh_name(taken, value.name or "")
     graph.insert_before(node, nodes)
     for old, result in zip(node.outputs, results, strict=True):
-        hand_over(old, result if result.producer() in nodes else _passed_on(graph, node, result))
+        replace_uses(old, result if result.producer() in nodes else _passed_on(graph, node, result))
     graph.remove(node, safe=True)
 
 

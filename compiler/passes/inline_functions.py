@@ -5,15 +5,15 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import nodes_of
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import nodes_of
+from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["inline", "inline_functions", "inline_in_one_opset"]
 
 
-def _inline_functions(model: ir.Model, report: Report) -> None:
+def _inline_functions(model: ir.Model, report: PassReport) -> None:
     """Replaces every call of a model-local function by the function's body."""
     report.fired.extend(Fired("inline", origin.of(node)) for node in _calls(model))
     inline(model)

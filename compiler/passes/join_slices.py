@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, rank, sole_user
-from compiler.passes.pattern import AnyOf, Match, Op
-from compiler.passes.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.ir.graph import constant_of, rank, sole_user
+from compiler.rewrite.pattern import AnyOf, Match, Op
+from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
 __all__ = ["join_slices"]
 
@@ -33,7 +33,7 @@ class JoinSlices(Rule):
     """`Concat(x[a:b], x[b:c], …)` → `Concat(x[a:c], …)`, and `x` where that is all of it."""
 
     pattern = Op("Concat", AnyOf(Op("Slice", rest=True), Op("Split", rest=True)), rest=True)
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Two parts follow one another; an output of the graph keeps its name."""

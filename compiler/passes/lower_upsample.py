@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
-from compiler.graph import PLAN_DOMAIN, constant_of, elements_of, nodes_of, opset_of, rank
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, elements_of, nodes_of, opset_of, rank
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
 __all__ = ["lower_upsample"]
 
 
-def _lower_upsample(model: ir.Model, report: Report) -> None:
+def _lower_upsample(model: ir.Model, report: PassReport) -> None:
     """Upsample, and Resize with constant factors or sizes → `Interpolate`."""
     for node in list(nodes_of(model)):
         if node.domain != "" or node.op_type not in ("Upsample", "Resize") or node.graph is None:
@@ -39,7 +39,7 @@ def _lower_upsample(model: ir.Model, report: Report) -> None:
         result = _interpolate(node, version, target, new)
         origin.inherit(new.nodes, [node])
         insert(node.graph, node, new)
-        hand_over(node.outputs[0], result)
+        replace_uses(node.outputs[0], result)
         node.graph.remove(node, safe=True)
         report.fired.append(Fired("interpolate", here))
 

@@ -7,10 +7,10 @@ from collections.abc import Hashable
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
-from compiler.graph import array_of, graph_attributes, opset_of
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import hand_over
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import array_of, graph_attributes, opset_of
+from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.rewrite.rule import replace_uses
 
 __all__ = ["merge_duplicates"]
 
@@ -18,13 +18,13 @@ _SMALL = 1024
 """Initializers of so many bytes at most are compared: merging shape constants lets their readers merge."""
 
 
-def _merge_duplicates(model: ir.Model, report: Report) -> None:
+def _merge_duplicates(model: ir.Model, report: PassReport) -> None:
     """Keeps one of several nodes with the same operator, inputs and attributes, and one of equal small constants."""
     _Merge(model.opset_imports, report).graph(model.graph, {})
 
 
 class _Merge:
-    def __init__(self, opsets: dict[str, int], report: Report) -> None:
+    def __init__(self, opsets: dict[str, int], report: PassReport) -> None:
         self.opsets, self.report = opsets, report
 
     def graph(self, graph: ir.Graph, outer: dict[Hashable, ir.Node]) -> None:
@@ -67,7 +67,7 @@ class _Merge:
 
 def _replace(node: ir.Node, same: ir.Node) -> None:
     for old, new in zip(node.outputs, same.outputs, strict=True):
-        hand_over(old, new)
+        replace_uses(old, new)
     if node.graph is not None:
         origin.inherit([same], [same, node])
         node.graph.remove(node, safe=True)

@@ -5,44 +5,26 @@ Reshape, Squeeze, Unsqueeze and Flatten change the shape only; the elements keep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of
+from compiler.ir.graph import constant_of
 from compiler.passes.drop_noops import DropReshape
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.reshape import reshape_target
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
-__all__ = ["MergeReshapes", "merge_reshapes", "reshape_target"]
+__all__ = ["MergeReshapes", "merge_reshapes"]
 
-Dims = Sequence[int | ir.SymbolicDim]
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 _INNER = Op(_VIEWS, Var("x"), rest=True, name="inner")
-
-
-def reshape_target(given: Dims, wanted: Dims) -> list[int] | None:
-    """The shape input of a Reshape from one shape to another of as many elements; `None` if a constant cannot say it.
-
-    0 stands for the input's own size at that place, -1 for the one that is left.
-    """
-    target: list[int] = []
-    for place, dim in enumerate(wanted):
-        if isinstance(dim, int):
-            target.append(dim)
-        else:
-            own = given[place] if place < len(given) else None
-            target.append(0 if dim.value is not None and dim == own else -1)
-    is_possible = target.count(-1) <= 1 and 0 not in list(wanted) and 0 not in list(given)
-    return target if is_possible else None
 
 
 class MergeReshapes(Rule):
     """`Reshape(Reshape(x, …), shape)` → `Reshape(x, shape)`, and so for Squeeze, Unsqueeze and Flatten."""
 
     pattern = Op(_VIEWS, _INNER, rest=True)
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The last shape can be said without the one between."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
-from compiler.passes.slices import ranges_of, slice_of
+from compiler.ir.graph import constant_of
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.slices import ranges_of, slice_of
 
 __all__ = ["merge_slices"]
 
@@ -17,7 +17,7 @@ class MergeSlices(Rule):
     """`Slice(Slice(x))` → `Slice(x)` of the places that are left along each axis."""
 
     pattern = Op("Slice", Op("Slice", Var("x"), rest=True, name="inner"), rest=True)
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Both go forwards, and where they begin and end is known."""
@@ -62,7 +62,7 @@ class PartOneToGather(Rule):
     """`Squeeze(Split(x)[i], axis)` of parts of one place → `Gather(x, i, axis)`."""
 
     pattern = Op("Squeeze", Var("part"), Var("axes", optional=True))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """It is a part of one place of a Split into such, and its axis is dropped."""

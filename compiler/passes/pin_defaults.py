@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from compiler.errors import Diagnostic
-from compiler.graph import graphs_of
-from compiler.origin import Origin
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir.graph import graphs_of
+from compiler.ir.origin import Origin
+from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["pin_defaults"]
 
@@ -15,7 +15,7 @@ _OPTIONAL_SINCE = 4
 """The IR version since which an initializer that is listed as an input is its default. Before, all had to be listed."""
 
 
-def _pin_defaults(model: ir.Model, report: Report) -> None:
+def _pin_defaults(model: ir.Model, report: PassReport) -> None:
     """Takes initializers out of the inputs, with a word on those of the model that a caller could have given."""
     for graph in graphs_of(model.graph):
         pinned = [value for value in graph.inputs if value.is_initializer()]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from compiler.errors import Diagnostic, did_you_mean
-from compiler.origin import Origin
-from compiler.passes.report import Fired, Pass, Report
-from compiler.symbols import shown
+from compiler.ir.origin import Origin
+from compiler.ir.symbols import shown
+from compiler.rewrite.report import Fired, Pass, PassReport
 
 __all__ = ["pin_dims"]
 
@@ -17,7 +17,7 @@ __all__ = ["pin_dims"]
 def pin_dims(dims: Mapping[str, int]) -> Pass:
     """The pass that pins these symbols; an unnamed dimension is called `input.axis`, as in `image.0`."""
 
-    def pin(model: ir.Model, report: Report) -> None:
+    def pin(model: ir.Model, report: PassReport) -> None:
         """Replaces symbols of the inputs' shapes by numbers."""
         left, known = dict(dims), dict[str, None]()
         for value in model.graph.inputs:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import constant_of, nodes_of, opset_of
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, insert
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import constant_of, nodes_of, opset_of
+from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, insert
 
 __all__ = ["raise_first_versions"]
 
@@ -22,7 +22,7 @@ _MODERN = 7
 """An opset that has a later version of all of them."""
 
 
-def _raise_first_versions(model: ir.Model, report: Report) -> None:
+def _raise_first_versions(model: ir.Model, report: PassReport) -> None:
     """Writes first versions of operators, whose attributes were others, as opset 7 has them."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):

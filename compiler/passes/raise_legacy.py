@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler import onnx_schema, origin
 from compiler.errors import Diagnostic
-from compiler.graph import nodes_of, opset_of, rank
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, insert
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import nodes_of, opset_of, rank
+from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, insert
 
 __all__ = ["raise_legacy"]
 
@@ -23,7 +23,7 @@ _FORGOTTEN = ("consumed_inputs", "broadcast", "is_test")
 """Attributes that say nothing about the result of an inference, once the shapes are right."""
 
 
-def _raise_legacy(model: ir.Model, report: Report) -> None:
+def _raise_legacy(model: ir.Model, report: PassReport) -> None:
     """Writes operators of opsets before 7 as opset 7 has them."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):

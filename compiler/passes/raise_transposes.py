@@ -6,10 +6,10 @@ import math
 
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.permutation import inverse, permutation_of, reordered_shape, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import PLAN_DOMAIN
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.permutation import inverse, permutation_of, reordered_shape, typed
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["raise_transposes"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler.graph import constant_of, same_shape
-from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import constant_of, same_shape
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_activations"]
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN, constant_of, rank, same_shape
-from compiler.passes.attention_mask import dims_of, is_causal, leaves_a_key, mask_of, why_not_mask
-from compiler.passes.merge_reshapes import reshape_target
-from compiler.passes.pattern import AnyOf, Const, Match, Op, Var
-from compiler.passes.permutation import permutation_of, reordered_shape, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank, same_shape
+from compiler.rewrite.attention_mask import dims_of, is_causal, leaves_a_key, mask_of, why_not_mask
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
+from compiler.rewrite.reshape import reshape_target
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_attention"]
 

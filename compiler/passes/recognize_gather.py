@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, rank
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.permutation import permutation_of, typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import constant_of, rank
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, typed
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_gather"]
 
@@ -23,7 +23,7 @@ class GatherNDToGather(Rule):
     """
 
     pattern = Op("GatherND", Var("x"), Var("grid"), name="gather")
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """The ranks are known, there are no batches, and each number depends on axes of its own."""

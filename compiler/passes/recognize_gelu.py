@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from compiler.graph import same_shape
-from compiler.passes.pattern import AnyOf, Const, Match, Op, Pattern, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import same_shape
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Pattern, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_gelu"]
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import rank, same_shape
-from compiler.passes.pattern import Const, Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import rank, same_shape
+from compiler.rewrite.pattern import Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_group_norm"]
 

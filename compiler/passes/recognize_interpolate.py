@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN, rank
-from compiler.passes.pattern import Const, Match, Op, Var
-from compiler.passes.report import Pass, Report
-from compiler.passes.rule import Rewriter, Rule, apply_rules
+from compiler.ir.graph import PLAN_DOMAIN, rank
+from compiler.rewrite.pattern import Const, Match, Op, Var
+from compiler.rewrite.report import Pass, PassReport
+from compiler.rewrite.rule import Rewriter, Rule, apply_rules
 
 __all__ = ["recognize_interpolate"]
 
@@ -240,7 +240,7 @@ class MergeNearest(Rule):
         return result
 
 
-def _recognize_interpolate(model: ir.Model, report: Report) -> None:
+def _recognize_interpolate(model: ir.Model, report: PassReport) -> None:
     """Gathers of the places of Interpolate → `Interpolate`."""
     apply_rules(
         model, [RecognizeLinear()], report

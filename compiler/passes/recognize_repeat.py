@@ -6,9 +6,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import PLAN_DOMAIN
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_repeat"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.passes.normalisation import Recognize, TakeScale, inverse_of, mean_of, root_of, square_of
-from compiler.passes.pattern import Const, Op, Var
-from compiler.passes.rule import rules_pass
+from compiler.rewrite.normalization import Recognize, TakeScale, inverse_of, mean_of, root_of, square_of
+from compiler.rewrite.pattern import Const, Op, Var
+from compiler.rewrite.rule import rules_pass
 
 __all__ = ["recognize_rms_norm"]
 

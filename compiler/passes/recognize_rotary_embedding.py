@@ -12,12 +12,12 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import PLAN_DOMAIN, rank, same_shape
-from compiler.passes.part import Part, last_size, part_of
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.permutation import permutation_of, reordered_shape, typed
-from compiler.passes.rotary_table import RotaryTable
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import PLAN_DOMAIN, rank, same_shape
+from compiler.rewrite.last_axis import Part, last_size, part_of
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
+from compiler.rewrite.rotary_table import RotaryTable
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_rotary_embedding"]
 
@@ -29,7 +29,7 @@ class _Recognize(Rule):
     """The base of the rules that find the whole rotation of a value `[N, heads, L, D]`."""
 
     interleaved: ClassVar[bool] = False
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def turned(self, match: Match) -> ir.Value | str:
         """The value that is turned; or why the pairs are not its elements."""

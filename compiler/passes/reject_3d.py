@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import Diagnostic
-from compiler.graph import constant_of, nodes_of, rank, static_shape
-from compiler.passes.report import Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import constant_of, nodes_of, rank, static_shape
+from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["reject_3d"]
 
@@ -36,7 +36,7 @@ _SPATIAL = {
 _HELP = "candle-plan executes 1-D and 2-D operators only"
 
 
-def _reject_3d(model: ir.Model, report: Report) -> None:
+def _reject_3d(model: ir.Model, report: PassReport) -> None:
     """Refuses operators with three or more spatial dimensions, all of them at once."""
     found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node)) > 2]
     report.refused.extend(_diagnostic(node, count) for node, count in found)

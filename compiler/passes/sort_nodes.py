@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from compiler import origin
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import graph_attributes, nodes_of
-from compiler.passes.report import Fired, Pass, Report
+from compiler.ir import origin
+from compiler.ir.graph import graph_attributes, nodes_of
+from compiler.rewrite.report import Fired, Pass, PassReport
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -19,7 +19,7 @@ __all__ = ["sort_nodes"]
 _MOST_NAMES = 5
 
 
-def _sort_nodes(model: ir.Model, report: Report) -> None:
+def _sort_nodes(model: ir.Model, report: PassReport) -> None:
     """Sorts the nodes of every graph, stably: files may hold them in any order."""
     before = list(nodes_of(model))
     try:

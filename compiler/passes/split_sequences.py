@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import constant_of, nodes_of, static_shape
-from compiler.passes.report import Fired, Missed, Pass, Report
-from compiler.passes.rule import Rewriter, hand_over, insert
+from compiler.ir import origin
+from compiler.ir.graph import constant_of, nodes_of, static_shape
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
 __all__ = ["split_sequences"]
 
 
-def _split_sequences(model: ir.Model, report: Report) -> None:
+def _split_sequences(model: ir.Model, report: PassReport) -> None:
     """`SplitToSequence` whose parts `SequenceAt` reads at constant positions → `Split`, and Squeeze if asked."""
     for node in list(nodes_of(model)):
         if node.domain == "" and node.op_type == "SplitToSequence":
@@ -54,7 +54,7 @@ def _split(node: ir.Node) -> str | None:
     origin.inherit(new.nodes, [node])
     insert(graph, node, new)
     for reader, index in readers:
-        hand_over(reader.outputs[0], parts[index])
+        replace_uses(reader.outputs[0], parts[index])
         if reader.graph is not None:
             reader.graph.remove(reader, safe=True)
     graph.remove(node, safe=True)

@@ -7,14 +7,14 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from compiler import origin
-from compiler.graph import graphs_of
-from compiler.passes.merge_reshapes import reshape_target
-from compiler.passes.pattern import Const, Match, Op, Var
-from compiler.passes.permutation import typed
-from compiler.passes.report import Fired, Pass, Report
-from compiler.passes.rule import Rewriter, Rule, apply_rules, hand_over, insert
-from compiler.passes.slices import Range, ranges_of, slice_of
+from compiler.ir import origin
+from compiler.ir.graph import graphs_of
+from compiler.rewrite.pattern import Const, Match, Op, Var
+from compiler.rewrite.permutation import typed
+from compiler.rewrite.report import Fired, Pass, PassReport
+from compiler.rewrite.reshape import reshape_target
+from compiler.rewrite.rule import Rewriter, Rule, apply_rules, insert, replace_uses
+from compiler.rewrite.slices import Range, ranges_of, slice_of
 
 __all__ = ["split_slices"]
 
@@ -23,7 +23,7 @@ class GatherOfReshape(Rule):
     """`Gather(Reshape(x), i, axis)`, the axis being the outer part of one of `x` → `Reshape(Slice(x))`."""
 
     pattern = Op("Gather", Op("Reshape", Var("x"), rest=True, name="reshape"), Const("place"))
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """One place is taken, the axis is the outer part of one of the input, and a constant can say the new shape."""
@@ -65,7 +65,7 @@ def _is_cut(whole: tuple[int | ir.SymbolicDim, ...], parts: tuple[int | ir.Symbo
     return all(isinstance(dim, int) or dim.value is not None for dim in whole)
 
 
-def _split_slices(model: ir.Model, report: Report) -> None:
+def _split_slices(model: ir.Model, report: PassReport) -> None:
     """`Slice(x, 0, a)`, `Slice(x, a, b)`, … that are together all of `x` → `Split(x)`."""
     apply_rules(model, [GatherOfReshape()], report)
     for graph in graphs_of(model.graph):
@@ -113,7 +113,7 @@ def _split(value: ir.Value | None, axis: int, parts: _Parts, order: dict[ir.Node
     origin.inherit(new.nodes, [node for _, node in parts])
     insert(graph, first, new)
     for (_, node), result in zip(parts, results, strict=True):
-        hand_over(node.outputs[0], result)
+        replace_uses(node.outputs[0], result)
         graph.remove(node, safe=True)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.graph import constant_of, sole_user, static_shape
-from compiler.passes.merge_reshapes import reshape_target
-from compiler.passes.part import last_size
-from compiler.passes.pattern import Match, Op, Var
-from compiler.passes.permutation import typed
-from compiler.passes.rule import Rewriter, Rule, rules_pass
+from compiler.ir.graph import constant_of, sole_user, static_shape
+from compiler.rewrite.last_axis import last_size
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.permutation import typed
+from compiler.rewrite.reshape import reshape_target
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["unflatten_gemm"]
 
@@ -28,7 +28,7 @@ class UnflattenGemm(Rule):
     """
 
     pattern = Op("Reshape", Op(("Gemm", "MatMul"), _FLAT, Var("w"), Var("bias", optional=True), name="gemm"), Var())
-    keeps_inner = True
+    allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
         """Nothing else reads the matrix; `x` can be read as the result but for the last axis; the bias is a row."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from compiler import _runtime, dtypes
-from compiler.origin import Origin
+from compiler import _runtime
+from compiler.ir import dtypes
+from compiler.ir.origin import Origin
 from compiler.plan import decode, ops
 from compiler.plan.encode import Op, canonical
 from compiler.plan.types import described, shapeless, tensor, tensor_type

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import _runtime, expect
+from compiler import _runtime
+from compiler.atomic_files import write_whole
 from compiler.errors import PlanError
-from compiler.files import write_whole
+from compiler.ir.symbols import shown
 from compiler.plan import decode
 from compiler.plan.types import tensor_type
-from compiler.symbols import shown
+from compiler.validate import validate_instance
 
 __all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
 
@@ -57,7 +58,7 @@ class Plan:
     data: bytes
 
     def __post_init__(self) -> None:
-        expect.instance("data", self.data, bytes, "the bytes of a plan file")
+        validate_instance("data", self.data, bytes, "the bytes of a plan file")
 
     def __repr__(self) -> str:
         try:
@@ -74,7 +75,7 @@ class Plan:
             PlanError: the file is not a sound plan.
             OSError: the file cannot be read.
         """
-        expect.instance("path", path, (str, os.PathLike), "the path of a plan file")
+        validate_instance("path", path, (str, os.PathLike), "the path of a plan file")
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
             plan = cls(file.read())
         if violations := _runtime.verify(plan.data):
@@ -83,7 +84,7 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file; at no time is there half a file under this name."""
-        expect.instance("path", path, (str, os.PathLike), "the path of a file")
+        validate_instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 
     @functools.cached_property

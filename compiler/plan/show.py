@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from compiler import symbols
+from compiler.ir import symbols
 from compiler.plan.decode import type_from
 from compiler.plan.plan import Plan
 from compiler.plan.types import described

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from compiler import dtypes
+from compiler.ir import dtypes
 from compiler.plan.fields import replaced
 from compiler.plan.ops import AnyType, Dim, DType, TensorType, Type
 

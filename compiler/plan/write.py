@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from compiler import dtypes
 from compiler.errors import CompileError, Diagnostic
-from compiler.origin import Origin
+from compiler.ir import dtypes
+from compiler.ir.origin import Origin
 from compiler.plan import ops
 from compiler.plan.builder import Pool
 from compiler.plan.encode import canonical

@@ -13,10 +13,10 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler.loader import load
+from compiler.frontend.load import load_model
+from compiler.ir.text import graph_text
 from compiler.pipeline import optimize, passes
 from compiler.plan.show import show
-from compiler.text import graph_text
 
 FOLDER = Path(__file__).parent
 MODELS = sorted((FOLDER / "models").glob("*.onnxtxt"))
@@ -33,7 +33,7 @@ def test_golden(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_passes_are_idempotent(path: Path) -> None:
-    model = load(onnx.parser.parse_model(path.read_text())).model
+    model = load_model(onnx.parser.parse_model(path.read_text())).model
     options = compiler.Options()
     optimize(model, options)
     before = graph_text(model.graph)

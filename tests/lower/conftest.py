@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import compiler
-from compiler import dtypes
-from compiler.reference import Reference
+from compiler.accuracy.reference import Reference
+from compiler.ir import dtypes
 
 Array = np.ndarray[Any, Any]
 

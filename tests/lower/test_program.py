@@ -5,7 +5,7 @@ import pytest
 from onnx import helper, parser
 
 import compiler
-from compiler.loader import load
+from compiler.frontend.load import load_model
 from compiler.lower.program import is_elementwise, program_of
 from compiler.plan import ops
 
@@ -17,7 +17,7 @@ Input, Saved, Constant = ops.Operand.Input, ops.Operand.Saved, ops.Operand.Const
 def graph_of(nodes, inputs, numbers=""):
     given = ", ".join(f"float[N] {name}" for name in inputs.split())
     text = f'<ir_version: 10, opset_import: ["" : 20]> g ({given}) => (float[N] y) <{numbers}> {{ {nodes} }}'
-    return load(parser.parse_model(text)).model.graph
+    return load_model(parser.parse_model(text)).model.graph
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import compiler
-from compiler.double import in_double, widened
+from compiler.accuracy.to_float64 import to_float64, widened
 from tests.onnx_backend import ledger
 from tests.onnx_backend.cases import Differs, data_sets, load_cases
 
@@ -87,7 +87,7 @@ ROUNDED = [name for name, line in ledger.read().items() if line.off is not None 
 def test_a_result_is_nearer_to_the_exact_one_where_its_line_says_so(name: str) -> None:
     case = load_cases()[name]
     session = compiler.load(compiler.compile(case.model), threads=1)
-    exact = compiler.load(compiler.compile(in_double(case.model), compiler.Options(optimize=False)), threads=1)
+    exact = compiler.load(compiler.compile(to_float64(case.model), compiler.Options(optimize=False)), threads=1)
     for inputs, expected in data_sets(case, case.model):
         given = dict(zip([info.name for info in session.inputs], inputs, strict=True))
         outputs = session.run(given).values()

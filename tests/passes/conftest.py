@@ -12,21 +12,21 @@ import onnx_ir as ir
 import pytest
 
 import compiler
+from compiler.accuracy.reference import Reference, ReferenceFailed
 from compiler.errors import CompileError, Diagnostic
-from compiler.graph import constant_of
-from compiler.loader import load
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import load_model
+from compiler.ir.graph import constant_of
+from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.passes.report import Pass, Report
-from compiler.reference import Reference, ReferenceFailed
-from compiler.text import graph_text
-from compiler.verifier import verify
+from compiler.rewrite.report import Pass, PassReport
 
 
 def parse_(text: str, *, opset: int = 20, domains: str = "") -> ir.Model:
-    """A model from the text of its graph, as `compiler.loader` gives it."""
+    """A model from the text of its graph, as `compiler.frontend.load` gives it."""
     imports = ", ".join([f'"" : {opset}', *[f'"{domain}" : 1' for domain in domains.split()]])
     proto = onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]>\n{textwrap.dedent(text)}")
-    return load(proto).model
+    return load_model(proto).model
 
 
 def outputs_of(model: ir.Model, seed: int = 0) -> list[np.ndarray]:
@@ -51,7 +51,7 @@ def check_pass_(
     opset: int = 20,
     domains: str = "",
     same_results: tuple[float, float] | None = (0, 0),
-) -> Report:
+) -> PassReport:
     """Runs a pass; compares the graph with `after`, and its results with those of the graph before (rtol, atol).
 
     A pass that requires shapes gets them. The graph has to satisfy the invariants, and a second run must change
@@ -65,7 +65,7 @@ def check_pass_(
     text = graph_text(model.graph)
     if after is not None:
         assert text == textwrap.dedent(after).lstrip("\n")
-    assert verify(model) == []
+    assert violations(model) == []
     again = pass_.run(model)
     assert graph_text(model.graph) == text and not again.changed, "running the pass twice changes the graph"
     if same_results:
@@ -76,7 +76,7 @@ def check_pass_(
 
 
 @pytest.fixture
-def check_pass() -> Callable[..., Report]:
+def check_pass() -> Callable[..., PassReport]:
     """The function `check_pass_` as a fixture."""
     return check_pass_
 

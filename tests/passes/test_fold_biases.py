@@ -1,6 +1,6 @@
+from compiler.ir.text import graph_text
 from compiler.passes.fold_biases import fold_biases
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.text import graph_text
 
 
 def test_biases_are_computed_before_weights_are(check_pass, parse, evaluate):

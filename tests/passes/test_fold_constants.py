@@ -2,9 +2,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from compiler.ir.text import graph_text
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.infer_shapes import infer_shapes
-from compiler.text import graph_text
 
 
 def fold(check_pass, evaluate, model, **options):

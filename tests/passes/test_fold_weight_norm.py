@@ -7,8 +7,9 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.graph import constant_of
-from compiler.loader import load
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import load_model
+from compiler.ir.graph import constant_of
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.drop_identities import drop_identities
 from compiler.passes.fold_constants import fold_constants
@@ -16,7 +17,6 @@ from compiler.passes.fold_weight_norm import fold_weight_norm
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.sort_nodes import sort_nodes
-from compiler.verifier import verify
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 nn = torch.nn
@@ -53,7 +53,7 @@ def double_precision_weight(module, shape):
 
 
 def fold(proto, evaluate):
-    model = load(proto).model
+    model = load_model(proto).model
     for step in (inline_functions, sort_nodes, infer_shapes, fold_constants(evaluate, only_indices=True), infer_shapes):
         step.run(model)
     report = fold_weight_norm(evaluate).run(model)
@@ -61,7 +61,7 @@ def fold(proto, evaluate):
     assert not again.changed
     for step in (fold_constants(evaluate), drop_identities, drop_dead_nodes):
         step.run(model)
-    assert verify(model) == []
+    assert violations(model) == []
     return model, report
 
 

@@ -7,11 +7,11 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from compiler.loader import load
+from compiler.frontend.load import load_model
+from compiler.ir.text import graph_text
 from compiler.passes.expand_functions import expand_functions
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_functions import inline_functions
-from compiler.text import graph_text
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 20, "own" : 1]>
@@ -33,7 +33,7 @@ outer (a, b, absent) => (y, b) {
 
 
 def model_of(text):
-    return load(onnx.parser.parse_model(text)).model
+    return load_model(onnx.parser.parse_model(text)).model
 
 
 def test_functions_of_the_model(check_pass):
@@ -79,7 +79,7 @@ def test_bodies_of_the_standard(check_pass, parse, opset, node):
 
 
 def test_an_expanded_node_keeps_its_origin(parse):
-    from compiler import origin
+    from compiler.ir import origin
 
     model = parse("agraph (float[3] x) => (float[3] y) { y = HardSwish(x) }")
     infer_shapes.run(model)

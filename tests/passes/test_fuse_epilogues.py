@@ -2,7 +2,7 @@
 
 import pytest
 
-from compiler import origin
+from compiler.ir import origin
 from compiler.passes.fuse_epilogues import fuse_epilogues
 from compiler.passes.infer_shapes import infer_shapes
 

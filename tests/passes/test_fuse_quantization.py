@@ -8,7 +8,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import compiler
-from compiler.reference import Reference
+from compiler.accuracy.reference import Reference
 
 RANDOM = np.random.default_rng(11)
 ACTIVATION, RESULT = (0.05, 120), (0.07, 100)

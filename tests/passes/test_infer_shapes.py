@@ -1,7 +1,7 @@
 import onnx_ir as ir
 import pytest
 
-from compiler.graph import elements_of
+from compiler.ir.graph import elements_of
 from compiler.passes.infer_shapes import infer_shapes
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.lower_upsample import lower_upsample
-from compiler.text import graph_text
 
 ROUND = "mode='nearest', nearest_mode="
 CASES = {

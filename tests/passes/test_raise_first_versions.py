@@ -6,9 +6,9 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from compiler.loader import load
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import load_model
 from compiler.passes.raise_first_versions import raise_first_versions
-from compiler.verifier import verify
 
 X = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4) - 7
 
@@ -68,12 +68,12 @@ def test_what_cannot_be_raised_is_refused(nodes, message):
 
 
 def test_later_versions_stay():
-    model = load(model_of(6, "y = Cast <to = 1> (x)", "float[1,1,4,4] y")).model
+    model = load_model(model_of(6, "y = Cast <to = 1> (x)", "float[1,1,4,4] y")).model
     assert not raise_first_versions.run(model).changed
 
 
 def test_what_was_raised_is_sound_and_stays():
-    model = load(model_of(1, "y = Reshape <shape = [16]> (x)", "float[16] y")).model
+    model = load_model(model_of(1, "y = Reshape <shape = [16]> (x)", "float[16] y")).model
     assert raise_first_versions.run(model).changed
-    assert verify(model) == []
+    assert violations(model) == []
     assert not raise_first_versions.run(model).changed

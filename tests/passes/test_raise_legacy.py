@@ -1,8 +1,8 @@
 import pytest
 
+from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.raise_legacy import raise_legacy
-from compiler.text import graph_text
 
 CASES = {
     "y = Add<broadcast=1, axis=1>(x, c)": ["aligned = Reshape:7(c, broadcast)", "y = Add:7(x, aligned)"],

@@ -6,9 +6,9 @@ import onnxruntime
 import pytest
 
 import compiler
+from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.recognize_repeat import recognize_repeat
-from compiler.text import graph_text
 
 HEAD = """agraph (float[B, 2, 3, 4] x, float[2, 2, 3, T] z, float[1, 2, 3, 4] w) => (float[B, C, D, E] y)
     <int64[1] two = {2}, int64[1] three = {3}, int64[1] four = {4}, int64[1] last = {-1}, int64[2] both = {3, 5},

@@ -5,9 +5,9 @@ import onnx_ir as ir
 import pytest
 
 import compiler
+from compiler.accuracy.reference import Reference
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
-from compiler.reference import Reference
 
 CONSTANTS = """int64[1] none = {0}, int64[1] half = {4}, int64[1] all = {8}, int64[1] end = {9223372036854775807},
     int64[1] last = {-1}, int64[1] one = {1}, int64[1] two = {2}, int64[1] twelve = {12}, float scaling = {1.25},

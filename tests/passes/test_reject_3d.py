@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from compiler.loader import load
+from compiler.frontend.load import load_model
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.reject_3d import reject_3d
 
@@ -71,7 +71,7 @@ def test_all_layers_with_module_and_line():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         proto = torch.onnx.export(module, (torch.randn(1, 1, 8, 8, 8),), dynamo=True, verbose=False).model_proto
-    diagnostics = check(load(proto).model)
+    diagnostics = check(load_model(proto).model)
     found = [(item.origin.module, item.origin.layer) for item in diagnostics]
     assert found == [("0.conv", "Conv3d"), ("0.pool", "MaxPool3d"), ("1", "ConvTranspose3d")]
     line = Block.forward.__code__.co_firstlineno + 1

@@ -7,9 +7,9 @@ import onnx_ir as ir
 import pytest
 from onnx_ir._graph_containers import GraphInitializers
 
-from compiler import origin
-from compiler.passes.pattern import AnyOf, Const, Op, Var
-from compiler.passes.rule import Rewriter, Rule, insert, rules_pass
+from compiler.ir import origin
+from compiler.rewrite.pattern import AnyOf, Const, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, insert, rules_pass
 
 
 class SwishRule(Rule):

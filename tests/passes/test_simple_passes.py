@@ -4,21 +4,21 @@ import pytest
 from onnx import TensorProto, helper
 
 from compiler import CompileError
-from compiler.loader import load
+from compiler.frontend.load import load_model
+from compiler.ir.text import graph_text
 from compiler.passes.drop_dead_nodes import drop_dead_nodes
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.merge_duplicates import merge_duplicates
 from compiler.passes.pin_dims import pin_dims
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
-from compiler.text import graph_text
 
 
 def unsorted_model(*nodes):
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
     graph = helper.make_graph([helper.make_node(op, inputs, [name]) for op, inputs, name in nodes], "g", [x], [y])
-    return load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)).model
+    return load_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)).model
 
 
 def test_nodes_in_any_order(check_pass):

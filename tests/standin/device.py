@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-import compiler.devices
+import compiler.runtime.devices
 from tests.standin import build
 
 CONFIGURATION = "strict=1"
@@ -22,7 +22,7 @@ CONFIGURATION = "strict=1"
 UNREAD = 97
 """The exit code of a process that ends with a misuse in its report."""
 
-HIDDEN = "import compiler.devices; compiler.devices._LIBRARIES = ()\n"
+HIDDEN = "import compiler.runtime.devices; compiler.runtime.devices._LIBRARIES = ()\n"
 """Keeps a child process from NVIDIA's own libraries, which PyTorch may have brought."""
 
 
@@ -55,7 +55,7 @@ class StandIn:
 
 def _loaded() -> ModuleType:
     """The module for CUDA, in a copy; the one that others import is left alone."""
-    name = compiler.devices.CUDA
+    name = compiler.runtime.devices.CUDA
     found = importlib.util.find_spec(name)
     assert found is not None
     assert found.origin is not None
@@ -70,7 +70,7 @@ def _loaded() -> ModuleType:
 
 def reason() -> str | None:
     """Why the stand-in cannot be used here, where it cannot."""
-    if importlib.util.find_spec(compiler.devices.CUDA) is None:
+    if importlib.util.find_spec(compiler.runtime.devices.CUDA) is None:
         return "the module for CUDA is not built: `make cuda`"
     if build.compiler() is None:
         return "there is no C++ compiler"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import compiler
-from compiler.devices import CUDA
+from compiler.runtime.devices import CUDA
 from tests.standin import build
 from tests.standin.device import CONFIGURATION, StandIn
 

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.baseline import SHAPES, Shapes
-from compiler.compare import worst_of
-from compiler.reference import Reference
+from compiler.accuracy.compare import worst_of
+from compiler.accuracy.reference import Reference
+from compiler.zoo.baseline import SHAPES, Shapes
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
 from tests.trained.zoo import (
     ABSENT,

@@ -12,11 +12,11 @@ import numpy as np
 import onnx
 
 import compiler
-from compiler.baseline import Found, Line, Shapes, read_baseline
-from compiler.check import Judge
-from compiler.compare import MOST_ERROR, Report, worst_of
-from compiler.precision import exact_outputs
-from compiler.zoo import Entry, read_index, unpinned, with_shapes
+from compiler.accuracy.compare import MOST_ERROR, Report, worst_of
+from compiler.accuracy.precision import exact_outputs
+from compiler.accuracy.verify import Judge
+from compiler.zoo.baseline import Expectation, Result, Shapes, read_baseline
+from compiler.zoo.index import Entry, read_index, unpinned, with_shapes
 
 ROOT = Path(__file__).parents[2]
 OTHERS = Path(os.environ.get("ZOO", ROOT.parent / "shared/zoo"))
@@ -40,14 +40,14 @@ def entries() -> dict[str, Entry]:
 
 def exceeded(name: str, shapes: Shapes, reports: Sequence[Report]) -> str:
     """In what the comparisons of a model with onnxruntime are worse than they may be; empty where they are not."""
-    found = Found(worst_of(output.verdict for report in reports for output in report.outputs), worst(reports))
+    found = Result(worst_of(output.verdict for report in reports for output in report.outputs), worst(reports))
     line = line_of(name, shapes)
     return line.exceeded(found) if line else "" if found.verdict == "equal" else f"it is {found.verdict}"
 
 
-def line_of(name: str, shapes: Shapes) -> Line | None:
+def line_of(name: str, shapes: Shapes) -> Expectation | None:
     """What the baseline says of a model."""
-    return KNOWN[name].lines.get(shapes) if name in KNOWN else None
+    return KNOWN[name].expectations.get(shapes) if name in KNOWN else None
 
 
 def worst(reports: Sequence[Report]) -> float:

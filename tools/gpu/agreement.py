@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import compiler
-from compiler.compare import Comparison, compare
+from compiler.accuracy.compare import Comparison, compare
 from gpu.files import Model, names, read
 from gpu.process import Setting
 from gpu.results import LeftOut, Result

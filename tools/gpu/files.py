@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from compiler.files import write_whole
+from compiler.atomic_files import write_whole
 
 FOLDER = Path(__file__).resolve().parents[2] / "build/cuda-check"
 

@@ -14,9 +14,9 @@ import onnx
 import onnx.helper
 
 import compiler
-from compiler.compare import TOLERANCES, compare
-from compiler.reference import Reference
-from compiler.zoo import read_index
+from compiler.accuracy.compare import TOLERANCES, compare
+from compiler.accuracy.reference import Reference
+from compiler.zoo.index import read_index
 from gpu import cooperative, drawn
 from gpu.agreement import sampled
 from gpu.files import Model

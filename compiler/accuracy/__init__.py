@@ -1,0 +1,1 @@
+"""How far a plan is from onnxruntime and from double precision."""

@@ -1,0 +1,94 @@
+"""Where a plan and onnxruntime part: every value that both have on the way from the inputs to the outputs, in order.
+
+Passes leave many values of a model to no step; those that are left keep their names, and are compared. Values inside
+the graphs of If, Loop and Scan are not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import onnx_ir as ir
+
+from compiler.accuracy.compare import Comparison, compare
+from compiler.accuracy.reference import Reference
+from compiler.accuracy.verify import random_outputs
+from compiler.frontend.load import load_model
+from compiler.ir.origin import Origin
+from compiler.plan import Plan
+from compiler.plan.write import with_outputs
+from compiler.runtime.session import load
+
+if TYPE_CHECKING:
+    from compiler.frontend.load import Source
+
+__all__ = ["Layer", "compare_layers"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A value of the plan beside onnxruntime's of the same name, and the step that computes it."""
+
+    step: int
+    op: str
+    origin: str
+    output: Comparison
+
+
+def compare_layers(
+    model: Source,
+    plan: Plan,
+    inputs: Mapping[str, Any],
+    device: str = "cpu",
+    *,
+    threads: int | None = None,
+    tolerance: float | None = None,
+) -> list[Layer]:
+    """Run both with every value that both name as an output, and compare these in the plan's order.
+
+    onnxruntime computes the model node by node, as it is written.
+
+    Raises:
+        CompileError: the model cannot be read.
+        InputError, RunError: as `Session.run`.
+        ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
+    """
+    loaded = load_model(model).model
+    computed = {value.name: value for node in loaded.graph for value in node.outputs if value.name}
+    places = {name: place for name, place in _named_values(plan) if name in computed}
+    outputs = {value.name for value in loaded.graph.outputs}
+    loaded.graph.outputs.extend(computed[name] for name in places if name not in outputs)
+    expected = Reference(ir.to_proto(ir.external_data.load_to_model(loaded)), optimize=False).run(inputs)
+    wider = Plan(with_outputs(plan.data, [place.value for place in places.values()]))
+    found, random = load(wider, device, threads).run(inputs), random_outputs(wider)
+    return [
+        Layer(place.step, place.op, place.origin, each)
+        for name, place in places.items()
+        for each in compare({name: expected[name]}, found, tolerance, random).outputs
+    ]
+
+
+class _Place(NamedTuple):
+    """Where a plan has a value: its index, the step's, the step's op, and where that came from."""
+
+    value: int
+    step: int
+    op: str
+    origin: str
+
+
+def _named_values(plan: Plan) -> Iterator[tuple[str, _Place]]:
+    """The values that steps compute, by name; a name that occurs twice tells nothing."""
+    document = plan.document
+    values, origins = document["main"]["values"], document["origins"]
+    times = Counter(value["name"] for value in values)
+    for number, step in enumerate(document["main"]["steps"]):
+        op = step["op"] if isinstance(step["op"], str) else next(iter(step["op"]))
+        from_ = origins[step["origin"]]
+        origin = str(Origin(nodes=tuple(from_["nodes"]), module=from_["module"], source=from_["source"]))
+        for index in step["outputs"]:
+            if index is not None and (name := values[index]["name"]) and times[name] == 1:
+                yield name, _Place(index, number, op, origin)

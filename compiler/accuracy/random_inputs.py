@@ -1,0 +1,67 @@
+"""Seeded random inputs for what a plan declares."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from compiler.validate import validate_sizes, validate_whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from compiler.plan import TensorInfo
+
+__all__ = ["random_inputs"]
+
+BATCH, OTHER = 1, 16
+_LARGEST = 2**40
+"""As many elements as no machine has memory for."""
+
+
+def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
+    """An array for each input: floats are normal, integers and booleans 0 or 1, strings short words.
+
+    A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.
+
+    Raises:
+        TypeError, ValueError: no input has a symbol of `sizes`; a size or the seed is no whole number from 0; an input
+            is a sequence, whose length and items nothing tells, or would be too large.
+    """
+    validate_sizes("dims", sizes)
+    seed = validate_whole_number("seed", seed, 0)
+    symbols = {dim: None for each in declared for dim in each.shape or () if isinstance(dim, str)}
+    if unknown := [name for name in sizes if name not in symbols]:
+        known = f"there are {', '.join(symbols)}" if symbols else "all are known"
+        raise ValueError(f"no input has a symbolic dimension {unknown[0]!r}; {known}")
+    if sequences := [each.name for each in declared if each.kind == "sequence"]:
+        raise ValueError(f"the input {sequences[0]!r} is a sequence, and none is made at random: give the inputs")
+    generator = np.random.default_rng(seed)
+    chosen = dict(sizes)
+    shapes = {each.name: _shape(each.shape or (), chosen) for each in declared}
+    return {each.name: _random(each.name, each.dtype, shapes[each.name], generator) for each in declared}
+
+
+def _shape(dims: tuple[int | str | None, ...], chosen: dict[str, int]) -> tuple[int, ...]:
+    def size(axis: int, dim: int | str | None) -> int:
+        free = BATCH if axis == 0 else OTHER
+        if isinstance(dim, str):
+            return chosen.setdefault(dim, free)
+        return free if dim is None else dim
+
+    return tuple(size(axis, dim) for axis, dim in enumerate(dims))
+
+
+def _random(name: str, dtype: str, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    if math.prod(shape) > _LARGEST:
+        raise ValueError(f"the input {name!r} of shape {list(shape)} is too large to be made")
+    if dtype == "string":
+        words = generator.choice(np.array(["lamp", "river", "stone"], dtype=object), size=math.prod(shape))
+        return words.reshape(shape)
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    if kind.kind in "biu" or "int" in dtype:
+        return generator.integers(0, 2, size=shape).astype(kind)
+    return generator.standard_normal(shape, dtype=np.float32).astype(kind)

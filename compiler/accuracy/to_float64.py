@@ -1,0 +1,112 @@
+"""A model in double precision, whose results show what rounding does to the others'."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.frontend.load import load_model
+from compiler.ir import onnx_schema
+from compiler.passes.inline_functions import inline_in_one_opset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import onnx
+
+    from compiler.frontend.load import Source
+
+__all__ = ["to_float64", "widened"]
+
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
+
+
+def to_float64(source: Source) -> onnx.ModelProto:
+    """The model with `double` in place of the other floating-point types, where it has inputs, weights and casts.
+
+    What an operator takes as float32 alone stays (the scales of Resize). Functions whose attributes a call gives are
+    inlined, so that these are known.
+
+    Raises:
+        CompileError: it is not a model that can be read, or such a function is written in another opset than the model.
+    """
+    model = load_model(source).model
+    if any(_has_references(function) for function in model.functions.values()):
+        inline_in_one_opset(model)
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for each in (graph, *graph.subgraphs()):
+            _widen_graph(each, {value for value in _values(each) if _stays(value, model.opset_imports)})
+    return ir.to_proto(model)
+
+
+def widened(value: Any) -> Any:
+    """An input of a run in the type that the model in double precision takes."""
+    if isinstance(value, list | tuple):
+        return [widened(item) for item in value]
+    array = np.asarray(value)
+    return array.astype(np.float64) if array.dtype.name in ("float32", "float16", "bfloat16") else value
+
+
+def _has_references(function: ir.Function) -> bool:
+    nodes = ir.traversal.RecursiveGraphIterator(function.graph)
+    return any(attribute.is_ref() for node in nodes for attribute in node.attributes.values())
+
+
+def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:
+    """Whether an operator wants the value, which is no input of a run, as float32."""
+    if value.is_graph_input() and not value.is_initializer():
+        return False
+    for node, index in value.uses():
+        taken = onnx_schema.inputs_of(node.domain, node.op_type, opsets.get(node.domain, 1), len(node.inputs))
+        if index < len(taken) and "float32" in taken[index].types and "float64" not in taken[index].types:
+            return True
+    return False
+
+
+def _widen_graph(graph: ir.Graph, staying: set[ir.Value]) -> None:
+    for value in _values(graph):
+        if value in staying:
+            continue
+        if value.const_value is not None:
+            value.const_value = _widen_tensor(value.const_value)
+        if value.type is not None:
+            value.type = _widen_type(value.type)
+    for node in graph:
+        if not staying.isdisjoint(node.outputs):
+            continue
+        attributes = [_widen_attribute(attribute) for attribute in node.attributes.values()]
+        node.attributes.clear()
+        node.attributes.update({attribute.name: attribute for attribute in attributes})
+        if node.op_identifier() == ("", "ConstantOfShape", "") and "value" not in node.attributes:
+            node.attributes["value"] = ir.AttrTensor("value", ir.tensor(np.zeros(1)))
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs
+
+
+def _widen_attribute(attribute: ir.Attr) -> ir.Attr:
+    """Tensors, numbers that become tensors, and the types that operators are told to make: `to` of Cast, `dtype`."""
+    name, value = attribute.name, attribute.value
+    if name in ("value_float", "value_floats"):
+        return ir.AttrTensor("value", ir.tensor(np.array(value, np.float64)))
+    if attribute.type == ir.AttributeType.TENSOR:
+        return ir.AttrTensor(name, _widen_tensor(value))
+    if attribute.type == ir.AttributeType.INT and name in ("to", "dtype", "output_dtype") and value in _FLOATS:
+        return ir.AttrInt64(name, int(ir.DataType.DOUBLE))
+    return attribute
+
+
+def _widen_tensor(tensor: Any) -> Any:
+    return ir.tensor(tensor.numpy().astype(np.float64), name=tensor.name) if tensor.dtype in _FLOATS else tensor
+
+
+def _widen_type(kind: Any) -> Any:
+    if isinstance(kind, ir.TensorType):
+        return ir.TensorType(ir.DataType.DOUBLE) if kind.dtype in _FLOATS else kind
+    return type(kind)(_widen_type(kind.elem_type))

@@ -1,0 +1,239 @@
+"""A model whose int8 codes are uint8 wherever a product of uint8 and int8 would be computed.
+
+Without VNNI, onnxruntime's kernels for x86-64 multiply uint8 by int8 with `vpmaddubsw`, which adds two products in 16
+bits and saturates them. Its products of uint8 and uint8 are exact on every processor. A code and its zero point that
+both grow by 128 mean the same number, so `uint8 × int8` can be written as `uint8 × uint8` without a change of meaning.
+
+onnxruntime's own option for this, `session.x64quantprecision`, moves constant weights alone, of some versions of the
+operators, and in a plain run none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of, graphs_of, nodes_of, static_shape
+from compiler.passes.infer_shapes import infer_shapes
+from compiler.passes.inline_functions import inline_in_one_opset
+from compiler.rewrite.rule import Rewriter, insert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["make_unsigned", "multiplies_codes", "products_of"]
+
+_OFFSET = 128
+_MICROSOFT = "com.microsoft"
+
+
+class _Operands(NamedTuple):
+    """The inputs of an integer product, as onnxruntime's kernel multiplies them: left × right.
+
+    `left` is `None` where the operator quantizes that operand to uint8 itself.
+    """
+
+    left: int | None
+    left_zero: int | None
+    right: int
+    right_zero: int
+
+
+_PRODUCTS: dict[tuple[str, str], tuple[_Operands, ...]] = {
+    ("", "MatMulInteger"): (_Operands(0, 2, 1, 3),),
+    ("", "ConvInteger"): (_Operands(1, 3, 0, 2),),
+    ("", "QLinearMatMul"): (_Operands(0, 2, 3, 5),),
+    ("", "QLinearConv"): (_Operands(0, 2, 3, 5),),
+    (_MICROSOFT, "QLinearConv"): (_Operands(0, 2, 3, 5),),
+    (_MICROSOFT, "QGemm"): (_Operands(0, 2, 3, 5),),
+    (_MICROSOFT, "MatMulIntegerToFloat"): (_Operands(0, 4, 1, 5),),
+    (_MICROSOFT, "DynamicQuantizeMatMul"): (_Operands(None, None, 1, 3),),
+    (_MICROSOFT, "QAttention"): (_Operands(0, 6, 1, 7),),
+    (_MICROSOFT, "DynamicQuantizeLSTM"): (_Operands(None, None, 1, 9), _Operands(None, None, 2, 11)),
+}
+
+
+def make_unsigned(model: ir.Model) -> int:
+    """Write the products of uint8 and int8 as products of uint8 and uint8, in place. Functions are inlined.
+
+    All int8 codes of QuantizeLinear and DequantizeLinear become uint8 too: onnxruntime fuses these with the operators
+    between them into such products, and makes int8 activations uint8 by itself.
+
+    Returns:
+        The number of nodes that were rewritten.
+
+    Raises:
+        CompileError: a function cannot be inlined.
+    """
+    if not multiplies_codes(model) and not any(_quantizes(node) for node in _all_nodes(model)):
+        return 0
+    if model.functions:
+        inline_in_one_opset(model)
+    infer_shapes.run(model)
+    names = _new_names(model)
+    rewritten = sum(_rewrite(node, names) for node in list(nodes_of(model)))
+    for node in nodes_of(model):
+        for value in node.outputs:  # the file says no more of shapes than onnxruntime infers
+            value.shape = None
+    return rewritten
+
+
+def multiplies_codes(model: ir.Model) -> bool:
+    """Whether the model or a function of it has integer products."""
+    return any((node.domain, node.op_type) in _PRODUCTS for node in _all_nodes(model))
+
+
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes of the model and of its functions."""
+    yield from nodes_of(model)
+    for function in model.functions.values():
+        yield from ir.traversal.RecursiveGraphIterator(function.graph)
+
+
+def _new_names(model: ir.Model) -> Iterator[str]:
+    """Names that no value of any graph has: a nested graph sees the values around it."""
+    graphs = list(graphs_of(model.graph))
+    taken = {value.name for graph in graphs for value in (*graph.inputs, *graph.initializers.values())}
+    taken |= {value.name for node in nodes_of(model) for value in node.outputs}
+    return (name for number in itertools.count() if (name := f"unsigned_{number}") not in taken)
+
+
+def products_of(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType | None, ir.DataType | None]]:
+    """The integer products of a model whose types are known, and the types of their operands, left and right."""
+    for node in nodes_of(model):
+        for operands in _PRODUCTS.get((node.domain, node.op_type), ()):
+            yield node, _left_type(node, operands), _type_of(node, operands.right)
+
+
+def _left_type(node: ir.Node, operands: _Operands) -> ir.DataType | None:
+    if operands.left is None or operands.left_zero is None:
+        return ir.DataType.UINT8
+    return _type_of(node, operands.left) or _type_of(node, operands.left_zero)
+
+
+def _type_of(node: ir.Node, index: int) -> ir.DataType | None:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return None if value is None else value.dtype
+
+
+def _quantizes(node: ir.Node) -> bool:
+    return node.op_type in ("QuantizeLinear", "DequantizeLinear")
+
+
+def _rewrite(node: ir.Node, names: Iterator[str]) -> bool:
+    if _quantizes(node) and "block_size" in node.attributes:
+        return False  # onnxruntime computes blocks in float
+    if node.op_type == "QuantizeLinear":
+        return _is_only_dequantized(node) and _quantize_unsigned(node, names)
+    if node.op_type == "DequantizeLinear" and _type_of(node, 0) == ir.DataType.INT8:
+        if _leave_to_gemm(node, names):
+            return False
+        _shift(node, 0, names)
+        _shift_zero(node, 2, names, scale=1)
+        return True
+    operands = [
+        each
+        for each in _PRODUCTS.get((node.domain, node.op_type), ())
+        if _left_type(node, each) != ir.DataType.INT8 and _type_of(node, each.right) == ir.DataType.INT8
+    ]
+    for each in operands:
+        _shift(node, each.right, names)
+        _shift_zero(node, each.right_zero, names)
+    return bool(operands)
+
+
+def _gemms_in_float(node: ir.Node) -> list[tuple[ir.Node, int]]:
+    """The uses of dequantized numbers by Gemm that have no zero point: onnxruntime computes these Gemm in float.
+
+    With a zero point it would fuse them, and take the scale of C for that of the product.
+    """
+    has_zero = len(node.inputs) > 2 and node.inputs[2] is not None
+    return [] if has_zero else [(use.node, use.idx) for use in node.outputs[0].uses() if use.node.op_type == "Gemm"]
+
+
+def _leave_to_gemm(node: ir.Node, names: Iterator[str]) -> bool:
+    """Give the Gemm that stay in float a DequantizeLinear of their own. Whether nobody else reads the numbers."""
+    uses = _gemms_in_float(node)
+    if len(uses) == len(node.outputs[0].uses()) and not node.outputs[0].is_graph_output():
+        return bool(uses)
+    if uses:
+        graph = _graph_of(node)
+        new = Rewriter(graph)
+        numbers = _typed(new.like(node, *node.inputs), ir.DataType.FLOAT, names)
+        insert(graph, node, new)
+        for reader, index in uses:
+            reader.replace_input_with(index, numbers)
+    return False
+
+
+def _is_only_dequantized(node: ir.Node) -> bool:
+    """Whether a QuantizeLinear gives int8 codes that DequantizeLinear alone reads."""
+    codes = node.outputs[0]
+    readers = [use.node for use in codes.uses()]
+    are_simple = all(reader.op_type == "DequantizeLinear" and not _gemms_in_float(reader) for reader in readers)
+    return codes.dtype == ir.DataType.INT8 and bool(readers) and are_simple and not codes.is_graph_output()
+
+
+def _quantize_unsigned(node: ir.Node, names: Iterator[str]) -> bool:
+    """Give a QuantizeLinear uint8 codes from the start, which nothing has to shift."""
+    codes = node.outputs[0]
+    _shift_zero(node, 2, names, scale=1)
+    node.attributes.pop("output_dtype", None)
+    codes.type = ir.TensorType(ir.DataType.UINT8)
+    for reader in [use.node for use in codes.uses()]:
+        _shift_zero(reader, 2, names, scale=1)
+    return True
+
+
+def _shift(node: ir.Node, index: int, names: Iterator[str]) -> None:
+    """Move an input from int8 to uint8, 128 up."""
+    graph, codes = _graph_of(node), node.inputs[index]
+    new = Rewriter(graph)
+    node.replace_input_with(index, None if codes is None else _shifted(codes, new, names))
+    insert(graph, node, new)
+
+
+def _shift_zero(node: ir.Node, index: int, names: Iterator[str], scale: int | None = None) -> None:
+    """The same of a zero point; one that is left out is 0, of the shape of the `scale`, or a scalar."""
+    node.resize_inputs(max(len(node.inputs), index + 1))
+    if node.inputs[index] is not None:
+        _shift(node, index, names)
+        return
+    graph = _graph_of(node)
+    new = Rewriter(graph)
+    node.replace_input_with(index, _offsets(None if scale is None else node.inputs[scale], new, names))
+    insert(graph, node, new)
+
+
+def _graph_of(node: ir.Node) -> ir.Graph:
+    if not isinstance(node.graph, ir.Graph):
+        raise TypeError(f"{node.op_type} is in no graph")
+    return node.graph
+
+
+def _shifted(codes: ir.Value, new: Rewriter, names: Iterator[str]) -> ir.Value:
+    array = constant_of(codes)
+    if array is not None:
+        return new.constant(array.view(np.uint8) ^ np.uint8(_OFFSET), next(names))
+    wide = _typed(new.op("Cast", codes, to=int(ir.DataType.INT32)), ir.DataType.INT32, names)
+    moved = new.op("Add", wide, new.constant(np.array(_OFFSET, np.int32), next(names)))
+    narrow = new.op("Cast", _typed(moved, ir.DataType.INT32, names), to=int(ir.DataType.UINT8))
+    return _typed(narrow, ir.DataType.UINT8, names)
+
+
+def _offsets(like: ir.Value | None, new: Rewriter, names: Iterator[str]) -> ir.Value:
+    """Zero points of 128, of the shape of another value."""
+    shape = () if like is None else static_shape(like)
+    if shape is not None:
+        return new.constant(np.full(shape, _OFFSET, np.uint8), next(names))
+    sizes = _typed(new.op("Shape", like), ir.DataType.INT64, names)
+    filled = new.op("ConstantOfShape", sizes, value=ir.tensor(np.array([_OFFSET], np.uint8)))
+    return _typed(filled, ir.DataType.UINT8, names)
+
+
+def _typed(value: ir.Value, dtype: ir.DataType, names: Iterator[str]) -> ir.Value:
+    value.type, value.name = ir.TensorType(dtype), next(names)
+    return value

@@ -1,0 +1,186 @@
+"""Does a plan give what onnxruntime gives? Runs both on the same inputs, and says how far the outputs are apart."""
+
+from __future__ import annotations
+
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
+import functools
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from compiler import _runtime
+from compiler.accuracy.compare import TOLERANCES, Comparison, Report, compare, errors_are_alike
+from compiler.accuracy.precision import in_double_precision, run_exactly
+from compiler.accuracy.random_inputs import random_inputs
+from compiler.accuracy.reference import Reference
+from compiler.accuracy.to_float64 import widened
+from compiler.pipeline import compile
+from compiler.plan import Plan
+from compiler.runtime.session import load
+from compiler.validate import validate_instance
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import onnx
+
+    from compiler.frontend.load import Source
+    from compiler.runtime.session import Session
+
+__all__ = ["Comparison", "Judge", "Report", "random_outputs", "verify"]
+
+_Arrays = Mapping[str, Any]
+
+
+def verify(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    plan: Plan | str | os.PathLike[str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    device: str = "cpu",
+    *,
+    threads: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    tolerance: float | None = None,
+) -> Report:
+    """Run `model` in onnxruntime and `plan` (or the model, compiled now) on the same inputs, and compare the outputs.
+
+    Without `inputs`, random ones of the declared shapes are made from `seed`, with `dims` for the symbolic dimensions.
+    `tolerance` takes the place of that of the dtype (`TOLERANCES`): an output beyond it is then different, however
+    unsure onnxruntime is. Needs onnxruntime.
+
+    Raises:
+        CompileError: the model is refused.
+        PlanError: the file is not a sound plan.
+        InputError: an input does not fit what the plan declares.
+        RunError: a step of the plan failed.
+        ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
+        TypeError, ValueError: an argument is not what is expected here.
+    """
+    validate_instance("plan", plan, (Plan, str, os.PathLike, type(None)), "a compiler.Plan or the path of a plan file")
+    if tolerance is not None:
+        validate_instance("tolerance", tolerance, Real, "a number from 0")
+        if not 0 <= tolerance < math.inf:
+            raise ValueError(f"tolerance: expected a number from 0, found {tolerance}")
+    compared = compile(model) if plan is None else plan if isinstance(plan, Plan) else Plan.load(plan)
+    session = load(compared, device, threads)
+    given = random_inputs(session.inputs, dims or {}, seed) if inputs is None else inputs
+    found = session.run(given)
+    report = Judge(model).compare(given, found, tolerance, random_outputs(compared))
+    return replace(report, device=session.device)
+
+
+class Judge:
+    """A model in onnxruntime and in double precision, beside which the outputs of its plans are put.
+
+    Raises:
+        ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or refuses the model.
+    """
+
+    def __init__(self, model: Source) -> None:
+        self.reference, self._model = Reference(model), model
+
+    def compare(
+        self,
+        inputs: Mapping[str, Any],
+        found: Mapping[str, Any],
+        tolerance: float | None = None,
+        random: Collection[str] = (),
+    ) -> Report:
+        """Compare outputs with onnxruntime's.
+
+        Where some differ, the errors of both are measured against double precision; where that does not explain the
+        difference and no tolerance is given, onnxruntime's noise is. `random` are the names of outputs of which only
+        dtype and shape are compared.
+
+        Raises:
+            ReferenceFailed: onnxruntime cannot run the model.
+        """
+        expected = self.reference.run(inputs)
+        report = compare(expected, found, tolerance, random)
+        if not _is_settled(report):
+            report = self._with_errors(report, inputs, expected, found)
+        if tolerance is None and not _is_settled(report):
+            report = self._with_reference_noise(report, inputs, expected, found)
+        return replace(report, note=self.reference.note)
+
+    @functools.cached_property
+    def _double(self) -> Session | None:
+        return in_double_precision(self._model)
+
+    def _with_errors(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
+        """With the distance of both from double precision; as it is where the model has no such form."""
+        exact = run_exactly(self._double, inputs)
+        if exact is None:
+            return report
+        ours, theirs = (
+            _by_name(compare(exact, {name: widened(value) for name, value in values.items()}))
+            for values in (found, expected)
+        )
+        alike = {
+            each.name: errors_are_alike(exact[each.name], found[each.name], expected[each.name], each.allowed)
+            for each in report.outputs
+            if each.name in exact and each.name in found and not each.problem
+        }
+        outputs = (_with_error(each, ours.get(each.name), theirs.get(each.name)) for each in report.outputs)
+        return Report(tuple(replace(each, rounds_alike=alike.get(each.name, False)) for each in outputs))
+
+    def _with_reference_noise(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
+        """With how far onnxruntime is from itself, and the outputs from the nearer of its answers."""
+        plain = self.reference.plain.run(inputs)
+        noises, others = _by_name(compare(expected, plain)), _by_name(compare(plain, found))
+        return Report(tuple(_with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
+
+
+def _is_settled(report: Report) -> bool:
+    return all(each.verdict in ("equal", "random") for each in report.outputs)
+
+
+def _by_name(report: Report) -> dict[str, Comparison]:
+    return {each.name: each for each in report.outputs}
+
+
+def random_outputs(plan: Plan) -> set[str]:
+    """The names of the outputs that random numbers reach.
+
+    Raises:
+        PlanError: the bytes are no sound plan.
+    """
+    main = plan.document["main"]
+    reached: set[int] = set()
+    for step in main["steps"]:
+        if _makes_random_numbers(step) or reached.intersection(step["inputs"]):
+            reached.update(index for index in step["outputs"] if index is not None)
+    return {main["values"][index]["name"] for index in main["outputs"] if index in reached}
+
+
+_RANDOM = frozenset(name for family, name, _ in json.loads(_runtime.ops()) if family == "random")
+
+
+def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
+    """Whether a step is of a random op, or has one in its blocks."""
+    if not isinstance(step["op"], Mapping):
+        return step["op"] in _RANDOM
+    ((name, attributes),) = step["op"].items()
+    blocks = attributes.values() if isinstance(attributes, Mapping) else ()
+    inner = [step for block in blocks if isinstance(block, Mapping) for step in block.get("steps", ())]
+    return name in _RANDOM or any(map(_makes_random_numbers, inner))
+
+
+def _with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
+    """Integers, which have no tolerance, stay as they are."""
+    if output.dtype not in TOLERANCES or noise is None or other is None or noise.problem or other.problem:
+        return output
+    return replace(output, reference_noise=noise.max_abs, nearest=min(output.max_abs, other.max_abs))
+
+
+def _with_error(output: Comparison, ours: Comparison | None, theirs: Comparison | None) -> Comparison:
+    if output.max_abs <= output.allowed or ours is None or theirs is None or ours.problem or theirs.problem:
+        return output
+    return replace(output, error=ours.max_abs, reference_error=theirs.max_abs)

@@ -1,0 +1,164 @@
+"""The commands of a plan's run on a GPU, found without one, and the least time by the GPU's published limits.
+
+A lower bound of the time, not a measurement: each step takes as long as its arithmetic or its memory traffic at the
+GPU's peak, whichever is longer, and copies to and from the host run at the peak of the bus. Launches and waits are
+counted; their cost is not published.
+
+The bound assumes that every tensor crosses the GPU's memory once in each step that reads or writes it. A small tensor
+may stay in the L2 cache between two steps, which can then take less time.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compiler import _runtime
+from compiler.ir.symbols import shown
+from compiler.runtime.session import failures, own_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from compiler.plan import Plan
+
+__all__ = ["GPUS", "GpuLimits", "GpuStep", "Product", "expected_steps"]
+
+
+@dataclass(frozen=True)
+class GpuLimits:
+    """The peaks of a GPU: operations a second by precision, bytes a second of its memory and, one way, of its bus.
+
+    Peaks are of dense arithmetic: without sparsity, and without TF32 for `float32`. cuBLAS may multiply `float64` on
+    tensor cores, at the rate of `float64_products`; kernels use `float64`.
+    """
+
+    name: str
+    float64: float
+    float64_products: float
+    float32: float
+    float16: float
+    memory: float
+    bus: float
+    source: str
+
+    def seconds(self, step: GpuStep) -> float:
+        """The least time of a step: arithmetic or memory, and copies to and from the host."""
+        device = 0.0 if step.host is not None else max(step.operations / self.peak(step), step.bytes / self.memory)
+        return device + (step.uploaded + step.downloaded) / self.bus
+
+    @property
+    def codes(self) -> float:
+        """Operations a second on 8-bit codes: `__dp4a` multiplies and adds four pairs of codes in one instruction.
+
+        No source gives its rate. It is assumed to be at most that of `float32`'s instructions, of one pair each.
+        """
+        return 4 * self.float32
+
+    def peak(self, step: GpuStep) -> float:
+        """The peak of the fastest arithmetic that a step has; of integers other than codes, that of `float32`."""
+        float64 = self.float64_products if step.products else self.float64
+        peaks = {"f64": float64, "f16": self.float16, "bf16": self.float16, "codes": self.codes}
+        return max((peaks.get(kind, self.float32) for kind in step.arithmetic), default=self.float32)
+
+
+_HOPPER = 33.5e12, 66.9e12, 66.9e12, 989.4e12
+"""`float64`, its products on tensor cores, `float32`, 16 bits; the datasheet rounds them: 34, 67, 67 and 989."""
+_ADA = 1.29e12, 1.29e12, 82.6e12, 165.2e12
+"""Products of `float64` are no faster than other arithmetic."""
+GPUS = (
+    GpuLimits("H100 SXM", *_HOPPER, 3.35e12, 64e9, "NVIDIA, H100 Tensor Core GPU Architecture"),
+    GpuLimits("H200 SXM", *_HOPPER, 4.8e12, 64e9, "NVIDIA, H200 Tensor Core GPU Datasheet"),
+    GpuLimits("RTX 4090", *_ADA, 1.008e12, 32e9, "NVIDIA, Ada GPU Architecture, appendix A"),
+)
+"""The GPUs that times are given for. Products of 16 bits add up in `float32`, on tensor cores."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Calls of the library: `[m, k] · [k, n]`, `batch` times each, of elements of a `kind`."""
+
+    kind: str
+    m: int
+    n: int
+    k: int
+    batch: int
+    calls: int
+
+    def __str__(self) -> str:
+        batch = f"{self.batch} × " if self.batch > 1 else ""
+        return f"cuBLAS {batch}{self.m}×{self.k}×{self.n} {self.kind}"
+
+
+@dataclass(frozen=True)
+class GpuStep:
+    """The commands of a step in one run.
+
+    `kernels` counts the launches of each, as `module/kernel`; `layout` is that of the first output. `operations` and
+    `bytes` are those of its op's formula: 0 where that is not known. `host` is why it runs on the host, `None` for a
+    step of the GPU.
+    """
+
+    index: int
+    op: str
+    origin: str
+    depth: int
+    added: bool
+    layout: str | None
+    host: str | None
+    calls: int
+    kernels: Mapping[str, int]
+    products: list[Product]
+    uploaded: int
+    downloaded: int
+    waits: int
+    operations: int
+    bytes: int
+
+    @property
+    def launches(self) -> int:
+        """Kernels and calls of the library."""
+        return sum(self.kernels.values()) + sum(product.calls for product in self.products)
+
+    @property
+    def precision(self) -> str:
+        """The type that it computes in: that of its products, or of its kernels' names; empty for none."""
+        return min(self.arithmetic & set(_PRECISIONS), key=_PRECISIONS.index, default="")
+
+    @property
+    def arithmetic(self) -> set[str]:
+        """The floating types of its products, or of its kernels; `codes` for kernels that multiply 8-bit codes."""
+        if self.products:
+            return {product.kind.partition("_")[0] for product in self.products}
+        of_codes = {"codes" for name in self.kernels if name.startswith(_OF_CODES)}
+        return of_codes | {name.rpartition("_")[2] for name in self.kernels} & set(_PRECISIONS)
+
+
+_PRECISIONS = ("f64", "f32", "bf16", "f16")
+"""From the one that takes longest."""
+_OF_CODES = "qlinear/"
+"""The module whose kernels use `__dp4a`."""
+
+
+def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
+    """The commands of a run of the plan on these inputs, by step; no GPU is needed.
+
+    The host's steps run. What they read from the GPU is zeros.
+
+    Raises:
+        InputError: an input does not fit what the plan declares.
+        RunError: a step of the host cannot take zeros.
+    """
+    try:
+        steps = json.loads(_runtime.Session.dry_run(plan.data).commands(dict(inputs)))
+    except failures(_runtime) as error:
+        raise own_error(_runtime, error) from None
+    return [_step(step) for step in steps]
+
+
+def _step(data: dict[str, Any]) -> GpuStep:
+    products = [Product(**product) for product in data.pop("products")]
+    work = data.pop("work") or {"operations": 0, "bytes": 0}
+    data["origin"] = shown(data["origin"])
+    return GpuStep(**data, products=products, operations=work["operations"], bytes=work["bytes"])

@@ -1,0 +1,58 @@
+"""What this machine can do at most, measured once and kept in a file of the user's cache."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from contextlib import suppress
+from dataclasses import asdict, astuple
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.atomic_files import write_whole
+from compiler.runtime import processor
+from compiler.runtime.session import Peaks
+
+if TYPE_CHECKING:
+    from compiler.runtime.session import Session
+
+__all__ = ["cache_file", "peaks_of"]
+
+
+def peaks_of(session: Session) -> Peaks:
+    """The peaks with a session's threads: those of the file, or measured now and written there."""
+    file, key = cache_file(), _key(session)
+    kept = _read(file)
+    if key in kept:
+        return kept[key]
+    peaks = session.peaks()
+    if file is not None:
+        with suppress(OSError):  # they are measured again the next time
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, json.dumps({name: asdict(each) for name, each in (kept | {key: peaks}).items()}).encode())
+    return peaks
+
+
+def cache_file() -> Path | None:
+    """Where the peaks are kept, if the user has a place for it; they are measured anew when it is removed."""
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # there is no home
+        return None
+    return Path(cache) / "candle-compiler" / "peaks.json"
+
+
+def _key(session: Session) -> str:
+    """All that peaks depend on."""
+    return " · ".join([processor.name(), os.environ.get("CANDLE_PLAN_ISA", ""), f"{session.threads} threads"])
+
+
+def _read(file: Path | None) -> dict[str, Peaks]:
+    """The peaks by key, those that can be; none where the file is not there or is not one of ours."""
+    try:
+        entries = {} if file is None else json.loads(file.read_bytes())
+        found = {key: Peaks(float(each["operations"]), float(each["bytes"])) for key, each in entries.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return {}
+    return {key: peaks for key, peaks in found.items() if all(0 < peak < math.inf for peak in astuple(peaks))}

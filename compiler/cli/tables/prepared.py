@@ -1,0 +1,69 @@
+"""The table of `candlec inspect --prepared`: every step with its kernel, layouts, and what is alive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.cli.output import Cell, console, megabytes, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compiler.runtime.prepared import Prepared, PreparedStep, PreparedValue
+
+__all__ = ["form", "show_prepared"]
+
+ADDED = "+"
+"""Marks a step that is not of the plan."""
+TAKEN = "*"
+"""Marks a value whose storage the step takes over."""
+BLOCKS = "▦"
+"""Marks a value that is held in blocks of channels."""
+
+LEGEND = (
+    f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, else in rows   "
+    f"{TAKEN} storage that the step may take over   alive: what values hold while the step runs, without constants"
+)
+
+
+def show_prepared(prepared: Prepared) -> None:
+    """Print the steps, and what they hold together."""
+    columns = (">step", "op", "kernel", "takes", "gives", "dies", ">packed", ">alive")
+    table(columns, [_row(step) for step in prepared.steps])
+    console.print(LEGEND, style="dim", soft_wrap=True)
+    packed, constants = megabytes(prepared.packed_bytes), megabytes(prepared.constant_bytes)
+    console.print(f"{prepared.isa}; constants {constants}, packed {packed}", soft_wrap=True)
+    told = f"values hold at most {megabytes(prepared.peak_bytes)} at once"
+    if prepared.untold:
+        count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
+        told += (
+            f", as far as is known: {count} of unknown sizes or with blocks (--dim gives sizes to symbols of a model)"
+        )
+    console.print(told, soft_wrap=True)
+
+
+def form(kernel: str | None, program: str | None) -> str:
+    """How a step runs: `direct, in blocks; Relu`."""
+    return "; ".join(part for part in (kernel, program) if part)
+
+
+def _row(step: PreparedStep) -> list[Cell]:
+    number = f"{ADDED if step.added else ''}{step.index}"
+    packed = megabytes(step.packed_bytes) if step.packed_bytes else ""
+    alive = "" if step.alive_bytes is None else megabytes(step.alive_bytes)
+    names = [_names(step.inputs), _names(step.outputs), ", ".join(map(_short, step.dies))]
+    return [number, "  " * step.depth + step.op, form(step.kernel, step.program), *names, packed, alive]
+
+
+def _names(values: Sequence[PreparedValue | None]) -> str:
+    """The values that are no constants, by number."""
+    return ", ".join(
+        f"{_short(value.value)}{BLOCKS if value.layout == 'blocks' else ''}{TAKEN if value.taken else ''}"
+        for value in values
+        if value is not None and not value.constant
+    )
+
+
+def _short(name: str) -> str:
+    """`%3` of `%3:relu`."""
+    return name.partition(":")[0]

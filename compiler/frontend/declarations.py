@@ -1,0 +1,112 @@
+"""What a model's file declares, looked at before there is a graph: the names of values, and their types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx
+import onnx_ir as ir
+from onnx import helper
+
+from compiler.errors import Diagnostic
+from compiler.ir.graph import type_text
+from compiler.ir.origin import Origin
+
+__all__ = ["Holder", "check_names", "check_value_kinds", "node_lists", "output_types"]
+
+Holder = onnx.GraphProto | onnx.FunctionProto
+_ELEMENTS = frozenset(map(int, ir.DataType))
+_KINDS = "a plan has tensors, sequences of tensors and optional tensors"
+_MAPS = f"{_KINDS}; skl2onnx leaves maps out with options={{'zipmap': False}}"
+
+
+def node_lists(model: onnx.ModelProto) -> Iterator[Holder]:
+    """The graph, the functions, and the graphs nested in them."""
+    found: list[Holder] = [model.graph, *model.functions]
+    while found:
+        holder = found.pop()
+        yield holder
+        for attribute in (attribute for node in holder.node for attribute in node.attribute):
+            found.extend([attribute.g] if attribute.HasField("g") else attribute.graphs)
+
+
+def check_names(model: onnx.ModelProto) -> list[Diagnostic]:
+    """One finding for each name that a node defines although another does, or the graph it is in."""
+    found = []
+    for holder in node_lists(model):
+        made = [(name, f"{node.op_type}({node.name or name})") for node in holder.node for name in node.output if name]
+        given = _given(holder)
+        for name, count in Counter(name for name, _ in made).items():
+            if count > 1 or name in given:
+                origin = Origin(nodes=tuple(title for each, title in made if each == name))
+                also = "" if count > 1 else ", which the graph is given"
+                found.append(Diagnostic("CC0106", f"{_nodes(count)} the value {name!r}{also}", origin))
+    return found
+
+
+def _nodes(count: int) -> str:
+    return "a node defines" if count == 1 else f"{count} nodes define"
+
+
+def _given(holder: Holder) -> set[str]:
+    """The names of values that no node defines."""
+    if isinstance(holder, onnx.FunctionProto):
+        return set(holder.input)
+    return {value.name for value in (*holder.input, *holder.initializer)}
+
+
+def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
+    """One finding for each value of a kind that no plan has. It has no type afterwards."""
+    found: dict[str, Diagnostic] = {}
+    for holder in node_lists(model):
+        values = [("value", value) for value in holder.value_info]
+        if isinstance(holder, onnx.GraphProto):
+            values = [("input", each) for each in holder.input] + [("output", each) for each in holder.output] + values
+        for what, value in values:
+            kind = _foreign(value.type)
+            if kind is not None:
+                message = f"the {what} {value.name!r} holds {kind}, which are not supported"
+                found.setdefault(value.name, Diagnostic("CC0205", message, help=_MAPS if "map" in kind else _KINDS))
+                value.ClearField("type")
+    return list(found.values())
+
+
+def _foreign(kind: onnx.TypeProto) -> str | None:
+    """What a value holds, if a plan has no such values; `None` if it has, or nothing is said."""
+    match kind.WhichOneof("value"):
+        case "tensor_type" if kind.tensor_type.elem_type not in _ELEMENTS:
+            return "tensors of an unknown type"
+        case "map_type":
+            return "maps"
+        case "sparse_tensor_type":
+            return "sparse tensors"
+        case "opaque_type":
+            return "opaque values"
+        case "sequence_type":
+            inner = _inside(kind.sequence_type.elem_type)
+            return inner and f"sequences of {inner}"
+        case "optional_type":
+            inner = _inside(kind.optional_type.elem_type)
+            return inner and f"optional {inner}"
+    return None
+
+
+def _inside(kind: onnx.TypeProto) -> str | None:
+    return "values of no type" if kind.WhichOneof("value") is None else _foreign(kind)
+
+
+def output_types(model: onnx.ModelProto) -> list[str | None]:
+    """The types of the outputs as the file declares them.
+
+    An output that is an input or a weight has the type of that afterwards: a value of the graph has one.
+    """
+    graph = model.graph
+    known = {value.name: value.type for value in graph.input}
+    known |= {weight.name: helper.make_tensor_type_proto(weight.data_type, weight.dims) for weight in graph.initializer}
+    declared = []
+    for output in graph.output:
+        declared.append(type_text(ir.serde.deserialize_type_proto_for_type(output.type)))
+        if output.name in known:
+            output.type.CopyFrom(known[output.name])
+    return declared

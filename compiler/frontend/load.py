@@ -1,0 +1,204 @@
+"""path | bytes | ModelProto → `onnx_ir.Model`, checked as far as reading it needs."""
+
+from __future__ import annotations
+
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import numpy_helper
+
+from compiler.errors import CompileError, Diagnostic, program
+from compiler.frontend.declarations import check_names, check_value_kinds, node_lists, output_types
+from compiler.frontend.external import check_external
+from compiler.frontend.tensors import check_tensors, tensors_of
+from compiler.ir import onnx_schema, origin
+from compiler.ir.graph import OUTPUT_TYPES
+from compiler.ir.symbols import symbol_of
+
+__all__ = ["Loaded", "Source", "load_model"]
+
+LARGEST = 2**31 - 1
+"""The most bytes that a protobuf file has."""
+
+_PLAN, _PLAN_WITHIN = b'"format":"candle-plan"', 200
+
+Source = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model and the SHA-256 of the bytes it was read from."""
+
+    model: ir.Model
+    sha256: str
+
+
+def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
+    """Reads a model; every node's origin is noted.
+
+    What is wrong with its weights and opsets is added to `found`, where a caller has more to say of the model. Such
+    weights are not in the model then.
+
+    Raises:
+        CompileError: the source is not a model that can be read; without `found` also: some of it cannot be.
+    """
+    wrong: list[Diagnostic] = []
+    data, folder = _read(source)
+    proto = _parse(data, source)  # of its own, also where it was given as one: what no graph has is taken out of it
+    if twice := check_names(proto):
+        raise CompileError(twice)
+    wrong += [*_write_out_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
+    declared = output_types(proto)
+    model = _deserialize(proto)
+    model.graph.metadata_props[OUTPUT_TYPES] = json.dumps(declared)
+    wrong += [*check_tensors(model, proto, folder), *_check_opsets(model)]
+    if wrong and found is None:
+        raise CompileError(wrong)
+    if found is not None:
+        found += wrong
+    _fix_symbols(model)
+    origin.record(model)
+    return Loaded(model, hashlib.sha256(data).hexdigest())
+
+
+def _refuse(code: str, message: str, help: str = "") -> CompileError:
+    return CompileError([Diagnostic(code, message, help=help)])
+
+
+def _read(source: Source) -> tuple[bytes, Path | None]:
+    if isinstance(source, onnx.ModelProto):
+        return source.SerializeToString(deterministic=True), None
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), None
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(source).__name__}")
+    if not os.fspath(source):
+        raise _refuse("CC0102", "the path of the model is empty")
+    path = Path(source)
+    try:
+        if path.stat().st_size > LARGEST:
+            help = "keep the weights in a file beside it (external data)"
+            raise _refuse("CC0101", f"{path} has more than 2 GiB, which no ONNX file has", help)
+        return path.read_bytes(), path.absolute().parent
+    except OSError as error:
+        raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise _refuse("CC0102", f"{os.fspath(source)!r}: {error}") from None
+
+
+_TOO_DEEP = "its graphs (of If, Loop and Scan) are nested deeper than protobuf reads: a plan's nest 20 deep at most"
+
+
+def _parse(data: bytes, source: Source) -> onnx.ModelProto:
+    proto, name = onnx.ModelProto(), source if isinstance(source, str | os.PathLike) else "this"
+    try:
+        proto.ParseFromString(data)
+        wrong = "" if proto.HasField("graph") and proto.opset_import else "it has no graph or no opset"
+    except Exception as error:  # protobuf's DecodeError, which has no type stubs
+        wrong = _TOO_DEEP if "MaxDepth" in str(error) else "it is truncated, or of another format"
+    if not data:
+        wrong = "it is empty"
+    if _PLAN in data[:_PLAN_WITHIN]:
+        raise _refuse("CC0101", f"{name} is a plan, which a model is compiled to", f"`{program()} run` runs it")
+    if wrong:
+        raise _refuse("CC0101", f"{name} is not an ONNX model: {wrong}")
+    return proto
+
+
+def _write_out_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
+    """Gives sparse tensors their zeros, in place. One that is wrong becomes empty."""
+    wrong: list[Diagnostic] = []
+    for holder in node_lists(model):
+        for attribute in (attribute for node in holder.node for attribute in node.attribute):
+            if attribute.name == "sparse_value" and attribute.HasField("sparse_tensor"):
+                attribute.t.CopyFrom(_dense(attribute.sparse_tensor, wrong))
+                attribute.name, attribute.type = "value", onnx.AttributeProto.TENSOR
+                attribute.ClearField("sparse_tensor")
+        if isinstance(holder, onnx.GraphProto):
+            holder.initializer.extend(_dense(sparse, wrong) for sparse in holder.sparse_initializer)
+            holder.ClearField("sparse_initializer")
+    return wrong
+
+
+def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.TensorProto:
+    """The tensor with its zeros. `indices` are places in row-major order, or one row of indices for each value."""
+    name, dims = sparse.values.name, list(sparse.dims)
+    if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
+        wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file, which is not supported"))
+        return numpy_helper.from_array(np.zeros(0, np.float32), name)
+    try:
+        values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+        if values.dtype == object or min(dims, default=1) < 1 or math.prod(dims) * values.itemsize > LARGEST:
+            raise ValueError(f"{dims} is no shape for a sparse tensor of {values.dtype}")
+        places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), tuple(dims))
+        if indices.dtype != np.int64 or values.ndim != 1 or values.shape != places.shape:
+            raise ValueError(f"{values.shape} values do not fit {indices.dtype} indices of {indices.shape}")
+        if (places < 0).any() or (places >= math.prod(dims)).any():
+            raise ValueError(f"an index is not inside {dims}")
+    except (TypeError, ValueError, AttributeError, OSError) as error:
+        wrong.append(Diagnostic("CC0101", f"the sparse tensor {name!r}: {error}"))
+        return numpy_helper.from_array(np.zeros(0, np.float32), name)
+    dense = np.zeros(math.prod(dims), values.dtype)
+    dense[places] = values
+    return numpy_helper.from_array(dense.reshape(dims), name)
+
+
+def _deserialize(proto: onnx.ModelProto) -> ir.Model:
+    try:
+        model = ir.serde.deserialize_model(proto)
+    except Exception as error:  # onnx_ir reports malformed protos with many types of exception
+        raise _refuse("CC0101", f"this is not a sound ONNX model: {_root_cause(error)}") from error
+    _check_nodes(model)
+    return model
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    return error if error.__cause__ is None else _root_cause(error.__cause__)
+
+
+def _check_nodes(model: ir.Model) -> None:
+    """Names are text, for which protobuf takes any bytes; attributes have a type."""
+    problems = []
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in graph.all_nodes():
+            if any(isinstance(part, bytes) for part in (node.domain, node.op_type, node.name)):
+                problems.append(f"{node.op_type!r} is not UTF-8")
+            untyped = [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]
+            problems += [f"attribute {name!r} of {node.op_type!r} has no type" for name in untyped]
+    if problems:
+        raise CompileError([Diagnostic("CC0101", f"this is not a sound ONNX model: {each}") for each in problems])
+
+
+def _check_opsets(model: ir.Model) -> list[Diagnostic]:
+    opset = model.opset_imports.get("")
+    if opset is not None and not onnx_schema.OLDEST <= opset <= onnx_schema.NEWEST:
+        message = f"opset {opset} is not between {onnx_schema.OLDEST} and {onnx_schema.NEWEST}"
+        return [Diagnostic("CC0104", message)]
+    return []
+
+
+def _fix_symbols(model: ir.Model) -> None:
+    """Names of dimensions become symbols that expressions can be made of."""
+    for value in model.graph.inputs:
+        if value.shape is not None:
+            value.shape = ir.Shape(
+                [_dim(dim) if isinstance(dim, int) else symbol_of(dim.value or "") for dim in value.shape]
+            )
+    for value in (*model.graph.outputs, *(each for node in model.graph.all_nodes() for each in node.outputs)):
+        if value.shape is not None and any(isinstance(dim, int) and dim < 0 for dim in value.shape):
+            value.shape = ir.Shape([_dim(dim) if isinstance(dim, int) else dim for dim in value.shape])
+
+
+def _dim(size: int) -> int | None:
+    """A size; a negative one is how some exporters write that it is not known."""
+    return None if size < 0 else size

@@ -1,0 +1,140 @@
+"""Small questions about a graph that passes and lowerings share."""
+
+from __future__ import annotations
+
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY
+
+__all__ = [
+    "CODES_ELEMENTWISE",
+    "OUTPUT_TYPES",
+    "PLAN_DOMAIN",
+    "array_of",
+    "constant_of",
+    "elements_of",
+    "graph_attributes",
+    "graphs_of",
+    "nodes_of",
+    "opset_of",
+    "rank",
+    "same_shape",
+    "sole_user",
+    "static_shape",
+    "type_text",
+]
+
+PLAN_DOMAIN = "candle.plan"
+"""The domain of nodes that a plan has and ONNX has not: passes make them, lowerings take them."""
+
+CODES_ELEMENTWISE = {"LookUp": 1, "QLinearBinary": 2}
+"""Those of them that go element by element through 8-bit codes, and how many inputs these are; others are for all."""
+
+OUTPUT_TYPES = "candle_plan.output_types"
+"""The key of a graph's metadata for the types that the file declares its outputs to have, as a list in JSON."""
+
+
+def constant_of(value: ir.Value | None) -> np.ndarray | None:
+    """The value's elements if it is an initializer or a Constant node's output."""
+    if value is None:
+        return None
+    producer = value.producer()
+    if value.const_value is None and (producer is None or not _is_dense_constant(producer)):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return None if tensor is None else array_of(tensor)
+
+
+def array_of(tensor: ir.TensorProtocol) -> np.ndarray:
+    """A tensor's elements; strings as an object array of `str`."""
+    array = tensor.numpy()
+    if tensor.dtype != ir.DataType.STRING:
+        return array
+    text = [item.decode("utf-8") if isinstance(item, bytes) else str(item) for item in array.ravel().tolist()]
+    return np.array(text, dtype=object).reshape(array.shape)
+
+
+def _is_dense_constant(node: ir.Node) -> bool:
+    return node.op_identifier() == ("", "Constant", "") and "sparse_value" not in node.attributes
+
+
+def elements_of(value: ir.Value | None) -> list[int | str] | None:
+    """The elements of a list of integers as far as shapes tell: numbers, and expressions of symbols."""
+    array = constant_of(value)
+    if array is not None:
+        return [int(item) for item in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
+    if value is None or SYM_DATA_KEY not in value.metadata_props or rank(value) != 1:
+        return None
+    elements: list[int | str] = json.loads(value.metadata_props[SYM_DATA_KEY])
+    return elements
+
+
+def sole_user(value: ir.Value) -> ir.Node | None:
+    """The one node that reads the value; `None` if there are more, or if a graph returns it."""
+    users = {use.node for use in value.uses()}
+    return users.pop() if len(users) == 1 and not value.is_graph_output() else None
+
+
+def rank(value: ir.Value | None) -> int | None:
+    """The number of dimensions, where it is known."""
+    return None if value is None or value.shape is None else value.shape.rank()
+
+
+def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
+    """Whether both values have the same dimensions: numbers, symbols or expressions."""
+    if one is None or other is None or one.shape is None or other.shape is None:
+        return False
+    return None not in (dim if isinstance(dim, int) else dim.value for dim in one.shape.dims) and (
+        one.shape.dims == other.shape.dims
+    )
+
+
+def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
+    """The dimensions, where all are known numbers."""
+    if value is None or value.shape is None or not value.shape.is_static():
+        return None
+    return tuple(value.shape.numpy())
+
+
+def type_text(kind: ir.TypeProtocol | None) -> str | None:
+    """A type without its shape, as `float32` or `sequence of int64`; `None` for one that is not known."""
+    if isinstance(kind, ir.SequenceType | ir.OptionalType):
+        inner = type_text(kind.elem_type)
+        return inner and f"{'sequence of' if isinstance(kind, ir.SequenceType) else 'optional'} {inner}"
+    if kind is None or kind.dtype == ir.DataType.UNDEFINED:
+        return None
+    return {"FLOAT": "float32", "DOUBLE": "float64"}.get(kind.dtype.name, kind.dtype.name.lower())
+
+
+def opset_of(node: ir.Node, default: int) -> int:
+    """The opset that the node is written in: its own, or the model's."""
+    return node.version if node.version is not None else default
+
+
+def graph_attributes(node: ir.Node) -> Iterator[ir.Graph]:
+    """The nested graphs of a node."""
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
+def graphs_of(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """The graph and those nested in it, but for the bodies of fused nodes."""
+    yield graph
+    for node in graph:
+        if node.domain != PLAN_DOMAIN:
+            for nested in graph_attributes(node):
+                yield from graphs_of(nested)
+
+
+def nodes_of(model: ir.Model) -> Iterator[ir.Node]:
+    """Every node of the model's graph and of the graphs nested in it."""
+    return iter(ir.traversal.RecursiveGraphIterator(model.graph))

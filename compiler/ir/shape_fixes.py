@@ -1,0 +1,180 @@
+"""Corrections of the shapes that the library infers for one node: where it says less or more than is known.
+
+The library assumes that slices are within sizes that it does not know, and that two symbols that broadcast to each
+other are equal. Neither is always true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
+
+from compiler.ir.graph import constant_of
+from compiler.ir.onnx_schema import ELEMENTWISE
+
+__all__ = ["Corrections"]
+
+Dim = int | ir.SymbolicDim
+
+_BOUNDED = re.compile(r"Min\((?P<bound>\d+), (?P<size>.+)\)")
+_LONGEST = 100
+"""The most characters of an expression of sizes: what is made of longer ones would take ever more time to simplify."""
+
+
+class Corrections:
+    """Corrects, node by node, what a context was told."""
+
+    def __init__(self, context: ShapeInferenceContext) -> None:
+        self._context = context
+        self._names: dict[str, ir.SymbolicDim] = {}
+
+    def correct(self, node: ir.Node) -> None:
+        """Corrects the shapes and sizes that were inferred of a node's outputs."""
+        if node.domain == "" and node.op_type == "Div":
+            _follow_quotient(self._context, node)
+        if node.domain == "" and node.op_type == "Where":
+            _follow_choice(self._context, node)
+        if node.domain == "" and node.op_type == "Slice":
+            _bound_slice(self._context, node)
+        if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
+            _broadcast(self._context, node)
+        if node.domain == "" and node.op_type == "RMSNormalization":
+            _take_type(node.outputs[0], node.inputs[1])
+        for value in node.outputs:
+            self._settle(value)
+
+    def _settle(self, value: ir.Value) -> None:
+        if value.shape is not None and any(map(_is_unsettled, value.shape.dims)):
+            value.shape = ir.Shape(map(self._settled, value.shape.dims))
+        sizes = self._context.get_symbolic_value(value) if SYM_DATA_KEY in value.metadata_props else None
+        if sizes is not None and any(map(_is_unsettled, sizes)):
+            self._context.set_symbolic_value(value, [self._settled(size) for size in sizes])
+
+    def _settled(self, size: Dim) -> Dim:
+        """A number in place of an expression that comes to one, such as `32*N/(8*N)`; a name in place of a long one."""
+        if not _is_unsettled(size):
+            return size
+        text = str(size)
+        if text.isdecimal():
+            return int(text)
+        if text not in self._names:
+            self._names[text] = _unknown(self._context)
+        return self._names[text]
+
+
+def _is_unsettled(size: Dim) -> bool:
+    """Whether what looks like an expression is a number (0 or more, as sizes are), or is too long."""
+    text = size.value if isinstance(size, ir.SymbolicDim) else None
+    return text is not None and (text.isdecimal() or len(text) > _LONGEST)
+
+
+def _take_type(value: ir.Value, source: ir.Value | None) -> None:
+    """Gives a value the element type of another one; the library takes that of the first input."""
+    if source is not None and source.dtype is not None:
+        value.dtype = source.dtype
+
+
+def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Follows sizes through a division by a positive number, which the library does for known numbers only."""
+    sizes, divisors = (None if value is None else context.get_symbolic_value(value) for value in node.inputs)
+    if not sizes or divisors is None or len(divisors) != 1 or not all(map(_is_no_difference, sizes)):
+        return
+    divisor = divisors[0]
+    if isinstance(divisor, int) and divisor > 0:
+        context.set_symbolic_value(node.outputs[0], [size // divisor for size in sizes])
+
+
+def _is_no_difference(size: Dim) -> bool:
+    """Whether a size cannot be negative: there the quotient rounded down is the one rounded towards zero."""
+    return size >= 0 if isinstance(size, int) else size.value is not None and "-" not in size.value
+
+
+def _follow_choice(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Follows sizes through `Where(Equal(a, b), x, y)`, as exporters write it for sizes of -1 that stand for others."""
+    condition, *branches = node.inputs
+    equal = None if condition is None else condition.producer()
+    if equal is None or equal.op_identifier() != ("", "Equal", ""):
+        return
+    given = [None if value is None else context.get_symbolic_value(value) for value in (*equal.inputs, *branches)]
+    known = [sizes for sizes in given if sizes is not None]
+    length = max(map(len, known), default=0)
+    if len(known) < 4 or length == 0 or any(len(sizes) not in (1, length) for sizes in known):
+        return
+    rows = zip(*(sizes * (length // len(sizes)) for sizes in known), strict=True)
+    chosen = [_chosen(a, b, x, y) for a, b, x, y in rows]
+    found = [size for size in chosen if size is not None]
+    if len(found) == len(chosen):
+        context.set_symbolic_value(node.outputs[0], found)
+
+
+def _chosen(a: Dim, b: Dim, x: Dim, y: Dim) -> Dim | None:
+    """`x` where `a` is `b`, `y` where it is not; `None` where that is not known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return x if a == b else y
+    if x == y:
+        return x
+    size, number = (b, a) if isinstance(a, int) else (a, b)
+    return y if isinstance(number, int) and number < 0 and _is_no_difference(size) else None
+
+
+def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """A slice of a dimension whose size is not known may end before its bounds."""
+    given, result = node.inputs[0], node.outputs[0]
+    if given is None or given.shape is None or result.shape is None or len(given.shape) != len(result.shape):
+        return
+    dims = list(result.shape.dims)
+    for axis, (size, inferred) in enumerate(zip(given.shape.dims, result.shape.dims, strict=True)):
+        if isinstance(size, ir.SymbolicDim) and isinstance(inferred, int) and inferred > 0:
+            starts_at_first = _bounds_of(node, axis) == (0, inferred, 1) and size.value is not None
+            dims[axis] = ir.SymbolicDim(f"Min({inferred}, {size.value})") if starts_at_first else _unknown(context)
+    result.shape = ir.Shape(dims)
+
+
+def _bounds_of(node: ir.Node, axis: int) -> tuple[int, ...] | None:
+    """Start, end and step of a Slice along an axis, where they are constants."""
+    starts, ends, axes, steps = (constant_of(value) for value in [*node.inputs[1:], None, None][:4])
+    if starts is None or ends is None:
+        return None
+    rank = 0 if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
+    named = range(len(starts)) if axes is None else [int(each) % max(rank, 1) for each in axes]
+    places = [place for place, each in enumerate(named) if each == axis]
+    if len(places) != 1:
+        return None
+    return int(starts[places[0]]), int(ends[places[0]]), 1 if steps is None else int(steps[places[0]])
+
+
+def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Either of two symbols that broadcast to one another may be 1."""
+    shapes = [None if value is None else value.shape for value in node.inputs]
+    dims = [[] if shape is None else list(shape.dims) for shape in shapes]
+    if node.op_type == "Expand" and len(node.inputs) > 1 and node.inputs[1] is not None:
+        dims[1] = list(context.get_symbolic_value(node.inputs[1]) or ())
+    result = node.outputs[0]
+    if result.shape is not None:
+        joined = [_joined(dims, axis - len(result.shape)) for axis in range(len(result.shape))]
+        inferred = zip(joined, result.shape.dims, strict=True)
+        result.shape = ir.Shape(_unknown(context) if many else one or dim for (one, many), dim in inferred)
+
+
+def _joined(shapes: Sequence[Sequence[Dim]], axis: int) -> tuple[ir.SymbolicDim | None, bool]:
+    """What the shapes are together at an axis, counted from the end: a symbol or `None`; and whether nothing tells."""
+    met = [dims[axis] for dims in shapes if len(dims) >= -axis]
+    symbols = {dim.value: dim for dim in met if isinstance(dim, ir.SymbolicDim)}
+    if len(symbols) < 2 or any(dim != 1 for dim in met if isinstance(dim, int)):
+        return None, False
+    left = [dim for text, dim in symbols.items() if not any(_is_bounded(text, other) for other in symbols)]
+    return (left[0], False) if len(left) == 1 else (None, True)
+
+
+def _is_bounded(text: str | None, other: str | None) -> bool:
+    """Whether an expression is the smaller of the other and a number over 1: where either is 1, the other is too."""
+    bounded = _BOUNDED.fullmatch(text or "")
+    return bounded is not None and bounded["size"] == other and int(bounded["bound"]) > 1
+
+
+def _unknown(context: ShapeInferenceContext) -> ir.SymbolicDim:
+    symbol: ir.SymbolicDim = context.new_symbolic_dim()
+    return symbol

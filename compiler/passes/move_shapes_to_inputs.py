@@ -1,0 +1,83 @@
+"""Reads sizes from the shapes of the inputs instead of from computed values of the same sizes.
+
+The computed values then need not stay alive for their sizes, and the sizes do not wait for the values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["move_shapes_to_inputs"]
+
+_SHAPE = Op("Shape", Var("x"), name="shape")
+
+
+class ReadSize(Rule):
+    """Elements of `Shape(x)` that are sizes of axes of inputs of the graph → `Shape(input)` of these axes."""
+
+    pattern = AnyOf(Op("Gather", _SHAPE, Const("place")), Op("Slice", _SHAPE, rest=True))
+    allow_shared_intermediates = True
+
+    def check(self, match: Match) -> str | None:
+        """Each is a number, or a symbol that names an axis of an input, which `x` itself is not."""
+        if match["x"].producer() is None:
+            return "they are read from an input already"
+        dims = _dims(match)
+        is_known = dims and all(isinstance(dim, int) or _input_with(dim, match) for dim in dims)
+        return None if is_known else "they are not sizes of inputs"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The sizes, in as many dimensions as before."""
+        sizes = [_size(dim, match, new) for dim in _dims(match)]
+        size = sizes[0] if len(sizes) == 1 else new.op("Concat", *sizes, version=13, axis=0)
+        if match.root.op_type == "Gather" and not match.constant("place").ndim:
+            size = new.op("Squeeze", size, new.constant(np.array([0], np.int64), "axes"), version=13)
+        size.metadata_props.update(match.root.outputs[0].metadata_props)
+        return size
+
+
+def _size(dim: int | ir.SymbolicDim, match: Match, new: Rewriter) -> ir.Value:
+    found = None if isinstance(dim, int) else _input_with(dim, match)
+    if found is None:
+        return new.constant(np.array([dim], np.int64), "size")
+    value, axis = found
+    return new.op("Shape", value, version=15, start=axis, end=axis + 1)
+
+
+def _input_with(dim: ir.SymbolicDim, match: Match) -> tuple[ir.Value, int] | None:
+    """The input that has the dimension, and its axis."""
+    graph = match.root.graph
+    for value in graph.inputs if isinstance(graph, ir.Graph) and dim.value is not None else ():
+        for axis, other in enumerate(() if value.shape is None else value.shape.dims):
+            if other == dim:
+                return value, axis
+    return None
+
+
+def _dims(match: Match) -> list[int | ir.SymbolicDim]:
+    """The dimensions that are read; none where that is not known."""
+    shape, attributes = match["x"].shape, match.node("shape").attributes
+    if shape is None:
+        return []
+    start = attributes["start"].as_int() if "start" in attributes else 0
+    end = attributes["end"].as_int() if "end" in attributes else len(shape)
+    read = shape.dims[start:end]
+    if match.root.op_type == "Gather":
+        place = match.constant("place")
+        return [read[int(place.item())]] if place.size == 1 and -len(read) <= place.item() < len(read) else []
+    bounds = [constant_of(value) for value in match.root.inputs[1:3]]
+    is_plain = len(bounds) == 2 and all(bound is not None and bound.size == 1 for bound in bounds)
+    step = constant_of(match.root.inputs[4]) if len(match.root.inputs) > 4 else np.array([1])
+    if not is_plain or step is None or step.tolist() != [1]:
+        return []
+    return list(read[slice(*(int(bound.item()) for bound in bounds if bound is not None))])
+
+
+move_shapes_to_inputs = rules_pass(
+    "move_shapes_to_inputs", [ReadSize()], result="sizes read from inputs", requires=frozenset({"shapes"})
+)

@@ -1,0 +1,67 @@
+"""Rewrites reductions in one form: they count axes from the end, and keep the axes that a reshape restores."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of
+from compiler.rewrite.pattern import Match, Op, Var
+from compiler.rewrite.reduction import axes_of, keeps_axes
+from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+
+__all__ = ["normalize_reductions"]
+
+_REDUCTIONS = tuple(
+    f"Reduce{kind}" for kind in ("Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
+)
+_REDUCTION = Op(_REDUCTIONS, Var("x"), Var("axes", optional=True), name="reduction")
+
+
+class CountAxesFromEnd(Rule):
+    """`Reduce(x, axes)` → the same with negative axes in order, so that equal reductions are equal nodes."""
+
+    pattern = _REDUCTION
+
+    def check(self, match: Match) -> str | None:
+        """The axes are an input, known, and not in that form."""
+        axes, given = axes_of(match.root), constant_of(match["axes"]) if match.has("axes") else None
+        if axes is None or given is None or not given.size:
+            return "the axes are not known, or all"
+        return None if given.tolist() != list(axes) else "they are counted from the end already"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The same reduction."""
+        axes = new.constant(np.array(axes_of(match.root), np.int64), "axes")
+        return new.like(match.root, match["x"], axes)
+
+
+class KeepReducedAxes(Rule):
+    """`Reshape(Reduce(x, keepdims=0))` that brings the axes back with size 1 → `Reduce(x, keepdims=1)`."""
+
+    pattern = Op(("Reshape", "Unsqueeze"), _REDUCTION, rest=True)
+
+    def check(self, match: Match) -> str | None:
+        """The result is the input's shape but for the axes."""
+        node, x, result = match.node("reduction"), match["x"].shape, match.root.outputs[0].shape
+        axes = axes_of(node)
+        if keeps_axes(node) or axes is None or x is None or result is None:
+            return "the axes are kept, or not known"
+        kept = [1 if axis - len(x) in axes else dim for axis, dim in enumerate(x.dims)]
+        is_known = all(isinstance(dim, int) or dim.value is not None for dim in kept)
+        return None if is_known and kept == list(result.dims) else "it is another shape than with the axes kept"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The reduction that keeps its axes."""
+        node = match.node("reduction")
+        result = new.like(node, match["x"], *([match["axes"]] if match.has("axes") else []))
+        new.nodes[-1].attributes["keepdims"] = ir.AttrInt64("keepdims", 1)
+        return result
+
+
+normalize_reductions = rules_pass(
+    "normalize_reductions",
+    [CountAxesFromEnd(), KeepReducedAxes()],
+    result="reductions rewritten",
+    requires=frozenset({"shapes"}),
+)

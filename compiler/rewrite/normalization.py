@@ -1,0 +1,124 @@
+"""Shared parts of the rules for normalizations over the last axes: patterns of means and roots; scales; biases."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of, static_shape
+from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Pattern, Var
+from compiler.rewrite.reduction import trailing_axis
+from compiler.rewrite.rule import Rewriter, Rule
+
+__all__ = ["Recognize", "TakeBias", "TakeScale", "inverse_of", "mean_of", "normalized_shape", "root_of", "square_of"]
+
+
+def square_of(of: Pattern) -> Pattern:
+    """`of²`."""
+    return AnyOf(Op("Pow", of, Const(equal=2.0)), Op("Mul", of, of))
+
+
+def mean_of(of: Pattern, name: str) -> Pattern:
+    """The mean of `of` over axes that are an attribute or an input."""
+    return Op("ReduceMean", of, Var(optional=True), name=name)
+
+
+def root_of(of: Pattern) -> Pattern:
+    """`√of`."""
+    return AnyOf(Op("Sqrt", of), Op("Pow", of, Const(equal=0.5)))
+
+
+def inverse_of(of: Pattern) -> Pattern:
+    """`1 / of`."""
+    return AnyOf(Op("Reciprocal", of), Op("Div", Const(equal=1.0), of))
+
+
+def normalized_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
+    """The sizes of the last axes, where they are known numbers; `axis` counts from the end."""
+    if x.shape is None or len(x.shape) < -axis:
+        return None
+    dims = x.shape.dims[axis:]
+    return tuple(dim for dim in dims if isinstance(dim, int)) if all(isinstance(dim, int) for dim in dims) else None
+
+
+class Recognize(Rule):
+    """The base of the rules that find a normalization of `x`: the means `means` are over the same last axes."""
+
+    operator: ClassVar[str]
+    version: ClassVar[int]
+    means: ClassVar[tuple[str, ...]]
+
+    def check(self, match: Match) -> str | None:
+        """The axes are the last ones, of known sizes; ε is one number."""
+        axis = trailing_axis(*(match.node(name) for name in self.means))
+        if isinstance(axis, str):
+            return axis
+        if match.constant("epsilon").size != 1:
+            return "ε is not one number"
+        kind = match["x"].dtype
+        if kind is None or not kind.is_floating_point():
+            return f"the type is {kind}"
+        return None if normalized_shape(match["x"], axis) is not None else "the sizes of the axes are not known"
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The normalization with a scale of ones; what is multiplied and added, other rules take in."""
+        x, axis = match["x"], trailing_axis(*(match.node(name) for name in self.means))
+        shape = normalized_shape(x, int(axis))
+        if x.dtype is None or shape is None:
+            raise ValueError(f"{x.name} has no type")
+        ones = new.constant(np.ones(shape, x.dtype.numpy()), "ones")
+        epsilon = float(match.constant("epsilon").item())
+        return new.op(self.operator, x, ones, version=self.version, axis=axis, epsilon=epsilon)
+
+
+class TakeScale(Rule):
+    """The base of `normalized(x, 1) · scale` → `normalized(x, scale)`. The pattern names `norm` and `scale`."""
+
+    def check(self, match: Match) -> str | None:
+        """There is no scale yet, no bias, and the new one has the shape of the normalized axes."""
+        node = match.node("norm")
+        ones = constant_of(node.inputs[1])
+        if ones is None or not (ones == 1).all() or len(node.inputs) > 2:
+            return "it has a scale or bias already"
+        return _why_no_parameter(match["scale"], node)
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The normalization with the scale."""
+        node = match.node("norm")
+        scale = _parameter(match["scale"], node, new)
+        return new.like(node, node.inputs[0], scale)
+
+
+class TakeBias(Rule):
+    """The base of `normalized(x, scale) + bias` → `normalized(x, scale, bias)`. The pattern names `norm` and `bias`."""
+
+    def check(self, match: Match) -> str | None:
+        """There is no bias yet, and the new one has the shape of the normalized axes."""
+        node = match.node("norm")
+        return "it has a bias already" if len(node.inputs) > 2 else _why_no_parameter(match["bias"], node)
+
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+        """The normalization with the bias."""
+        node = match.node("norm")
+        return new.like(node, *node.inputs, _parameter(match["bias"], node, new))
+
+
+def _why_no_parameter(value: ir.Value, norm: ir.Node) -> str | None:
+    """Why a value cannot be the scale or bias: its shape has to be that of the scale there is, ones in front aside."""
+    expected, array = static_shape(norm.inputs[1]), constant_of(value)
+    shape = static_shape(value) if array is None else _without_ones(array.shape, len(expected or ()))
+    return None if shape == expected else f"{value.name!r} has the shape {value.shape}, not {list(expected or ())}"
+
+
+def _parameter(value: ir.Value, norm: ir.Node, new: Rewriter) -> ir.Value:
+    array, expected = constant_of(value), static_shape(norm.inputs[1])
+    if array is None or expected is None or array.shape == expected:
+        return value
+    return new.constant(array.reshape(expected), value.name or "parameter")
+
+
+def _without_ones(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    extra = max(len(shape) - rank, 0)
+    return shape[extra:] if all(size == 1 for size in shape[:extra]) else shape

@@ -1,0 +1,47 @@
+"""Permutations of axes, as in Transpose: axis `i` of the result is axis `perm[i]` of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import rank
+
+__all__ = ["inverse", "permutation_of", "permuted_constant", "reordered_shape", "typed"]
+
+Permutation = tuple[int, ...]
+
+
+def permutation_of(node: ir.Node) -> Permutation | None:
+    """The order of a Transpose node; `None` if it is not known, because the rank is not, or is no order of its axes."""
+    size = rank(node.inputs[0])
+    if "perm" not in node.attributes:
+        return None if size is None else tuple(reversed(range(size)))
+    perm = tuple(int(axis) for axis in node.attributes["perm"].value)
+    return perm if sorted(perm) == list(range(len(perm) if size is None else size)) else None
+
+
+def inverse(perm: Sequence[int]) -> Permutation:
+    """The order that undoes another."""
+    return tuple(perm.index(axis) for axis in range(len(perm)))
+
+
+def permuted_constant(array: np.ndarray, perm: Permutation) -> np.ndarray:
+    """A constant that broadcasts to the rank of `perm`, its axes in that order; its rank is kept where it can be."""
+    if array.size == 1:
+        return array
+    full = array.reshape([1] * (len(perm) - array.ndim) + list(array.shape))
+    return np.ascontiguousarray(full.transpose(perm))
+
+
+def reordered_shape(shape: ir.Shape | None, perm: Permutation) -> ir.Shape | None:
+    """The shape with its axes in another order."""
+    return None if shape is None or len(shape) != len(perm) else ir.Shape([shape.dims[axis] for axis in perm])
+
+
+def typed(value: ir.Value, kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> ir.Value:
+    """The value, with its type and shape."""
+    value.type, value.shape = kind, shape
+    return value

@@ -1,0 +1,1 @@
+"""Operators between DequantizeLinear and QuantizeLinear, rewritten to compute on 8-bit codes."""

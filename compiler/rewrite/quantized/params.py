@@ -1,0 +1,190 @@
+"""Scales and zero points of codes: the integers that DequantizeLinear reads and that QuantizeLinear gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of, rank, sole_user
+
+__all__ = [
+    "CODES",
+    "QuantParams",
+    "Target",
+    "are_normal",
+    "bounded",
+    "quant_params_from",
+    "quant_params_of",
+    "single_scale_params_of",
+    "target_from",
+    "target_of",
+]
+
+Array = np.ndarray[Any, Any]
+
+CODES = (ir.DataType.INT8, ir.DataType.UINT8)
+_PLAIN = frozenset(["axis", "saturate"])
+"""The attributes that are understood: the axis of the scales, if there are several; integers always saturate."""
+_NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
+"""The scales with which codes, and sums of them that fit 32 bits, stand for float32 numbers of full precision."""
+
+
+@dataclass(frozen=True)
+class QuantParams:
+    """`(value − zero) · scale`: what a DequantizeLinear gives, whose scales and zero points are constants.
+
+    `scale` and `zero` are scalars, or `[size]` of the value's `axis`.
+    """
+
+    node: ir.Node
+    value: ir.Value
+    scale: Array
+    zero: Array
+    axis: int | None
+    """The axis of the scales; `None`: there is one for all."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """`clamp(round(x ÷ scale) + zero, low, high)`: what a QuantizeLinear gives, of constant scale and zero point."""
+
+    node: ir.Node
+    scale: Array
+    zero: Array
+    low: int
+    high: int
+
+    def code(self, number: float) -> int:
+        """The code of a number."""
+        with np.errstate(over="ignore"):
+            found = np.rint(np.float32(number) / self.scale) + np.float32(self.zero)
+        return int(np.clip(found, self.low, self.high))
+
+    def same_as(self, codes: QuantParams) -> bool:
+        """Whether the codes stand for the same numbers as these."""
+        one, other = (codes.scale, codes.zero), (self.scale, self.zero)
+        return codes.axis is None and all(a.dtype == b.dtype and a == b for a, b in zip(one, other, strict=True))
+
+
+def quant_params_of(value: ir.Value | None) -> QuantParams | None:
+    """Codes, scales and zero points of the DequantizeLinear that gives the value.
+
+    `None` if no such node does, if the codes are not of 8 or 32 bits, or if the scales are not `float32` constants, one
+    for all codes or one each along an axis.
+    """
+    node = None if value is None else value.producer()
+    if node is None or node.op_identifier() != ("", "DequantizeLinear", "") or node.inputs[0] is None:
+        return None
+    found = _parameters(node, node.inputs[0].dtype)
+    if found is None or node.inputs[0].dtype not in (*CODES, ir.DataType.INT32):
+        return None
+    return _codes(node, node.inputs[0], *found, node.attributes["axis"].as_int() if "axis" in node.attributes else 1)
+
+
+def single_scale_params_of(value: ir.Value | None) -> QuantParams | None:
+    """As `quant_params_of`; `None` also if the codes are not of 8 bits, or have several scales."""
+    codes = quant_params_of(value)
+    return None if codes is None or codes.axis is not None or codes.value.dtype not in CODES else codes
+
+
+def target_of(node: ir.Node) -> Target | None:
+    """What a QuantizeLinear to 8 bits makes of numbers; `None` if its scale is no constant of one element."""
+    found = _parameters(node, node.outputs[0].dtype)
+    return None if found is None else _target(node, *found)
+
+
+def quant_params_from(node: ir.Node, index: int, axis: int | None) -> QuantParams | None:
+    """The codes that are input `index` of a node, with the scales and zero points that are the two inputs after it.
+
+    `None` if the codes are not of 8 bits, or if the scales are not `float32` constants, one for all codes or one each
+    along `axis`.
+    """
+    value = node.inputs[index]
+    found = None if value is None else _numbers(node.inputs[index + 1], node.inputs[index + 2], value.dtype)
+    if value is None or found is None or value.dtype not in CODES:
+        return None
+    return _codes(node, value, *found, axis)
+
+
+def target_from(node: ir.Node, index: int) -> Target | None:
+    """What a node gives whose scale and zero point are inputs `index` and the one after it."""
+    found = _numbers(node.inputs[index], node.inputs[index + 1], node.outputs[0].dtype)
+    return None if found is None else _target(node, *found)
+
+
+def _codes(node: ir.Node, value: ir.Value, scale: Array, zero: Array, axis: int | None) -> QuantParams | None:
+    """Codes with one scale, or one each along an axis, which may count from the last."""
+    if scale.size == 1:
+        return QuantParams(node, value, scale.reshape(()), zero.reshape(()), None)
+    size = rank(value)
+    if axis is None or scale.ndim != 1 or size is None or value.shape is None or not -size <= axis < size:
+        return None
+    dim = value.shape[axis]
+    return QuantParams(node, value, scale, zero, axis % size) if not isinstance(dim, int) or dim == scale.size else None
+
+
+def _target(node: ir.Node, scale: Array, zero: Array) -> Target | None:
+    if scale.size != 1 or node.outputs[0].dtype not in CODES:
+        return None
+    limits = np.iinfo(zero.dtype)
+    return Target(node, scale.reshape(()), zero.reshape(()), int(limits.min), int(limits.max))
+
+
+def _parameters(node: ir.Node, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
+    """Scale and zero point of a node that has them after its input."""
+    if not node.attributes.keys() <= _PLAIN:
+        return None
+    return _numbers(node.inputs[1], node.inputs[2] if len(node.inputs) > 2 else None, dtype)
+
+
+def _numbers(scales: ir.Value | None, zeros: ir.Value | None, dtype: ir.DataType | None) -> tuple[Array, Array] | None:
+    """Constant scales and zero points, which are as many."""
+    scale, zero = constant_of(scales), constant_of(zeros)
+    if dtype is None or scale is None or scale.dtype != np.float32 or (zeros is not None and zero is None):
+        return None
+    if not are_normal(scale):
+        return None
+    if zero is None:
+        zero = np.zeros(scale.shape, dtype.numpy())
+    return (scale, zero) if zero.dtype == dtype.numpy() and zero.size == scale.size else None
+
+
+def are_normal(scales: Array) -> bool:
+    """Whether scales are positive, neither so small that numbers lose digits nor so large that they are infinite."""
+    least, most = _NORMAL
+    return bool(((least <= scales) & (scales < most)).all())
+
+
+def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
+    """What is quantized, without the Relu and Clip that the limits of its codes can do, the limits, and those nodes."""
+    value, nodes = target.node.inputs[0], list[ir.Node]()
+    while value is not None and (node := value.producer()) is not None and sole_user(value) is not None:
+        bounds = _bounds(node)
+        if bounds is None:
+            break
+        low, high = (target.code(bound) for bound in bounds)
+        if low > high:
+            break
+        target, value = replace(target, low=low, high=high), node.inputs[0]
+        nodes.append(node)
+    return value, target, nodes
+
+
+def _bounds(node: ir.Node) -> tuple[float, float] | None:
+    """The least and the greatest number that a Relu or Clip gives; `None` where they are not known, or no numbers."""
+    if node.op_identifier() == ("", "Relu", ""):
+        return 0.0, np.inf
+    if node.op_identifier() != ("", "Clip", ""):
+        return None
+    bounds = []
+    for index, (name, default) in enumerate((("min", -np.inf), ("max", np.inf)), start=1):
+        given = node.inputs[index] if len(node.inputs) > index else None
+        number = constant_of(given)
+        if given is not None and (number is None or number.size != 1):
+            return None
+        attribute = node.attributes[name].as_float() if name in node.attributes else default
+        bounds.append(attribute if number is None else float(number.item()))
+    return None if np.isnan(bounds).any() else (bounds[0], bounds[1])

@@ -1,0 +1,263 @@
+"""Rules, each a pattern, a condition and a rewrite; and the driver that applies many rules in one walk.
+
+The driver tries on a node only the rules whose root operator is the operator of the node. It visits every node once,
+and visits again the nodes that a rewrite changed. Many rules on a large graph therefore cost little more than a few.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, overload
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir import origin
+from compiler.ir.graph import nodes_of
+from compiler.rewrite.pattern import AnyOf, Match, Op
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+
+__all__ = [
+    "Evaluate",
+    "Rewriter",
+    "Rule",
+    "apply_rules",
+    "can_be_renamed",
+    "drop_dead",
+    "insert",
+    "replace_uses",
+    "rules_pass",
+]
+
+Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
+"""Runs nodes: the nodes in order, the values that are wanted, the model's opsets. The pipeline gives it to passes."""
+
+_NUMBERS = "candle_plan.numbers"
+"""The key of what a graph knows of the names made for it: the last number of each."""
+
+
+class Rule(ABC):
+    """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
+
+    pattern: ClassVar[Op | AnyOf]
+    """What the root looks like; `AnyOf` where there are several operators or orders."""
+    allow_shared_intermediates: ClassVar[bool] = False
+    """Whether values inside the pattern may have other readers: then only the root is replaced."""
+    notable: ClassVar[bool] = False
+    """Whether a miss is a near one although a single operator is all of the pattern that was met."""
+
+    @property
+    def name(self) -> str:
+        """The rule's name, which is the class's."""
+        return type(self).__name__
+
+    @property
+    def formula(self) -> str:
+        """What is replaced by what: the first line of the doc comment."""
+        return (type(self).__doc__ or "").partition("\n")[0]
+
+    def check(self, match: Match) -> str | None:
+        """Why the rewrite cannot be done here; `None` if it can. The text completes "not done, because …"."""
+        return None
+
+    @abstractmethod
+    def rewrite(self, match: Match, new: Rewriter) -> ir.Value | Sequence[ir.Value]:
+        """The values that take the place of the root's outputs."""
+
+
+class Rewriter:
+    """Makes the nodes and constants of a rewrite."""
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.nodes: list[ir.Node] = []
+        self.constants: list[ir.Value] = []
+        self._graph = graph
+
+    @overload
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int,
+        domain: str = "",
+        version: int | None = None,
+        **attributes: Any,
+    ) -> tuple[ir.Value, ...]: ...
+    @overload
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        domain: str = "",
+        version: int | None = None,
+        **attributes: Any,
+    ) -> ir.Value: ...
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int | None = None,
+        domain: str = "",
+        version: int | None = None,
+        **attributes: Any,
+    ) -> ir.Value | tuple[ir.Value, ...]:
+        """A new node. Gives its one output, or, where the number of outputs is said, a tuple of so many.
+
+        `version` is the node's opset, where that differs from the model's.
+        """
+        given = ir.convenience.convert_attributes(attributes) if attributes else ()
+        node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs or 1, version=version)
+        self.nodes.append(node)
+        return node.outputs[0] if outputs is None else tuple(node.outputs)
+
+    def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
+        """A new node of one output with the operator, version and attributes of another, and these inputs."""
+        given: dict[str, Any] = {**node.attributes}
+        result: ir.Value = self.op(node.op_type, *inputs, domain=node.domain, version=node.version, **given)
+        return result
+
+    def constant(self, array: np.ndarray, name: str = "constant") -> ir.Value:
+        """A new initializer."""
+        tensor = ir.tensor(array)
+        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
+        self.constants.append(value)
+        return value
+
+
+def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
+    """A pass that applies rules until none fits."""
+
+    def apply(model: ir.Model, report: PassReport) -> None:
+        apply_rules(model, rules, report)
+
+    return Pass(name, apply, **facts)
+
+
+def apply_rules(model: ir.Model, rules: Sequence[Rule], report: PassReport) -> None:
+    """Applies rules, also in nested graphs, until none fits."""
+    index: dict[tuple[str, str], list[tuple[Rule, Op]]] = {}
+    for rule in rules:
+        report.rules[rule.name] = rule.formula
+        for root in rule.pattern.roots():
+            for op_type in root.op_types:
+                index.setdefault((root.domain, op_type), []).append((rule, root))
+    waiting = deque(node for node in nodes_of(model) if (node.domain, node.op_type) in index)
+    queued = set(waiting)
+    misses: dict[tuple[str, int], Missed] = {}
+    while waiting:
+        node = waiting.popleft()
+        queued.discard(node)
+        if node.graph is None:
+            continue
+        for again in _visit(node, index.get((node.domain, node.op_type), ()), report, misses):
+            if (again.domain, again.op_type) in index and again not in queued and again.graph is not None:
+                queued.add(again)
+                waiting.append(again)
+    report.missed.extend(misses.values())
+
+
+def _visit(
+    node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: PassReport, misses: dict[Any, Missed]
+) -> list[ir.Node]:
+    """Applies the first rule that fits; gives the nodes to look at again."""
+    above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
+    for rule, root in rules:
+        if any(above.isdisjoint(kinds) for kinds in root.above):
+            continue
+        for match in root.match_node(node, Match(node)):
+            reason = _why_not(rule, match)
+            if reason is None:
+                misses.pop((rule.name, id(node)), None)
+                report.fired.append(Fired(rule.name, origin.of(node)))
+                return _replace(rule, match)
+            near = rule.notable or len(match.nodes) > 1
+            misses[rule.name, id(node)] = Missed(rule.name, origin.of(node), reason, near)
+    return []
+
+
+def _why_not(rule: Rule, match: Match) -> str | None:
+    escaping = None if rule.allow_shared_intermediates else match.escaping()
+    if escaping is not None:
+        return f"{escaping.name!r} is needed elsewhere too"
+    return rule.check(match)
+
+
+def _replace(rule: Rule, match: Match) -> list[ir.Node]:
+    root = match.root
+    graph = root.graph
+    if graph is None:
+        raise ValueError(f"{root.op_type} is in no graph")
+    new = Rewriter(graph)
+    results = rule.rewrite(match, new)
+    results = [results] if isinstance(results, ir.Value) else list(results)
+    users = [use.node for value in root.outputs for use in value.uses()]
+    replaced = [root] if rule.allow_shared_intermediates else list(match.nodes)
+    origin.inherit(new.nodes, replaced)
+    insert(graph, root, new)
+    for old, result in zip(root.outputs, results, strict=False):
+        replace_uses(old, result)
+    given = [value for node in replaced for value in node.inputs if value is not None]
+    graph.remove(replaced, safe=True)
+    drop_dead(graph, given)
+    return [*new.nodes, *users]
+
+
+def drop_dead(graph: ir.Graph, values: list[ir.Value]) -> None:
+    """Drops the nodes of which only what was replaced had read the results."""
+    while values:
+        node = values.pop().producer()
+        if node is None or node.graph is not graph:
+            continue
+        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            values += [value for value in node.inputs if value is not None]
+            graph.remove(node, safe=True)
+
+
+def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
+    """Puts the nodes and constants of a rewrite into the graph."""
+    for value in new.constants:
+        value.name = _fresh_name(graph, value.name or "constant")
+        graph.register_initializer(value)
+    graph.insert_before(before, new.nodes)
+
+
+def replace_uses(old: ir.Value, new: ir.Value) -> None:
+    """Lets `new` take the place of `old`: its readers, and, where it is a graph's output, its name."""
+    if new.type is None:
+        new.type, new.shape = old.type, old.shape
+    if old.is_graph_output() and not can_be_renamed(old, new):
+        new = _passed_on(old, new)
+    if old.is_graph_output() or not new.name:
+        name, old.name = old.name, None
+        new.name = name
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+
+
+def can_be_renamed(old: ir.Value, new: ir.Value) -> bool:
+    """Whether `new` can itself be the graph's output: a node's result in the same graph, and no output yet."""
+    mine, other = old.producer(), new.producer()
+    return mine is not None and other is not None and mine.graph is other.graph and not new.is_graph_output()
+
+
+def _passed_on(old: ir.Value, new: ir.Value) -> ir.Value:
+    """`new` through an Identity, so that the graph's output can have its name."""
+    node = old.producer()
+    if node is None or node.graph is None:
+        raise ValueError(f"{old.name} is not a node's output")
+    identity = ir.Node("", "Identity", [new], num_outputs=1)
+    origin.inherit([identity], [node])
+    identity.outputs[0].type, identity.outputs[0].shape = old.type, old.shape
+    node.graph.insert_before(node, identity)
+    return identity.outputs[0]
+
+
+def _fresh_name(graph: ir.Graph, name: str) -> str:
+    """A name that no initializer and no input has: the given one, or that and the next number."""
+    taken, numbers = graph.initializers, graph.meta.setdefault(_NUMBERS, {})
+    candidate = name if name not in numbers else f"{name}_{numbers[name]}"
+    while candidate in taken or any(value.name == candidate for value in graph.inputs):
+        numbers[name] = numbers.get(name, 0) + 1
+        candidate = f"{name}_{numbers[name]}"
+    return candidate

@@ -1,0 +1,1 @@
+"""Sessions, which run plans on a device."""

@@ -1,0 +1,1 @@
+"""Folders of models, and what is known of their results."""

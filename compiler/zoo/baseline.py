@@ -1,0 +1,186 @@
+"""A baseline: the models of a folder that are known not to equal onnxruntime's results, why, and how far off they are.
+
+A TOML file, a table a model: the `reason`, and for the shapes with which it is not equal, `pinned` or `unpinned` ones,
+the `verdict` and `at_most`, how many times what is allowed the worst difference may be; or where the compiler refuses
+the model, `refused`, the codes of its findings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import tomlkit
+
+from compiler.accuracy.compare import worst_of
+from compiler.atomic_files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from compiler.accuracy.compare import Verdict
+
+__all__ = ["SHAPES", "Expectation", "KnownDifference", "Result", "Shapes", "read_baseline", "renewed", "write_baseline"]
+
+Shapes = Literal["pinned", "unpinned"]
+SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
+"""How the shapes of a model's inputs are compiled: pinned to those of a case, or with symbolic dims."""
+
+_MOST_ROOM = 10
+"""A line that allows more than so many times what there is is written anew."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found: the verdict, the worst difference in times of what is allowed, and the codes of a refusal."""
+
+    verdict: Verdict
+    share: float
+    codes: tuple[str, ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a line can say how bad it is: not of a model that was not compared."""
+        return self.verdict == "refused" or (self.verdict != "failed" and math.isfinite(self.share))
+
+    def __str__(self) -> str:
+        return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected: the verdict, and the largest difference in times of what is allowed, or a refusal's codes."""
+
+    verdict: Verdict
+    at_most: float = math.inf
+    codes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
+
+    def exceeded(self, found: Result) -> str:
+        """In what a result is worse than expected, or another refusal; empty where it is neither."""
+        is_another = "refused" in (found.verdict, self.verdict) and found.codes != self.codes
+        if is_another or worst_of([found.verdict, self.verdict]) != self.verdict:
+            return f"it is {found}, and {self} in the baseline"
+        if found.share > self.at_most:
+            return f"it is {found.share:.3g} times the tolerance off, and the baseline allows {self.at_most:g} times"
+        return ""
+
+    def outdated(self, worst: Verdict) -> str:
+        """Whether the worst of all results is better than expected."""
+        is_better = worst != self.verdict and worst_of([worst, self.verdict]) == self.verdict
+        return f"it is {worst} in every way now, and {self} in the baseline" if is_better else ""
+
+    def holds(self, worst: Result) -> bool:
+        """Whether it tells of the worst of all results, with no more room than it needs."""
+        said = self.exceeded(worst) or self.outdated(worst.verdict)
+        return not said and (bool(self.codes) or self.at_most <= _MOST_ROOM * worst.share)
+
+
+@dataclass(frozen=True)
+class KnownDifference:
+    """What is known of a model: why it is not equal, and a line for the shapes with which it is not."""
+
+    reason: str
+    expectations: Mapping[Shapes, Expectation]
+
+
+def read_baseline(path: Path) -> dict[str, KnownDifference]:
+    """What is known, by model.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is not a baseline.
+    """
+    try:
+        tables = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+        return {name: _known(name, table) for name, table in tables.items()}
+    except ValueError as error:
+        raise ValueError(f"{path} is not a baseline: {error}") from error
+
+
+def write_baseline(path: Path, known: Mapping[str, KnownDifference]) -> None:
+    """Write what is known; comments, the order and all that is as it was stay.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    there = path.exists()
+    before = read_baseline(path) if there else {}
+    document = tomlkit.parse(path.read_text(encoding="utf-8")) if there else tomlkit.document()
+    for name in before.keys() - known.keys():
+        del document[name]
+    for name, each in known.items():
+        if before.get(name) != each:
+            document[name] = _table(each)
+    write_whole(path, tomlkit.dumps(document).encode())
+
+
+def renewed(before: KnownDifference | None, found: Mapping[Shapes, Result], remark: str) -> KnownDifference | None:
+    """What is known of a model, of which the worst was found, with bounds; none where it is equal.
+
+    The reason that was written stays; without one, it is what was remarked. So do lines that hold.
+    """
+    expectations: dict[Shapes, Expectation] = {}
+    for shapes, worst in found.items():
+        old = before.expectations.get(shapes) if before else None
+        if worst.verdict in ("uncertain", "different", "refused"):
+            expectations[shapes] = old if old and old.holds(worst) else _new_expectation(worst)
+    return KnownDifference(before.reason if before else remark, expectations) if expectations else None
+
+
+def _new_expectation(found: Result) -> Expectation:
+    return Expectation(found.verdict, math.inf if found.codes else _rounded_up(found.share), found.codes)
+
+
+def _known(name: str, table: Any) -> KnownDifference:
+    if not isinstance(table, dict):
+        raise ValueError(f"{name} is {table!r}, not the table of a model")
+    reason = table.get("reason")
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError(f"the model {name} has no reason")
+    if unknown := table.keys() - {"reason", *SHAPES}:
+        raise ValueError(f"the model {name} has {', '.join(sorted(unknown))}, and may have reason, {', '.join(SHAPES)}")
+    return KnownDifference(
+        reason, {shapes: _expectation(f"{name}: {shapes}", table[shapes]) for shapes in SHAPES if shapes in table}
+    )
+
+
+def _expectation(place: str, line: Any) -> Expectation:
+    if not isinstance(line, dict) or line.keys() not in ({"verdict", "at_most"}, {"refused"}):
+        raise ValueError(f"{place} has verdict and at_most, or refused; found {line!r}")
+    if "refused" in line:
+        codes = line["refused"]
+        if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
+            raise ValueError(f"{place}: refused is a list of codes, not {codes!r}")
+        return Expectation("refused", codes=tuple(sorted(codes)))
+    verdict, at_most = line["verdict"], line["at_most"]
+    if verdict not in ("uncertain", "different"):
+        raise ValueError(f"{place}: a verdict is uncertain or different, not {verdict!r}")
+    if isinstance(at_most, bool) or not isinstance(at_most, int | float) or not 1 < at_most < math.inf:
+        raise ValueError(f"{place}: at_most is a number above 1, not {at_most!r}")
+    return Expectation(verdict, at_most)
+
+
+def _table(known: KnownDifference) -> Any:
+    """The table of a model, a line of text for each of its lines."""
+    table = tomlkit.table()
+    table["reason"] = known.reason
+    for shapes, line in known.expectations.items():
+        written = tomlkit.inline_table()
+        if line.codes:
+            written["refused"] = list(line.codes)
+        else:
+            written["verdict"] = line.verdict
+            written["at_most"] = int(line.at_most) if float(line.at_most).is_integer() else line.at_most
+        table[shapes] = written
+    return table
+
+
+def _rounded_up(share: float) -> float:
+    """To 1, 2 or 5 times a power of ten."""
+    unit = 10.0 ** math.floor(math.log10(share))
+    return next(digit * unit for digit in (1, 2, 5, 10) if digit * unit >= share)
