@@ -48,18 +48,6 @@ FOREIGN = {
 }
 """Packages that only some modules may import, outside of type checking."""
 
-RUST_LAYERS = [
-    {"error"},
-    {"dtype"},
-    {"types", "value"},
-    {"kernel", "ops", "plan", "control"},
-    {"read", "verify"},
-    {"prepare"},
-    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile"},
-    {"session", "lend", "candle_tensors"},
-]
-"""The modules of the crate `candle-plan`, in the same order; one that is not listed is of the ops' layer."""
-
 PYTHON = sorted((ROOT / "compiler").rglob("*.py"))
 RUST = sorted(
     path
@@ -147,22 +135,6 @@ def test_foreign_packages_are_imported_where_they_belong(module: str) -> None:
     imported = {name.partition(".")[0] for name in python_imports(MODULES[module], typing=False)}
     wrong = {package for package in imported if module not in FOREIGN.get(package, {module})}
     assert not wrong, f"compiler.{module} may not import {wrong}"
-
-
-@pytest.mark.parametrize(
-    "path", [path for path in RUST if "runtime/plan/src" in str(path)], ids=lambda path: str(path.relative_to(ROOT))
-)
-def test_rust_imports_go_one_way(path: Path) -> None:
-    module = path.relative_to(ROOT / "runtime/plan/src").parts[0].removesuffix(".rs")
-    if module in ("lib", "testing"):
-        return
-    ops = layer_of("ops", RUST_LAYERS) or 0
-    listed = layer_of(module, RUST_LAYERS)
-    own = ops if listed is None else listed
-    code = re.sub(r"//.*", "", without_tests(path.read_text()))
-    used = set(re.findall(r"\bcrate::(\w+)", code))
-    wrong = [name for name in used if (layer := layer_of(name, RUST_LAYERS)) is not None and layer > own]
-    assert not wrong, f"{path.relative_to(ROOT)} may not use {wrong}"
 
 
 def test_the_kernels_know_nothing_of_tensors() -> None:

@@ -1,0 +1,132 @@
+"""The modules of the runtime's crates: which layer each is in, and that none import each other in a circle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx
+import pytest
+
+RUNTIME = Path(__file__).parent.parent / "runtime"
+
+LAYERS = [
+    {"array", "dtype", "error", "form", "interrupt", "pattern", "size", "types", "value", "work"},
+    {"held", "kernel", "layout", "operator", "text"},
+    {"axes", "broadcast", "epilogue", "float", "memory", "movable", "stack"},
+    {"ops"},
+    {"plan", "infer"},
+    {"read", "verify"},
+    {"cpu", "device", "gpu"},
+    {"prepare"},
+    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile"},
+    {"session"},
+    {"candle_tensors", "lend"},
+]
+"""Every module of the crate `candle-plan`; each uses only modules of its own layer and those before."""
+
+APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device"), ("ops", "cpu"), ("ops", "gpu")]
+"""Modules of which the first may not use the second."""
+
+CRATES = {"plan": "plan/src", "kernels": "kernels/src", "device": "device/src", "python": "src"}
+
+Module = tuple[str, ...]
+"""The path of a module in its crate, as ("cpu", "conv"); () is the crate's root."""
+
+
+def modules_of(crate: str) -> dict[Module, str]:
+    """Every module of a crate but tests and their helpers, with its code: without comments and tests."""
+    root, modules = RUNTIME / CRATES[crate], {}
+    for path in root.rglob("*.rs"):
+        parts = path.relative_to(root).with_suffix("").parts
+        if parts[-1] in ("mod", "lib"):
+            parts = parts[:-1]
+        if not {"tests", "testing"} & set(parts):
+            modules[parts] = re.sub(r"//.*", "", path.read_text()).split("#[cfg(test)]\nmod tests {")[0]
+    return modules
+
+
+def paths_in(code: str) -> Iterator[list[str]]:
+    """Every path that a module's code names: those of `use` items, and those that begin with crate, self or super."""
+    for tree in re.findall(r"\buse ([^;]+);", code):
+        yield from use_paths(re.sub(r"\s+", " ", tree))
+    for path in re.findall(r"\b(?:crate|self|super)(?:::\w+)+", code):
+        yield path.split("::")
+
+
+def use_paths(tree: str, prefix: str = "") -> Iterator[list[str]]:
+    """`a::{b, c::d as e}` as `a::b` and `a::c::d`."""
+    if "{" not in tree:
+        yield (prefix + tree).split(" as ")[0].strip().split("::")
+        return
+    start, end = tree.index("{"), tree.rindex("}")
+    depth, part = 0, ""
+    for char in tree[start + 1 : end] + ",":
+        if char == "," and depth == 0:
+            if part.strip():
+                yield from use_paths(part.strip(), prefix + tree[:start])
+            part = ""
+        else:
+            depth += (char == "{") - (char == "}")
+            part += char
+
+
+def uses(crate: str) -> set[tuple[Module, Module]]:
+    """The pairs of modules of a crate of which the first uses the second."""
+    modules = modules_of(crate)
+
+    def absolute(module: Module, path: list[str]) -> list[str] | None:
+        if path[0] == "crate":
+            return path[1:]
+        if path[0] in ("self", "super"):
+            up = [*module]
+            while path and path[0] in ("self", "super"):
+                up = up[:-1] if path[0] == "super" else up
+                path = path[1:]
+            return up + path
+        return [*module, *path] if (*module, path[0]) in modules else None
+
+    pairs = set()
+    for module, code in modules.items():
+        for path in paths_in(code):
+            named = absolute(module, path) or []
+            found = next((tuple(named[:n]) for n in range(len(named), 0, -1) if tuple(named[:n]) in modules), None)
+            if found is not None and found != module:
+                pairs.add((module, found))
+    return pairs
+
+
+def test_paths_are_found() -> None:
+    code = "use a::{self, b::{c, d as e}};\nuse crate::f;\nfn g() { super::h::i(); }"
+    found = [["a", "self"], ["a", "b", "c"], ["a", "b", "d"], ["crate", "f"], ["super", "h", "i"]]
+    assert sorted(paths_in(code)) == sorted([*found, ["crate", "f"]])
+
+
+def test_every_module_is_in_one_layer() -> None:
+    listed = [module for layer in LAYERS for module in layer]
+    assert sorted(listed) == sorted({module[0] for module in modules_of("plan") if module})
+
+
+def test_modules_use_those_before_them() -> None:
+    layer = {module: at for at, layer in enumerate(LAYERS) for module in layer}
+    pairs = {(one[0], other[0]) for one, other in uses("plan") if one and other}
+    assert not {(one, other) for one, other in pairs if layer[one] < layer[other]}
+    assert not pairs & set(APART)
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_modules_use_each_other_in_a_circle(crate: str) -> None:
+    """Among the modules of one folder; a module and those inside it are one."""
+    pairs = uses(crate)
+    folders = {module[:depth] for module in modules_of(crate) for depth in range(len(module))}
+    circles = {}
+    for folder in folders:
+        depth = len(folder)
+        inside = [(one, other) for one, other in pairs if one[:depth] == folder == other[:depth]]
+        inside = [(one[depth], other[depth]) for one, other in inside if len(one) > depth and len(other) > depth]
+        graph = networkx.DiGraph([pair for pair in inside if pair[0] != pair[1]])
+        found = [sorted(each) for each in networkx.strongly_connected_components(graph) if len(each) > 1]
+        if found:
+            circles["::".join(folder) or crate] = found
+    assert not circles
