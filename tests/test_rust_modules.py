@@ -13,7 +13,7 @@ RUNTIME = Path(__file__).parent.parent / "runtime"
 
 LAYERS = [
     {"array", "dtype", "error", "form", "interrupt", "pattern", "size", "types", "value", "work"},
-    {"held", "kernel", "layout", "operator", "text"},
+    {"kernel", "layout", "operator", "text"},
     {"axes", "broadcast", "epilogue", "float", "memory", "movable", "stack"},
     {"ops"},
     {"plan", "infer"},

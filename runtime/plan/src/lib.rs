@@ -18,7 +18,6 @@ pub mod float;
 pub mod form;
 pub mod gpu;
 pub mod gpu_run;
-mod held;
 pub mod infer;
 pub mod inputs;
 pub mod inspect;

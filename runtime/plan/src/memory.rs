@@ -4,11 +4,11 @@ use candle_plan_kernels::buffer;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::held::{Held, Outside, RECORD};
 use crate::kernel::{Call, Input, Kernel};
 use crate::operator::Operator;
 use crate::types::Types;
 use crate::types::{TensorType, Type};
+use crate::value::held::{Held, Outside, RECORD};
 use crate::value::Value;
 
 /// The bytes that the values of one block may hold at once.

@@ -12,12 +12,12 @@ use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Form;
-use crate::held::storages;
 use crate::interrupt::Stop;
 use crate::kernel::Call;
 use crate::memory::type_of;
 use crate::prepare::{Executable, PreparedBlock, PreparedStep};
 use crate::types::Type;
+use crate::value::held::storages;
 use crate::value::Value;
 use crate::work::Work;
 

@@ -4,7 +4,7 @@ use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::held::Record;
+use crate::value::held::Record;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::sequence::{

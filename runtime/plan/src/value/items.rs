@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::held::{Storages, RECORD};
 use crate::types::{Dim, TensorType, Type};
+use crate::value::held::{Storages, RECORD};
 use crate::value::{with_room, Value};
 
 /// The items of a sequence, which its copies share until one of them changes.

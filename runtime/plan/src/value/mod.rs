@@ -1,5 +1,6 @@
 //! What flows between steps.
 
+pub(crate) mod held;
 pub(crate) mod items;
 
 use std::sync::Arc;
