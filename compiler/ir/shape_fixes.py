@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
-from compiler.ir.graph import constant_of
 from compiler.ir.onnx_schema import ELEMENTWISE
+from compiler.ir.views.slice import Range, SliceView
 
 __all__ = ["Corrections"]
 
@@ -125,25 +125,13 @@ def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
     given, result = node.inputs[0], node.outputs[0]
     if given is None or given.shape is None or result.shape is None or len(given.shape) != len(result.shape):
         return
-    dims = list(result.shape.dims)
+    view, dims = SliceView[ir.Value].of(node), list(result.shape.dims)
+    ranges = {} if view is None else view.ranges(given.shape.dims) or {}
     for axis, (size, inferred) in enumerate(zip(given.shape.dims, result.shape.dims, strict=True)):
         if isinstance(size, ir.SymbolicDim) and isinstance(inferred, int) and inferred > 0:
-            starts_at_first = _bounds_of(node, axis) == (0, inferred, 1) and size.value is not None
+            starts_at_first = ranges.get(axis) == Range(0, inferred) and size.value is not None
             dims[axis] = ir.SymbolicDim(f"Min({inferred}, {size.value})") if starts_at_first else _unknown(context)
     result.shape = ir.Shape(dims)
-
-
-def _bounds_of(node: ir.Node, axis: int) -> tuple[int, ...] | None:
-    """Start, end and step of a Slice along an axis, where they are constants."""
-    starts, ends, axes, steps = (constant_of(value) for value in [*node.inputs[1:], None, None][:4])
-    if starts is None or ends is None:
-        return None
-    rank = 0 if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
-    named = range(len(starts)) if axes is None else [int(each) % max(rank, 1) for each in axes]
-    places = [place for place, each in enumerate(named) if each == axis]
-    if len(places) != 1:
-        return None
-    return int(starts[places[0]]), int(ends[places[0]]), 1 if steps is None else int(steps[places[0]])
 
 
 def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:

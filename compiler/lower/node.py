@@ -96,6 +96,10 @@ class Node:
         value = self.optional(index)
         return None if value is None else value.constant
 
+    def is_since(self, version: Int, attribute: str) -> bool:
+        """Whether the node's version is this or a newer one. In these, `attribute` is an input, and stays unread."""
+        return self.version >= version
+
     def uses_output(self, index: Int) -> bool:
         """Whether anybody reads output `index`."""
         if index >= self.outputs:
