@@ -116,6 +116,11 @@ class Node:
         shape = self._node.outputs[index].shape
         return None if shape is None else shape.rank()
 
+    def output_dims(self, index: Int = 0) -> tuple[object, ...] | None:
+        """The dimensions that the graph gives output `index`: numbers and symbols; `None` without a rank."""
+        shape = self._node.outputs[index].shape
+        return None if shape is None else tuple(shape.dims)
+
     def output_dtype(self, index: Int = 0) -> str | None:
         """The dtype that the graph gives output `index`, where it is known."""
         dtype = self._node.outputs[index].dtype

@@ -33,8 +33,10 @@ def _lower_upsample(model: ir.Model, report: PassReport) -> None:
         opset = opset_of(node, model.opset_imports.get("", 1))
         version = onnx_schema.since_version("", node.op_type, opset) or opset
         view = ResizeView[ir.Value].of(node, version)
-        target = "its attributes are not those of the operator" if view is None else _target(view)
-        if view is None or isinstance(target, str):
+        if view is None:
+            continue  # the lowering says what is wrong with its attributes
+        target = _target(view)
+        if isinstance(target, str):
             report.missed.append(Missed("interpolate", here, target))
             continue
         new = Rewriter(node.graph)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.ir.views.source import Listed, Source, V, View, floats_at, floats_of, ints_at, ints_of, resolved
 
-__all__ = ["ResizeView"]
+__all__ = ["MOST_AXES", "Changes", "ResizeView"]
 
+MOST_AXES = 2
+"""The most axes that may change: the runtime has kernels for one and two."""
 _MODERN = 11
 """The version of Resize that has coordinates of choice; version 10 is what Upsample is."""
 
@@ -68,21 +70,36 @@ class ResizeView(View[V]):
         places = [place for axis in axes if (place := resolved(axis, rank)) is not None]
         return places if len(places) == len(axes) else None
 
-    def changes(self, old: Sequence[object], new: Sequence[object] | None) -> int:
-        """How many axes change for certain: the scale is not 1, or the sizes before and after are known and differ.
+    def changes(self, old: Sequence[object] | None, new: Sequence[object] | None) -> Changes:
+        """How many axes change: those with a scale other than 1, and those whose sizes before and after differ.
 
-        `old` and `new` are the dimensions of the input and, where they are known, of the result.
+        `old` and `new` are the dimensions of the input and of the result, where their ranks are known.
         """
+        if old is None:
+            scales = () if self.scales is None else self.scales.known or ()
+            old = [None] * len(scales if self.axes is None else self.axes)
         axes = self.resized_axes(len(old)) or []
-        scales = _for_each(self.scales, len(axes))
-        sizes = _for_each(self.sizes, len(axes))
-        count = 0
-        for axis, scale, size in zip(axes, scales, sizes, strict=True):
-            after = size if size is not None else new[axis] if new is not None and len(new) == len(old) else None
-            before = old[axis]
-            differs = isinstance(before, int) and isinstance(after, int) and before != after
-            count += differs or (scale is not None and scale != 1)
-        return count
+        after = new if new is not None and len(new) == len(old) else [None] * len(old)
+        rows = zip(axes, _for_each(self.scales, len(axes)), _for_each(self.sizes, len(axes)), strict=True)
+        found = [_changes(scale, old[axis], after[axis] if size is None else size) for axis, scale, size in rows]
+        return Changes(found.count(True), len(found) - found.count(False))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many axes change: `least` for certain, and `most` together with those of which it is not known."""
+
+    least: int
+    most: int
+
+
+def _changes(scale: float | None, before: object, after: object) -> bool | None:
+    """Whether an axis changes; `None` where that is not known."""
+    if scale is not None and scale != 1:
+        return True
+    if isinstance(before, int) and isinstance(after, int):
+        return before != after
+    return None if scale is None else False
 
 
 def _for_each(listed: Listed[V, float] | Listed[V, int] | None, count: int) -> Sequence[float | None]:
