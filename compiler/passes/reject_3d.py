@@ -84,9 +84,8 @@ def _resized_dims(node: ir.Node, opset: int) -> int:
     view = ResizeView[ir.Value].of(node, opset)
     if view is None:
         return 0
-    old, new = (
-        None if value is None or value.shape is None else value.shape.dims for value in (view.x, node.outputs[0])
-    )
+    shapes = [None if value is None else value.shape for value in (view.x, node.outputs[0])]
+    old, new = (None if shape is None else shape.dims for shape in shapes)
     changes = view.changes(old, new)
     if changes.least > MOST_AXES or changes.most <= MOST_AXES or old is None or len(old) <= _MOST + 2:
         return changes.least
