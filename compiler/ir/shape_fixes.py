@@ -1,7 +1,7 @@
 """Corrections of the shapes that the library infers for one node: where it says less or more than is known.
 
-The library assumes that slices are within sizes that it does not know, and that two symbols that broadcast to each
-other are equal. Neither is always true.
+The library assumes that slices are within sizes that it does not know, that such sizes are not 1, and that two symbols
+that broadcast to each other are equal. None of this is always true.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from compiler.ir.onnx_schema import ELEMENTWISE
+from compiler.ir.views.reshape import SqueezeView
 from compiler.ir.views.slice import Range, SliceView
 
 __all__ = ["Corrections"]
@@ -39,6 +40,8 @@ class Corrections:
             _follow_choice(self._context, node)
         if node.domain == "" and node.op_type == "Slice":
             _bound_slice(self._context, node)
+        if node.domain == "" and node.op_type == "Squeeze":
+            _forget_rank(node)
         if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
             _broadcast(self._context, node)
         if node.domain == "" and node.op_type == "RMSNormalization":
@@ -132,6 +135,15 @@ def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
             starts_at_first = ranges.get(axis) == Range(0, inferred) and size.value is not None
             dims[axis] = ir.SymbolicDim(f"Min({inferred}, {size.value})") if starts_at_first else _unknown(context)
     result.shape = ir.Shape(dims)
+
+
+def _forget_rank(node: ir.Node) -> None:
+    """A Squeeze without axes drops the dimensions of size 1: the rank is not known where a size is not."""
+    view = SqueezeView[ir.Value].of(node)
+    if view is None or view.axes is not None or view.x is None or view.x.shape is None:
+        return
+    if not view.x.shape.is_static():
+        node.outputs[0].shape = None
 
 
 def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:
