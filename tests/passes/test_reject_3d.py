@@ -75,7 +75,7 @@ RESIZES = {
     }""",
     "computed sizes": """(float[2, 3, 4] x) => (float y) <int64[3] z = {2, 3, 4}> {
         sizes = Add(z, z)
-        y = Resize<axes=[2, 1, 0]>(x, , , sizes)
+        y = Resize<axes=[0, 1, 2]>(x, , , sizes)
     }""",
 }
 
