@@ -5,6 +5,7 @@ import pytest
 
 import compiler
 from compiler.frontend.load import load_model
+from compiler.ir import origin
 from compiler.lower import refusals
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.reject_3d import reject_3d
@@ -90,6 +91,15 @@ def test_no_plan_resizes_three_axes(parse, case, optimize):
     assert (diagnostic.code, diagnostic.message) == ("CC0301", "3-D resizing is not supported")
     assert diagnostic.help
     assert diagnostic.origin.nodes == ("Resize(y)",)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_lowering_refuses_three_dimensions_that_the_pass_did_not_see(parse, node):
+    inputs = f"{X}, float[2, 2, 3, 3, 3] w, float[2] v, float[1, 2, 2, 2, 3] grid"
+    model = parse(f"agraph ({inputs}) => (float y) <float[5] s = {{1, 1, 2, 2, 2}}> {{ {node} }}")
+    (diagnostic,) = refusals(model)
+    assert diagnostic.code in ("CC0205", "CC0210", "CC0301")
+    assert diagnostic.origin == origin.of(model.graph[0])
 
 
 def test_four_dimensions_of_unknown_factors_are_taken(parse):

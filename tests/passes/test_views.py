@@ -10,6 +10,7 @@ from compiler.ir.views.resize import Changes, ResizeView
 from compiler.ir.views.slice import Range, SliceView, ranges_of
 from compiler.ir.views.split import Part
 from compiler.ir.views.transpose import TransposeView
+from compiler.lower import refusals
 
 X = "float[2, 6, 8] x, float[N, 6] s"
 
@@ -121,3 +122,17 @@ def test_no_view_of_a_node_with_an_attribute_of_another_type(parse):
     node = last(parse, "y = ReduceSum<axes=[0]>(x)", 11)
     node.attributes["axes"] = ir.AttrString("axes", "rows")
     assert ReduceView.of(node) is None
+
+
+UNREAD = {
+    "y = Slice<starts=[0]>(x, a, b)": "Slice-13 does not support the attribute starts",
+    "y = Pad<pads=[0, 0, 0, 0, 0, 1]>(x, p)": "Pad-18 does not support the attribute pads",
+    "y = ReduceMean<axes=[0]>(x, a)": "ReduceMean-18 does not support the attribute axes",
+}
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_an_attribute_that_became_an_input_stays_unread(parse, text):
+    constants = "<int64[1] a = {0}, int64[1] b = {1}, int64[6] p = {0, 0, 0, 0, 0, 1}>"
+    (diagnostic,) = refusals(parse(f"agraph ({X}) => (float y) {constants} {{ {text} }}", opset=18))
+    assert (diagnostic.code, diagnostic.message) == ("CC0203", UNREAD[text])
