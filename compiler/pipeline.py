@@ -107,6 +107,7 @@ def _needed(options: Options) -> list[Pass]:
         fold_constants(lower.evaluate, only_indices=True),
         inline_branches,
         infer_shapes,  # again without the branches that are not taken
+        reject_3d,  # again with the shapes that were found since
         check_outputs,
         lower_upsample,
     ]

@@ -1,7 +1,7 @@
 """Corrections of the shapes that the library infers for one node: where it says less or more than is known.
 
-The library assumes that slices are within sizes that it does not know, and that two symbols that broadcast to each
-other are equal. Neither is always true.
+The library assumes that slices are within sizes that it does not know, that such sizes are not 1, and that two symbols
+that broadcast to each other are equal. None of this is always true.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
-from compiler.ir.graph import constant_of
 from compiler.ir.onnx_schema import ELEMENTWISE
+from compiler.ir.views.reshape import SqueezeView
+from compiler.ir.views.slice import Range, SliceView
 
 __all__ = ["Corrections"]
 
@@ -39,6 +40,8 @@ class Corrections:
             _follow_choice(self._context, node)
         if node.domain == "" and node.op_type == "Slice":
             _bound_slice(self._context, node)
+        if node.domain == "" and node.op_type == "Squeeze":
+            _forget_rank(node)
         if node.domain == "" and (node.op_type in ELEMENTWISE or node.op_type == "Expand"):
             _broadcast(self._context, node)
         if node.domain == "" and node.op_type == "RMSNormalization":
@@ -125,25 +128,22 @@ def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
     given, result = node.inputs[0], node.outputs[0]
     if given is None or given.shape is None or result.shape is None or len(given.shape) != len(result.shape):
         return
-    dims = list(result.shape.dims)
+    view, dims = SliceView[ir.Value].of(node), list(result.shape.dims)
+    ranges = {} if view is None else view.ranges(given.shape.dims) or {}
     for axis, (size, inferred) in enumerate(zip(given.shape.dims, result.shape.dims, strict=True)):
         if isinstance(size, ir.SymbolicDim) and isinstance(inferred, int) and inferred > 0:
-            starts_at_first = _bounds_of(node, axis) == (0, inferred, 1) and size.value is not None
+            starts_at_first = ranges.get(axis) == Range(0, inferred) and size.value is not None
             dims[axis] = ir.SymbolicDim(f"Min({inferred}, {size.value})") if starts_at_first else _unknown(context)
     result.shape = ir.Shape(dims)
 
 
-def _bounds_of(node: ir.Node, axis: int) -> tuple[int, ...] | None:
-    """Start, end and step of a Slice along an axis, where they are constants."""
-    starts, ends, axes, steps = (constant_of(value) for value in [*node.inputs[1:], None, None][:4])
-    if starts is None or ends is None:
-        return None
-    rank = 0 if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
-    named = range(len(starts)) if axes is None else [int(each) % max(rank, 1) for each in axes]
-    places = [place for place, each in enumerate(named) if each == axis]
-    if len(places) != 1:
-        return None
-    return int(starts[places[0]]), int(ends[places[0]]), 1 if steps is None else int(steps[places[0]])
+def _forget_rank(node: ir.Node) -> None:
+    """A Squeeze without axes drops the dimensions of size 1: the rank is not known where a size is not."""
+    view = SqueezeView[ir.Value].of(node)
+    if view is None or view.axes is not None or view.x is None or view.x.shape is None:
+        return
+    if not view.x.shape.is_static():
+        node.outputs[0].shape = None
 
 
 def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.gather import GatherView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -9,13 +10,13 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Gather", newest=13)
 def gather(node: Node, build: PlanBuilder) -> Value:
     """`Gather`."""
-    return build(ops.Gather(axis=node.int("axis", 0)), node.input(0), node.input(1))
+    return build(ops.Gather(axis=GatherView.read(node).axis), node.input(0), node.input(1))
 
 
 @lowers("GatherElements", newest=13)
 def gather_elements(node: Node, build: PlanBuilder) -> Value:
     """`GatherElements`."""
-    return build(ops.GatherElements(axis=node.int("axis", 0)), node.input(0), node.input(1))
+    return build(ops.GatherElements(axis=GatherView.read(node).axis), node.input(0), node.input(1))
 
 
 @lowers("GatherND", newest=13)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from compiler.ir.views.concat import ConcatView
+from compiler.ir.views.split import SplitView
+from compiler.lower.lists import ints
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -11,23 +12,18 @@ from compiler.plan import PlanBuilder, Value, ops
 @lowers("Concat", newest=13)
 def concat(node: Node, build: PlanBuilder) -> Value:
     """`Concat`."""
-    return build(ops.Concat(axis=node.int("axis")), *(node.input(index) for index in range(len(node.inputs))))
+    return build(ops.Concat(axis=ConcatView.read(node).axis), *(node.input(index) for index in range(len(node.inputs))))
 
 
 @lowers("Split", newest=18)
 def split(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """`Split`: sizes from the attribute (before 13), the input, or equal ones (`num_outputs` from 18 on)."""
-    axis = node.int("axis", 0)
-    sizes = node.optional(1)
-    listed = node.ints("split", None) if node.version < 13 else None
-    if listed is not None:
-        sizes = build.constant(np.array(listed, np.int64))
-    parts = node.int("num_outputs", node.outputs) if node.version >= 18 else node.outputs
-    if parts != node.outputs:
-        node.refuse("CC0202", f"Split has {node.outputs} outputs, but num_outputs is {parts}")
-    if sizes is None and node.version < 18:
-        _check_even(node, axis)
-    return build(ops.Split(axis=axis), node.input(0), sizes, outputs=node.outputs)
+    """`Split`."""
+    view = SplitView.read(node)
+    if view.parts not in (None, node.outputs):
+        node.refuse("CC0202", f"Split has {node.outputs} outputs, but num_outputs is {view.parts}")
+    if view.sizes is None and node.version < 18:
+        _check_even(node, view.axis)
+    return build(ops.Split(axis=view.axis), node.input(0), ints(build, view.sizes), outputs=node.outputs)
 
 
 def _check_even(node: Node, axis: int) -> None:

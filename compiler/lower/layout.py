@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from compiler.ir.views.transpose import TransposeView
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
 
 @lowers("Transpose", newest=25)
 def transpose(node: Node, build: PlanBuilder) -> Value:
-    """`Transpose`; onnxruntime accepts negative axes too."""
-    permutation = node.ints("perm", None)
-    if permutation is not None and sorted(permutation) != list(range(len(permutation))):
+    """`Transpose`."""
+    view = TransposeView.read(node)
+    permutation = None if view.perm is None else list(view.perm)
+    if permutation is not None and view.order(len(permutation)) is None:
         node.refuse("CC0202", f"perm {permutation} does not order the axes")
     return build(ops.Transpose(permutation=permutation), node.input(0))
 

@@ -96,6 +96,10 @@ class Node:
         value = self.optional(index)
         return None if value is None else value.constant
 
+    def is_since(self, version: Int, attribute: str) -> bool:
+        """Whether the node's version is this or a newer one. In these, `attribute` is an input, and stays unread."""
+        return self.version >= version
+
     def uses_output(self, index: Int) -> bool:
         """Whether anybody reads output `index`."""
         if index >= self.outputs:
@@ -111,6 +115,11 @@ class Node:
         """The rank that the graph gives output `index`, where it is known."""
         shape = self._node.outputs[index].shape
         return None if shape is None else shape.rank()
+
+    def output_dims(self, index: Int = 0) -> tuple[object, ...] | None:
+        """The dimensions that the graph gives output `index`: numbers and symbols; `None` without a rank."""
+        shape = self._node.outputs[index].shape
+        return None if shape is None else tuple(shape.dims)
 
     def output_dtype(self, index: Int = 0) -> str | None:
         """The dtype that the graph gives output `index`, where it is known."""

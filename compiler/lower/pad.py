@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ir import dtypes
+from compiler.ir.views.pad import PadView
+from compiler.lower.lists import ints
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -13,20 +15,19 @@ _MODES: dict[str, ops.PadMode] = {"constant": "constant", "edge": "edge", "refle
 
 @lowers("Pad", newest=25)
 def pad(node: Node, build: PlanBuilder) -> Value:
-    """`Pad`: attributes before 11, inputs from 11 on."""
-    x, mode = node.input(0), _MODES.get(name := node.string("mode", "constant"))
+    """`Pad`."""
+    x, view = node.input(0), PadView.read(node)
+    mode, value = _MODES.get(view.mode), view.value
     if mode is None:
-        node.refuse("CC0202", f"Pad has no mode {name!r}")
-    if node.version >= 11:
-        pads, value, axes = node.input(1), node.optional(2), node.optional(3)
-    else:
-        pads, axes = build.constant(np.array(node.ints("pads"), np.int64)), None
-        value = build.constant(np.array(node.float("value", 0.0), dtypes.numpy_dtype(x.dtype)))
+        node.refuse("CC0202", f"Pad has no mode {view.mode!r}")
+    pads = ints(build, view.pads) or node.input(1)
     if mode != "constant":
         value = None
+    elif view.pads is not None and view.pads.is_attribute:
+        value = build.constant(np.array(view.number, dtypes.numpy_dtype(x.dtype)))
     elif value is None and x.dtype == "string":
         value = build.constant(np.array("", object))
-    return build(ops.Pad(mode=mode), x, pads, value, axes)
+    return build(ops.Pad(mode=mode), x, pads, value, ints(build, view.axes))
 
 
 @lowers("CenterCropPad", newest=18)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from compiler.ir.views.reduce import ReduceView, moved_in
 from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -12,19 +13,16 @@ _SIBLINGS |= {"Sum": 13, "SumSquare": 18}
 
 
 def reduce(node: Node, build: PlanBuilder) -> Value:
-    """`Reduce…`: axes from the attribute (ReduceSum before 13, the others before 18) or the input."""
-    axes, computed = node.ints("axes", None), None
-    noop = node.flag("noop_with_empty_axes", False)
-    if node.version >= (13 if node.op_type == "ReduceSum" else 18):
-        known = node.constant(1)
-        computed = node.optional(1) if known is None else None
-        axes = None if known is None else [int(axis) for axis in known.reshape(-1)]
-    elif noop:
+    """`Reduce…`."""
+    view = ReduceView.read(node)
+    known = () if view.axes is None else view.axes.known
+    computed = view.axes.value if view.axes is not None and known is None else None
+    noop = view.keeps_without_axes
+    if noop and node.version < moved_in(node.op_type):
         node.refuse("CC0202", f"{node.op_type}-{node.version} has no attribute noop_with_empty_axes")
-    if computed is None and not axes:
-        axes = [] if noop else None
+    axes = None if known is None or not (known or noop) else list(known)
     function = cast(ops.Reduction, node.op_type.removeprefix("Reduce"))
-    op = ops.Reduce(function=function, keepdims=node.flag("keepdims", True), noop_with_empty_axes=noop, axes=axes)
+    op = ops.Reduce(function=function, keepdims=view.keepdims, noop_with_empty_axes=noop, axes=axes)
     return build(op, node.input(0), computed)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-import numpy as np
-
 from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.resize import MOST_AXES, ResizeView
+from compiler.lower.lists import floats, ints
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
@@ -35,79 +35,80 @@ _SIZE_POLICIES: dict[str, ops.SizePolicy] = {
 }
 
 
-def _choice(node: Node, name: str, default: str, choices: Mapping[str, _T]) -> _T:
-    text = node.string(name, default)
+def _choice(node: Node, name: str, text: str, choices: Mapping[str, _T]) -> _T:
     if text not in choices:
         node.refuse("CC0202", f"{node.op_type}'s {name} is {text!r}, not one of {', '.join(choices)}")
     return choices[text]
 
 
-def _mode(node: Node) -> ops.AnyInterpolation:
-    rounding = _choice(node, "nearest_mode", "round_prefer_floor", _ROUNDINGS)
-    coefficient = node.float("cubic_coeff_a", -0.75)
+def _op(node: Node, view: ResizeView[Value]) -> ops.Interpolate:
+    rounding = _choice(node, "nearest_mode", view.rounding, _ROUNDINGS)
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest(rounding),
         "linear": "Linear",
-        "cubic": ops.Interpolation.Cubic(coefficient),
+        "cubic": ops.Interpolation.Cubic(node.float("cubic_coeff_a", -0.75)),
     }
-    return _choice(node, "mode", "nearest", modes)
-
-
-def _op(node: Node) -> ops.Interpolate:
     return ops.Interpolate(
-        mode=_mode(node),
-        coordinates=_choice(node, "coordinate_transformation_mode", "half_pixel", _COORDINATES),
+        mode=_choice(node, "mode", view.mode, modes),
+        coordinates=_choice(node, "coordinate_transformation_mode", view.coordinates, _COORDINATES),
         antialias=node.flag("antialias", False),
         exclude_outside=node.flag("exclude_outside", False),
         extrapolation=node.float("extrapolation_value", 0.0),
-        axes=node.ints("axes", None),
-        size_policy=_choice(node, "keep_aspect_ratio_policy", "stretch", _SIZE_POLICIES),
+        axes=None if view.axes is None else list(view.axes),
+        size_policy=_choice(node, "keep_aspect_ratio_policy", view.policy, _SIZE_POLICIES),
     )
+
+
+def _check_axes(node: Node, view: ResizeView[Value]) -> None:
+    """Refuses a resize of more axes than the runtime resizes, at the shapes that the plan states."""
+    count = view.changes(None if view.x is None else view.x.shape, node.output_dims()).least
+    if count > MOST_AXES:
+        node.refuse(
+            "CC0301",
+            f"{count}-D resizing is not supported",
+            help=f"resize at most {MOST_AXES} axes at a time, with one {node.op_type} after another",
+        )
 
 
 @lowers("Resize", newest=19)
 def resize(node: Node, build: PlanBuilder) -> Value:
     """`Resize`; before opset 11 it is what `Upsample` is."""
-    if node.version < 11:
-        return _upsample(node, build, node.input(1))
-    op = _op(node)
+    view = ResizeView.read(node)
+    if view.is_legacy:
+        return _upsample(node, build, view)
+    _check_axes(node, view)
+    op = _op(node, view)
     roi = node.optional(1) if op.coordinates == "TfCropAndResize" else None
-    return build(op, node.input(0), roi, node.optional(2), node.optional(3))
+    return build(op, node.input(0), roi, floats(build, view.scales), ints(build, view.sizes))
 
 
 @lowers("Upsample", newest=10)
 def upsample(node: Node, build: PlanBuilder) -> Value:
-    """`Upsample`: scales are an attribute before opset 9."""
-    scales = node.input(1) if node.version >= 9 else build.constant(np.array(node.floats("scales"), np.float32))
-    return _upsample(node, build, scales)
+    """`Upsample`."""
+    return _upsample(node, build, ResizeView.read(node))
 
 
-def _upsample(node: Node, build: PlanBuilder, scales: Value) -> Value:
+def _upsample(node: Node, build: PlanBuilder, view: ResizeView[Value]) -> Value:
     """Coordinates are x ÷ scale; as in onnxruntime, the nearest place is the next one where an axis shrinks."""
+    _check_axes(node, view)
     modes: dict[str, ops.AnyInterpolation] = {
         "nearest": ops.Interpolation.Nearest("CeilWhenShrinking"),
         "linear": "Linear",
-        "bilinear": "Linear",
     }
     op = ops.Interpolate(
-        mode=_choice(node, "mode", "nearest", modes),
+        mode=_choice(node, "mode", view.mode, modes),
         coordinates="Asymmetric",
         antialias=False,
         exclude_outside=False,
         extrapolation=0.0,
         size_policy="Stretch",
     )
-    return build(op, node.input(0), None, scales)
+    return build(op, node.input(0), None, floats(build, view.scales) or node.input(1))
 
 
 @lowers("Interpolate", newest=1, domain=PLAN_DOMAIN)
 def interpolate(node: Node, build: PlanBuilder) -> Value:
     """The compiler's own: the scales of the coordinates' formula, the new sizes, or both, as attributes."""
-    scales, sizes = node.floats("scales", None), node.ints("sizes", None)
-    return build(
-        _op(node),
-        node.input(0),
-        None,
-        None if scales is None else build.constant(np.array(scales, np.float32)),
-        None if sizes is None else build.constant(np.array(sizes, np.int64)),
-    )
+    view = ResizeView.read(node)
+    _check_axes(node, view)
+    return build(_op(node, view), node.input(0), None, floats(build, view.scales), ints(build, view.sizes))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from compiler.ir.views.slice import SliceView
+from compiler.lower.lists import ints
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
 
 
 @lowers("Slice", newest=13)
 def slice_(node: Node, build: PlanBuilder) -> Value:
-    """`Slice`: attributes before 10, inputs from 10 on."""
-    if node.version >= 10:
-        bounds = [node.input(1), node.input(2), node.optional(3), node.optional(4)]
-        return build(ops.Slice(), node.input(0), *bounds)
-    lists = [node.ints("starts"), node.ints("ends"), node.ints("axes", None)]
-    known = [None if values is None else build.constant(np.array(values, np.int64)) for values in lists]
-    return build(ops.Slice(), node.input(0), *known)
+    """`Slice`."""
+    view = SliceView.read(node)
+    starts, ends = ints(build, view.starts) or node.input(1), ints(build, view.ends) or node.input(2)
+    return build(ops.Slice(), node.input(0), starts, ends, ints(build, view.axes), ints(build, view.steps))

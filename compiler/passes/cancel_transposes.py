@@ -14,6 +14,8 @@ import onnx_ir as ir
 
 from compiler.ir import onnx_schema
 from compiler.ir.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
+from compiler.ir.views.concat import ConcatView
+from compiler.ir.views.reduce import REDUCTIONS, axes_of, keeps_axes
 from compiler.passes.drop_noops import DropReshape
 from compiler.passes.merge_reshapes import MergeReshapes
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
@@ -25,7 +27,6 @@ from compiler.rewrite.permutation import (
     reordered_shape,
     typed,
 )
-from compiler.rewrite.reduction import axes_of, keeps_axes
 from compiler.rewrite.reshape import reshape_target
 from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 from compiler.rewrite.sink_transposes import (
@@ -186,6 +187,8 @@ class SinkBelowConcat(Rule):
         perm = permutation_of(match.node("transpose"))
         if perm is None:
             return "the rank is not known"
+        if ConcatView[ir.Value].of(match.root) is None:
+            return "the axis is not known"
         for value in match.root.inputs:
             if value is None or _transpose_above(value, perm) is None:
                 return f"{value.name if value else ''!r} is not transposed alike"
@@ -195,22 +198,20 @@ class SinkBelowConcat(Rule):
         """The parts joined along the axis that the order names, then the transpose."""
         root, perm = match.root, permutation_of(match.node("transpose")) or ()
         inputs = [_without(value, perm, new) for value in root.inputs if value is not None]
-        axis = perm[root.attributes["axis"].as_int()]
+        view = ConcatView[ir.Value].of(root)
+        if view is None:
+            raise ValueError("check comes first")
+        axis = perm[view.axis]
         output = root.outputs[0]
         inner = new.op("Concat", *inputs, version=root.version, axis=axis)
         typed(inner, output.type, reordered_shape(output.shape, inverse(perm)))
         return new.op("Transpose", inner, perm=list(perm))
 
 
-_REDUCTIONS = tuple(
-    f"Reduce{kind}" for kind in ("Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
-)
-
-
 class SinkBelowReduction(Rule):
     """`Reduce(Transpose(x, p), axes)` → `Transpose(Reduce(x, p[axes]))`, of the axes that are left."""
 
-    pattern = Op(_REDUCTIONS, _TRANSPOSE, Var(optional=True))
+    pattern = Op(REDUCTIONS, _TRANSPOSE, Var(optional=True))
 
     def check(self, match: Match) -> str | None:
         """The axes are known constants."""

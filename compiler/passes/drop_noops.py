@@ -10,6 +10,9 @@ import onnx_ir as ir
 
 from compiler.ir import onnx_schema
 from compiler.ir.graph import constant_of, same_shape
+from compiler.ir.views.gather import GatherView
+from compiler.ir.views.pad import PadView
+from compiler.ir.views.slice import SliceView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
 
@@ -43,8 +46,8 @@ class DropSlice(_Drop):
 
     def why_not(self, match: Match) -> str | None:
         """As many elements, taken in steps of one, are all of them."""
-        steps = match.root.inputs[4] if len(match.root.inputs) > 4 else None
-        if steps is not None and not _all(steps, 1):
+        view = SliceView[ir.Value].of(match.root)
+        if view is None or not (view.steps is None or set(view.steps.known or [0]) == {1}):
             return "the steps are not one"
         return None if same_shape(match["x"], match.root.outputs[0]) else "the shape changes"
 
@@ -105,13 +108,10 @@ class DropPad(_Drop):
     pattern = Op("Pad", Var("x"), rest=True)
 
     def why_not(self, match: Match) -> str | None:
-        """All pads are zero; they are an attribute before opset 11."""
-        attributes = match.root.attributes
-        if "pads" in attributes:
-            is_empty = not any(attributes["pads"].as_ints())
-        else:
-            is_empty = len(match.root.inputs) > 1 and _all(match.root.inputs[1], 0)
-        return None if is_empty else "it pads"
+        """All pads are zero."""
+        view = PadView[ir.Value].of(match.root)
+        pads = None if view is None or view.pads is None else view.pads.known
+        return None if pads is not None and not any(pads) else "it pads"
 
 
 class DropTile(_Drop):
@@ -183,9 +183,9 @@ class DropGather(_Drop):
 
 def _size_along(match: Match) -> int | None:
     """The size of the root's axis, where it is a known number."""
-    axis = match.root.attributes["axis"].as_int() if "axis" in match.root.attributes else 0
-    shape = match["x"].shape
-    if shape is None or not -len(shape) <= axis < len(shape):
+    view, shape = GatherView[ir.Value].of(match.root), match["x"].shape
+    axis = None if view is None or shape is None else view.place(len(shape))
+    if shape is None or axis is None:
         return None
     size = shape.dims[axis]
     return size if isinstance(size, int) else None

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of, rank
+from compiler.ir.graph import rank
+from compiler.ir.views.pad import PadView
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
@@ -65,25 +66,15 @@ class FoldIntoAverage(_FoldPad):
 
 def _pads_of(pad: ir.Node) -> np.ndarray | str:
     """The pads of all axes: those before, then those after; or why they are not plain zeros of known number."""
-    mode = pad.attributes["mode"].as_string() if "mode" in pad.attributes else "constant"
-    if mode != "constant":
-        return f"it pads with mode {mode}"
-    inputs = [*pad.inputs, None, None, None][:4]
-    fill = constant_of(inputs[2])
-    if (inputs[2] is not None and fill is None) or (fill is not None and fill.any()):
+    view, size = PadView[ir.Value].of(pad), rank(pad.inputs[0])
+    if view is None or size is None:
+        return "the rank or the pads are not known"
+    if view.mode != "constant":
+        return f"it pads with mode {view.mode}"
+    if view.number != 0:
         return "it pads with another value than zero"
-    if "value" in pad.attributes and pad.attributes["value"].as_float() != 0:
-        return "it pads with another value than zero"
-    size = rank(pad.inputs[0])
-    if size is None:
-        return "the rank is not known"
-    given = np.array(pad.attributes["pads"].as_ints()) if "pads" in pad.attributes else constant_of(inputs[1])
-    axes = constant_of(inputs[3]) if inputs[3] is not None else np.arange(size)
-    if given is None or axes is None or len(given) != 2 * len(axes) or size < 3:
-        return "the pads are not known"
-    full = np.zeros((2, size), np.int64)
-    full[:, axes] = given.reshape(2, -1)
-    return full.ravel()
+    amounts = view.amounts(size)
+    return "the pads are not known" if amounts is None or size < 3 else amounts.ravel()
 
 
 def _own_pads(node: ir.Node, axes: int) -> list[int]:

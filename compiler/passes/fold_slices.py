@@ -8,9 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, sole_user
+from compiler.ir.views.concat import ConcatView
+from compiler.ir.views.slice import ranges_of
 from compiler.rewrite.pattern import Match, Op
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
-from compiler.rewrite.slices import ranges_of
 
 __all__ = ["fold_slices"]
 
@@ -69,7 +70,8 @@ def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str
         return "a slice has other readers"
     if image is None or image.shape is None or len(image.shape) != 4:
         return "the image's rank is not known to be 4"
-    if concat.attributes["axis"].as_int() not in (1, -3):
+    view = ConcatView[ir.Value].of(concat)
+    if view is None or view.axis not in (1, -3):
         return "it does not join channels"
     sizes = [size for size in image.shape.dims[1:] if isinstance(size, int)]
     if len(sizes) != 3:

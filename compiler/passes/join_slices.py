@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of, rank, sole_user
+from compiler.ir.graph import rank, sole_user
+from compiler.ir.views.concat import ConcatView
+from compiler.ir.views.slice import Range, ranges_of
+from compiler.ir.views.source import resolved
+from compiler.ir.views.split import Part
 from compiler.rewrite.pattern import AnyOf, Match, Op
 from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.slices import slice_of
 
 __all__ = ["join_slices"]
+
+_END = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class JoinSlices(Rule):
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The parts that are left, joined."""
-        axis = match.root.attributes["axis"].as_int()
+        axis = _axis_of(match.root)
         parts = [part if isinstance(part, ir.Value) else _made(part, axis, new) for part in _joined(match.root)]
         return parts[0] if len(parts) == 1 else new.like(match.root, *parts)
 
@@ -72,19 +79,27 @@ class FlattenConcat(Rule):
         return new.like(match.root, *parts)
 
 
+def _axis_of(concat: ir.Node) -> int:
+    """The axis along which a Concat joins."""
+    view = ConcatView[ir.Value].of(concat)
+    if view is None:
+        raise ValueError(f"{concat.op_type} {concat.name} has no axis")
+    return view.axis
+
+
 def _inner(concat: ir.Node, value: ir.Value | None) -> ir.Node | None:
     """The Concat along the same axis that made the value for this node alone."""
     node = None if value is None else value.producer()
     if node is None or value is None or node.op_identifier() != ("", "Concat", "") or sole_user(value) is not concat:
         return None
-    axes, dims = [each.attributes["axis"].as_int() for each in (concat, node)], rank(value)
-    is_same = axes[0] == axes[1] or (dims is not None and axes[0] % dims == axes[1] % dims)
+    axes, dims = [_axis_of(each) for each in (concat, node)], rank(value)
+    is_same = axes[0] == axes[1] or (dims is not None and resolved(axes[0], dims) == resolved(axes[1], dims))
     return node if is_same and len(value.uses()) == 1 else None
 
 
 def _joined(concat: ir.Node) -> Iterator[ir.Value | _Piece]:
     """The inputs, those that follow one another in one value as one piece."""
-    axis = concat.attributes["axis"].as_int()
+    axis = _axis_of(concat)
     before: _Piece | None = None
     for value in concat.inputs:
         piece = None if value is None else _piece_of(value, axis)
@@ -105,61 +120,41 @@ def _made(piece: _Piece, axis: int, new: Rewriter) -> ir.Value:
         return piece.value
     if piece.is_whole:
         return piece.source
-    ends = [np.iinfo(np.int64).max if piece.end is None else piece.end]
-    bounds = [
-        new.constant(np.array(each, np.int64), name) for each, name in (([piece.start], "starts"), (ends, "ends"))
-    ]
-    return new.op("Slice", piece.source, *bounds, new.constant(np.array([axis], np.int64), "axes"))
+    place = resolved(axis, rank(piece.source) or 0)
+    if place is None:
+        raise ValueError(f"a piece of {piece.source.name} has no axis {axis}")
+    return slice_of(piece.source, {place: Range(piece.start, _END if piece.end is None else piece.end)}, new)
 
 
 def _piece_of(value: ir.Value, axis: int) -> _Piece | None:
     """What a Slice of this axis alone, in steps of one, or a Split of it takes; `None` where that is not known."""
     node = value.producer()
     source = None if node is None or not node.inputs else node.inputs[0]
-    if node is None or source is None or node.domain or source.shape is None:
+    if node is None or source is None or source.shape is None:
         return None
-    axis += source.shape.rank() if axis < 0 else 0
-    if not 0 <= axis < source.shape.rank():
+    place = resolved(axis, len(source.shape))
+    found = None if place is None else _slice_bounds(node, place) or _split_bounds(value, place)
+    if place is None or found is None:
         return None
-    dim = source.shape.dims[axis]
-    size = dim if isinstance(dim, int) else None
-    bounds = {"Slice": _slice_bounds, "Split": _split_bounds}.get(node.op_type)
-    found = None if bounds is None else bounds(node, value, axis, size)
-    if found is None:
-        return None
-    start, end = found
-    return _Piece(value, source, start, None if size is not None and end is not None and end >= size else end)
+    (start, end), size = found, source.shape.dims[place]
+    return _Piece(value, source, start, None if isinstance(size, int) and end is not None and end >= size else end)
 
 
-def _slice_bounds(node: ir.Node, _: ir.Value, axis: int, size: int | None) -> tuple[int, int | None] | None:
-    """Start and end of a Slice; negative ones need the size."""
-    given = [constant_of(each) for each in node.inputs[1:]]
-    if len(given) < 3 or any(each is None or each.size != 1 for each in given):
+def _slice_bounds(node: ir.Node, axis: int) -> tuple[int, int | None] | None:
+    """Start and end of a Slice of the axis alone, in steps of one."""
+    ranges = ranges_of(node)
+    if ranges is None or list(ranges) != [axis] or ranges[axis].step != 1:
         return None
-    start, end, sliced, *steps = (int(each.item()) for each in given if each is not None)
-    rank = node.inputs[0].shape.rank() if node.inputs[0] is not None and node.inputs[0].shape is not None else 0
-    if sliced % max(rank, 1) != axis or steps not in ([], [1]):
-        return None
-    if size is not None:
-        start, end = (max(0, each + size) if each < 0 else min(each, size) for each in (start, end))
-    if not 0 <= start <= end:
-        return None
+    start, end = ranges[axis].start, ranges[axis].end
     return start, None if end >= np.iinfo(np.int32).max else end
 
 
-def _split_bounds(node: ir.Node, value: ir.Value, axis: int, size: int | None) -> tuple[int, int | None] | None:
-    """Start and end of a Split's output, from the sizes of those before it."""
-    split = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    shapes = [each.shape for each in node.outputs[: node.outputs.index(value) + 1]]
-    source = node.inputs[0]
-    if source is None or source.shape is None or split % source.shape.rank() != axis or None in shapes:
+def _split_bounds(value: ir.Value, axis: int) -> tuple[int, int | None] | None:
+    """Start and end of a Split's output along the axis."""
+    part, node = Part.of(value), value.producer()
+    if part is None or node is None or part.axis != axis:
         return None
-    sizes = [shape.dims[axis] for shape in shapes if shape is not None]
-    numbers = [each for each in sizes if isinstance(each, int)]
-    if len(numbers) < len(sizes):
-        return None
-    end = sum(numbers)
-    return end - numbers[-1], None if value is node.outputs[-1] else end
+    return part.start, None if value is node.outputs[-1] else part.end
 
 
 join_slices = rules_pass(

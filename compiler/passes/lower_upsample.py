@@ -16,7 +16,8 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir import onnx_schema, origin
-from compiler.ir.graph import PLAN_DOMAIN, constant_of, elements_of, nodes_of, opset_of, rank
+from compiler.ir.graph import PLAN_DOMAIN, elements_of, nodes_of, opset_of, rank
+from compiler.ir.views.resize import ResizeView
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
@@ -31,12 +32,15 @@ def _lower_upsample(model: ir.Model, report: PassReport) -> None:
         here = origin.of(node)
         opset = opset_of(node, model.opset_imports.get("", 1))
         version = onnx_schema.since_version("", node.op_type, opset) or opset
-        target = _target(node, version)
+        view = ResizeView[ir.Value].of(node, version)
+        if view is None:
+            continue  # the lowering says what is wrong with its attributes
+        target = _target(view)
         if isinstance(target, str):
             report.missed.append(Missed("interpolate", here, target))
             continue
         new = Rewriter(node.graph)
-        result = _interpolate(node, version, target, new)
+        result = _interpolate(node, view, target, new)
         origin.inherit(new.nodes, [node])
         insert(node.graph, node, new)
         replace_uses(node.outputs[0], result)
@@ -57,20 +61,19 @@ class _Axis:
         return self.scale is not None and self.scale < 1
 
 
-def _target(node: ir.Node, version: int) -> list[_Axis] | str:
+def _target(view: ResizeView[ir.Value]) -> list[_Axis] | str:
     """The axes that change; or why they are not known."""
-    dims = rank(node.inputs[0])
-    if dims is None:
+    dims = rank(view.x)
+    axes = None if dims is None else view.resized_axes(dims)
+    if dims is None or axes is None:
         return "the rank of the input is not known"
-    if _text(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize":
+    if view.coordinates == "tf_crop_and_resize":
         return "it crops"
-    if _text(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
+    if view.policy != "stretch":
         return "it keeps the aspect ratio"
-    axes = (
-        [axis % dims for axis in node.attributes["axes"].as_ints()] if "axes" in node.attributes else list(range(dims))
-    )
-    shape = _dims(node.inputs[0])
-    scales, sizes = _scales(node, version), elements_of(_input(node, 3))
+    shape = _dims(view.x)
+    scales = None if view.scales is None else view.scales.known
+    sizes = None if view.sizes is None else elements_of(view.sizes.value)
     if scales is not None and len(scales) == len(axes):
         changes = [_by_scale(axis, scale, shape[axis]) for axis, scale in zip(axes, scales, strict=True)]
         return sorted((change for change in changes if change.scale != 1), key=lambda change: change.axis)
@@ -91,40 +94,30 @@ def _by_scale(axis: int, scale: float, size: object) -> _Axis:
     return _Axis(axis, scale, new)
 
 
-def _scales(node: ir.Node, version: int) -> list[float] | None:
-    if "scales" in node.attributes:
-        return list(node.attributes["scales"].as_floats())
-    array = constant_of(_input(node, 2 if node.op_type == "Resize" and version >= 11 else 1))
-    return None if array is None or array.size == 0 else [float(scale) for scale in array]
-
-
-def _input(node: ir.Node, index: int) -> ir.Value | None:
-    return node.inputs[index] if index < len(node.inputs) else None
-
-
-def _interpolate(node: ir.Node, version: int, target: list[_Axis], new: Rewriter) -> ir.Value:
-    given = node.inputs[0]
+def _interpolate(node: ir.Node, view: ResizeView[ir.Value], target: list[_Axis], new: Rewriter) -> ir.Value:
+    given = view.x
     if given is None:
         raise ValueError(f"{node.op_type} has no input")
     if not target:
         return new.op("Identity", given)
-    if node.op_type == "Resize" and version >= 11:
-        return _add(new, given, target, _modern(node))
+    if not view.is_legacy:
+        return _add(new, given, target, _modern(node, view))
     # Before opset 11, as onnxruntime: coordinates are x ÷ scale, rounded up where an axis shrinks.
-    mode = {"bilinear": "linear"}.get(_text(node, "mode", "nearest"), _text(node, "mode", "nearest"))
-    groups = [target] if mode != "nearest" else [[x for x in target if not x.shrinks], [x for x in target if x.shrinks]]
+    groups = [target]
+    if view.mode == "nearest":
+        groups = [[each for each in target if each.shrinks is shrinks] for shrinks in (False, True)]
     for group in filter(None, groups):
         rounding = "ceil" if group[0].shrinks else "floor"
-        how = {"mode": mode, "coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
+        how = {"mode": view.mode, "coordinate_transformation_mode": view.coordinates, "nearest_mode": rounding}
         given = _add(new, given, group, how)
     return given
 
 
-def _modern(node: ir.Node) -> dict[str, Any]:
+def _modern(node: ir.Node, view: ResizeView[ir.Value]) -> dict[str, Any]:
     attributes: dict[str, Any] = {
-        "mode": _text(node, "mode", "nearest"),
-        "coordinate_transformation_mode": _text(node, "coordinate_transformation_mode", "half_pixel"),
-        "nearest_mode": _text(node, "nearest_mode", "round_prefer_floor"),
+        "mode": view.mode,
+        "coordinate_transformation_mode": view.coordinates,
+        "nearest_mode": view.rounding,
     }
     for name in ("cubic_coeff_a", "exclude_outside", "antialias"):
         if name in node.attributes:
@@ -143,10 +136,6 @@ def _add(new: Rewriter, given: ir.Value, target: list[_Axis], how: dict[str, Any
     attributes["axes"] = [change.axis for change in target]
     result: ir.Value = new.op("Interpolate", given, domain=PLAN_DOMAIN, **attributes)
     return result
-
-
-def _text(node: ir.Node, name: str, default: str) -> str:
-    return node.attributes[name].as_string() if name in node.attributes else default
 
 
 lower_upsample = Pass(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of
+from compiler.ir.views.reshape import ReshapeView
 from compiler.passes.drop_noops import DropReshape
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.reshape import reshape_target
@@ -41,9 +41,10 @@ def _target(match: Match) -> list[int] | None:
         target = reshape_target(x.dims, output.dims)
         if target is not None:
             return target
-    shape = constant_of(match.root.inputs[1]) if match.root.op_type == "Reshape" else None
+    view = ReshapeView[ir.Value].of(match.root)
+    shape = None if view is None or view.shape is None else view.shape.known
     # Zeros would mean other sizes, or none, depending on `allowzero`.
-    return [int(size) for size in shape] if shape is not None and shape.all() else None
+    return list(shape) if shape is not None and all(shape) else None
 
 
 merge_reshapes = rules_pass(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of
+from compiler.ir.views.reshape import SqueezeView
+from compiler.ir.views.slice import ranges_of
+from compiler.ir.views.split import Part
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
-from compiler.rewrite.slices import ranges_of, slice_of
+from compiler.rewrite.slices import slice_of
 
 __all__ = ["merge_slices"]
 
@@ -65,7 +67,7 @@ class PartOneToGather(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """It is a part of one place of a Split into such, and its axis is dropped."""
+        """It is a part of one place of a Split, and its axis is dropped."""
         return None if _part_of_one(match) is not None else "it is no part of one place"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
@@ -79,23 +81,16 @@ class PartOneToGather(Rule):
 
 def _part_of_one(match: Match) -> tuple[ir.Value, int, int] | None:
     """What is split, its axis, and the place that the part has."""
-    node, place = match["part"].producer(), match["part"].index()
-    source = None if node is None or node.op_identifier() != ("", "Split", "") else node.inputs[0]
-    axes = _dropped(match)
-    if node is None or source is None or source.shape is None or axes is None or place is None:
+    part = Part.of(match["part"])
+    if part is None or part.end != part.start + 1 or _dropped(match) != [part.axis]:
         return None
-    axis = (node.attributes["axis"].as_int() if "axis" in node.attributes else 0) % len(source.shape)
-    before = [None if value.shape is None else value.shape.dims[axis] for value in node.outputs[: place + 1]]
-    return (source, axis, place) if set(before) == {1} and axes == [axis] else None
+    return part.source, part.axis, part.start
 
 
 def _dropped(match: Match) -> list[int] | None:
     """The axes that the root, a Squeeze, drops."""
-    given, inner = match.root.attributes, match.root.inputs[0]
-    axes = given["axes"].value if "axes" in given else constant_of(match["axes"]) if match.has("axes") else None
-    if axes is None or inner is None or inner.shape is None:
-        return None
-    return [int(axis) % len(inner.shape) for axis in axes]
+    view, inner = SqueezeView[ir.Value].of(match.root), match.root.inputs[0]
+    return None if view is None or inner is None or inner.shape is None else view.places(len(inner.shape))
 
 
 merge_slices = rules_pass(

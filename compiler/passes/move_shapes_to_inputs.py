@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of
+from compiler.ir.views.slice import SliceView
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
@@ -70,12 +70,9 @@ def _dims(match: Match) -> list[int | ir.SymbolicDim]:
     if match.root.op_type == "Gather":
         place = match.constant("place")
         return [read[int(place.item())]] if place.size == 1 and -len(read) <= place.item() < len(read) else []
-    bounds = [constant_of(value) for value in match.root.inputs[1:3]]
-    is_plain = len(bounds) == 2 and all(bound is not None and bound.size == 1 for bound in bounds)
-    step = constant_of(match.root.inputs[4]) if len(match.root.inputs) > 4 else np.array([1])
-    if not is_plain or step is None or step.tolist() != [1]:
-        return []
-    return list(read[slice(*(int(bound.item()) for bound in bounds if bound is not None))])
+    view = SliceView[ir.Value].of(match.root)
+    taken = None if view is None else (view.ranges([len(read)]) or {}).get(0)
+    return [] if taken is None or taken.step != 1 else list(read[taken.start : taken.end])
 
 
 move_shapes_to_inputs = rules_pass(

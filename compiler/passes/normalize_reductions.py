@@ -6,16 +6,13 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of
+from compiler.ir.views.reduce import REDUCTIONS, axes_of, keeps_axes
 from compiler.rewrite.pattern import Match, Op, Var
-from compiler.rewrite.reduction import axes_of, keeps_axes
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["normalize_reductions"]
 
-_REDUCTIONS = tuple(
-    f"Reduce{kind}" for kind in ("Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
-)
-_REDUCTION = Op(_REDUCTIONS, Var("x"), Var("axes", optional=True), name="reduction")
+_REDUCTION = Op(REDUCTIONS, Var("x"), Var("axes", optional=True), name="reduction")
 
 
 class CountAxesFromEnd(Rule):

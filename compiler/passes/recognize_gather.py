@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
+from compiler.ir.views.reshape import SqueezeView
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, typed
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
@@ -78,11 +79,10 @@ def _places(grid: ir.Value) -> list[np.ndarray | ir.Value] | None:
     if array is not None:
         return next(_separated(array), None) if array.ndim > 1 else None
     node = grid.producer()
-    if node is None or node.op_identifier() != ("", "Unsqueeze", "") or node.inputs[0] is None:
+    view, dims = SqueezeView[ir.Value].of(node), rank(grid) or 0
+    if node is None or node.op_type != "Unsqueeze" or view is None or view.x is None:
         return None
-    axes = node.attributes["axes"].value if "axes" in node.attributes else constant_of(node.inputs[1])
-    last = (rank(grid) or 0) - 1
-    return [node.inputs[0]] if axes is not None and [int(axis) % (last + 1) for axis in axes] == [last] else None
+    return [view.x] if view.places(dims) == [dims - 1] else None
 
 
 def _separated(grid: np.ndarray) -> Iterator[list[np.ndarray | ir.Value]]:

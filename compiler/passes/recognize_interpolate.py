@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, rank
+from compiler.ir.views.gather import GatherView
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.rule import Rewriter, Rule, apply_rules
@@ -125,9 +126,11 @@ def _axis_of(gather: ir.Node) -> tuple[int, int] | None:
     data = gather.inputs[0]
     if data is None or data.shape is None:
         return None
-    axis = gather.attributes["axis"].as_int() if "axis" in gather.attributes else 0
-    axis += len(data.shape) if axis < 0 else 0
-    size = data.shape.dims[axis] if _FIRST_SPATIAL <= axis < len(data.shape) else None
+    view = GatherView[ir.Value].of(gather)
+    axis = None if view is None else view.place(len(data.shape))
+    if axis is None or axis < _FIRST_SPATIAL:
+        return None
+    size = data.shape.dims[axis]
     return (axis, size) if isinstance(size, int) and size > 0 else None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from compiler.ir.views.reduce import axes_of, keeps_axes
 from compiler.rewrite.pattern import AnyOf, Match, Op, Pattern, Var
-from compiler.rewrite.reduction import axes_of, keeps_axes
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 
 __all__ = ["recognize_softmax"]

@@ -6,12 +6,13 @@ import onnx_ir as ir
 
 from compiler.errors import Diagnostic
 from compiler.ir import origin
-from compiler.ir.graph import constant_of, nodes_of, rank, static_shape
+from compiler.ir.graph import nodes_of, opset_of, rank, static_shape
+from compiler.ir.views.resize import MOST_AXES, ResizeView
 from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["reject_3d"]
 
-_SPATIAL = {
+_NAMES = {
     "Conv": "convolution",
     "ConvInteger": "convolution",
     "QLinearConv": "convolution",
@@ -33,21 +34,28 @@ _SPATIAL = {
 }
 """What the operators are called that are one for 1-D, 2-D and 3-D; only the rank tells."""
 
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
+"""The input that holds the weights of a convolution, which have two dimensions besides the spatial ones."""
+
+_MOST = 2
+"""The most spatial dimensions that the runtime has kernels for."""
+
 _HELP = "candle-plan executes 1-D and 2-D operators only"
 
 
 def _reject_3d(model: ir.Model, report: PassReport) -> None:
     """Refuses operators with three or more spatial dimensions, all of them at once."""
-    found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node)) > 2]
+    opset = model.opset_imports.get("", 1)
+    found = [(node, count) for node in nodes_of(model) if (count := _spatial_dims(node, opset)) > _MOST]
     report.refused.extend(_diagnostic(node, count) for node, count in found)
 
 
-def _spatial_dims(node: ir.Node) -> int:
+def _spatial_dims(node: ir.Node, opset: int) -> int:
     """The number of spatial dimensions of the node; 0 where it has none or they are not known."""
-    if node.domain != "" or node.op_type not in _SPATIAL:
+    if node.domain != "" or node.op_type not in _NAMES:
         return 0
     if node.op_type in ("Resize", "Upsample"):
-        return _resized_dims(node)
+        return _resized_dims(node, opset_of(node, opset))
     if node.op_type == "Col2Im":
         shape = static_shape(node.inputs[1]) if len(node.inputs) > 1 else None
         return 0 if not shape else shape[0]
@@ -60,41 +68,35 @@ def _dims_by_attribute(node: ir.Node) -> int:
 
 
 def _dims_by_weight(node: ir.Node) -> int:
-    """The weight of a convolution has two dimensions besides the spatial ones."""
-    if "convolution" not in _SPATIAL[node.op_type]:
+    return (rank(_weight(node)) or 2) - 2
+
+
+def _weight(node: ir.Node) -> ir.Value | None:
+    index = _WEIGHTS.get(node.op_type)
+    return node.inputs[index] if index is not None and index < len(node.inputs) else None
+
+
+def _resized_dims(node: ir.Node, opset: int) -> int:
+    """How many dimensions change their size, or may do so where there are three spatial ones.
+
+    A 5-D tensor may be resized in two dimensions, and a 4-D one in three.
+    """
+    view = ResizeView[ir.Value].of(node, opset)
+    if view is None:
         return 0
-    index = 3 if node.op_type == "QLinearConv" else 1
-    return (rank(node.inputs[index]) or 2) - 2 if index < len(node.inputs) else 0
-
-
-def _resized_dims(node: ir.Node) -> int:
-    """How many dimensions change their size: a 5-D tensor may be resized in two."""
-    dims = rank(node.inputs[0])
-    if dims is None or dims <= 4:
-        return 0
-    if "axes" in node.attributes:
-        return len(node.attributes["axes"].as_ints())
-    old, new = static_shape(node.inputs[0]), static_shape(node.outputs[0])
-    if old is not None and new is not None and len(old) == len(new):
-        return sum(a != b for a, b in zip(old, new, strict=True))
-    scales = _scales(node)
-    return dims - 2 if scales is None else sum(scale != 1 for scale in scales)
-
-
-def _scales(node: ir.Node) -> list[float] | None:
-    if "scales" in node.attributes:
-        return list(node.attributes["scales"].as_floats())
-    index = 2 if node.op_type == "Resize" and len(node.inputs) > 2 else 1
-    array = constant_of(node.inputs[index]) if index < len(node.inputs) else None
-    return None if array is None or array.size == 0 else [float(scale) for scale in array]
+    shapes = [None if value is None else value.shape for value in (view.x, node.outputs[0])]
+    old, new = (None if shape is None else shape.dims for shape in shapes)
+    changes = view.changes(old, new)
+    if changes.least > MOST_AXES or changes.most <= MOST_AXES or old is None or len(old) <= _MOST + 2:
+        return changes.least
+    return len(view.axes) if view.axes is not None else len(old) - 2
 
 
 def _diagnostic(node: ir.Node, count: int) -> Diagnostic:
-    kernel = node.attributes.get("kernel_shape")
-    weight = static_shape(node.inputs[1]) if "onvolution" in _SPATIAL[node.op_type] and len(node.inputs) > 1 else None
+    kernel, weight = node.attributes.get("kernel_shape"), static_shape(_weight(node))
     sizes = list(kernel.as_ints()) if kernel is not None else list(weight[2:]) if weight else []
     detail = f" (kernel {'×'.join(map(str, sizes))})" if sizes else ""
-    message = f"{count}-D {_SPATIAL[node.op_type]} is not supported{detail}"
+    message = f"{count}-D {_NAMES[node.op_type]} is not supported{detail}"
     return Diagnostic("CC0301", message, origin.of(node), _HELP)
 
 

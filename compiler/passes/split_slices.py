@@ -9,12 +9,14 @@ import onnx_ir as ir
 
 from compiler.ir import origin
 from compiler.ir.graph import graphs_of
+from compiler.ir.views.gather import GatherView
+from compiler.ir.views.slice import Range, ranges_of
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.reshape import reshape_target
 from compiler.rewrite.rule import Rewriter, Rule, apply_rules, insert, replace_uses
-from compiler.rewrite.slices import Range, ranges_of, slice_of
+from compiler.rewrite.slices import slice_of
 
 __all__ = ["split_slices"]
 
@@ -42,8 +44,11 @@ class GatherOfReshape(Rule):
 def _part(match: Match) -> tuple[int, Range, ir.Shape, list[int]] | None:
     """The axis before the reshape, its part that is taken, the shape of that, and the target of the reshape after."""
     x, cut, result = match["x"].shape, match.node("reshape").outputs[0].shape, match.root.outputs[0].shape
-    axis = match.root.attributes["axis"].as_int() if "axis" in match.root.attributes else 0
-    if x is None or cut is None or result is None or match.constant("place").ndim or not 0 <= axis < len(x):
+    view = GatherView[ir.Value].of(match.root)
+    if view is None or x is None or cut is None or result is None or match.constant("place").ndim:
+        return None
+    axis = view.place(len(cut))
+    if axis is None or axis >= len(x):
         return None
     size, count = x.dims[axis], cut.dims[axis]
     if not isinstance(size, int) or not isinstance(count, int) or not count or size % count:

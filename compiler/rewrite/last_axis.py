@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
-from compiler.ir.graph import constant_of
+from compiler.ir.views.slice import ranges_of
+from compiler.ir.views.split import Part as SplitPart
 
 __all__ = ["Part", "last_size", "part_of"]
 
@@ -33,31 +33,12 @@ def last_size(value: ir.Value | None) -> int | None:
 def part_of(value: ir.Value | None) -> Part | None:
     """The part that a Slice of the last axis alone, or a Split of it, made the value of; `None` if none did."""
     node = None if value is None else value.producer()
-    source = None if node is None or not node.inputs or node.domain else node.inputs[0]
-    size = last_size(source)
-    if value is None or node is None or source is None or source.shape is None or size is None:
+    source = None if node is None or not node.inputs else node.inputs[0]
+    if value is None or source is None or source.shape is None or last_size(source) is None:
         return None
-    if node.op_type == "Slice":
-        return _of_slice(node, source, size)
-    return _of_split(node, value, source) if node.op_type == "Split" else None
-
-
-def _of_slice(node: ir.Node, source: ir.Value, size: int) -> Part | None:
-    given = [constant_of(each) for each in node.inputs[1:]]
-    if len(given) < 3 or any(each is None or each.size != 1 for each in given):
+    last, ranges, split = len(source.shape) - 1, ranges_of(node), SplitPart.of(value)
+    if split is not None:
+        return Part(source, split.start, split.end) if split.axis == last else None
+    if ranges is None or list(ranges) != [last]:
         return None
-    start, stop, axis, *steps = (int(each.item()) for each in given if each is not None)
-    step = steps[0] if steps else 1
-    if source.shape is None or axis % len(source.shape) != len(source.shape) - 1 or step < 1:
-        return None
-    start, stop = (min(max(place + size if place < 0 else place, 0), size) for place in (start, stop))
-    return Part(source, start, stop, step)
-
-
-def _of_split(node: ir.Node, value: ir.Value, source: ir.Value) -> Part | None:
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    sizes = [last_size(each) for each in node.outputs[: node.outputs.index(value) + 1]]
-    numbers = [size for size in sizes if size is not None]
-    if source.shape is None or axis % len(source.shape) != len(source.shape) - 1 or len(numbers) < len(sizes):
-        return None
-    return Part(source, int(np.sum(numbers[:-1])), int(np.sum(numbers)))
+    return Part(source, ranges[last].start, ranges[last].end, ranges[last].step)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import rank
+from compiler.ir.views.transpose import TransposeView
 
 __all__ = ["inverse", "permutation_of", "permuted_constant", "reordered_shape", "typed"]
 
@@ -16,11 +17,8 @@ Permutation = tuple[int, ...]
 
 def permutation_of(node: ir.Node) -> Permutation | None:
     """The order of a Transpose node; `None` if it is not known, because the rank is not, or is no order of its axes."""
-    size = rank(node.inputs[0])
-    if "perm" not in node.attributes:
-        return None if size is None else tuple(reversed(range(size)))
-    perm = tuple(int(axis) for axis in node.attributes["perm"].value)
-    return perm if sorted(perm) == list(range(len(perm) if size is None else size)) else None
+    view = TransposeView[ir.Value].of(node)
+    return None if view is None else view.order(rank(view.x))
 
 
 def inverse(perm: Sequence[int]) -> Permutation:

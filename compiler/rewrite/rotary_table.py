@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
+from compiler.ir.views.gather import GatherView
 from compiler.rewrite.last_axis import last_size
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.rule import Rewriter
@@ -77,7 +78,5 @@ def _halves_are_equal(value: ir.Value | None) -> bool:
 
 def _keeps_last_axis(node: ir.Node) -> bool:
     """Whether a Gather takes along another axis than the last; what the others do, the sizes tell."""
-    if node.op_type != "Gather":
-        return True
-    axis, size = node.attributes["axis"].as_int() if "axis" in node.attributes else 0, rank(node.inputs[0]) or 1
-    return axis % size != size - 1
+    view, size = GatherView[ir.Value].of(node), rank(node.inputs[0]) or 1
+    return view is None or view.place(size) != size - 1

@@ -10,6 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
+from compiler.ir.views.gather import GatherView
+from compiler.ir.views.split import SplitView
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.permutation import Permutation, inverse, permutation_of, reordered_shape, typed
 from compiler.rewrite.reshape import reshape_target
@@ -67,7 +69,7 @@ class SinkBelowSplit(Rule):
         """The parts, each transposed."""
         root, perm = match.root, permutation_of(match.node("transpose")) or ()
         attributes: dict[str, Any] = {**root.attributes}
-        attributes["axis"] = perm[attributes["axis"].as_int() if "axis" in attributes else 0]
+        attributes["axis"] = perm[_axis_of(root)]
         sizes = match.values.get("sizes")
         parts = new.op("Split", match["x"], sizes, outputs=len(root.outputs), version=root.version, **attributes)
         for part, output in zip(parts, root.outputs, strict=True):
@@ -90,12 +92,20 @@ class SinkBelowGather(Rule):
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The place, then the transpose of what it has."""
         root, perm = match.root, permutation_of(match.node("transpose")) or ()
-        axis = perm[root.attributes["axis"].as_int() if "axis" in root.attributes else 0]
+        axis = perm[_axis_of(root)]
         output = root.outputs[0]
         left = tuple(other - (other > axis) for other in perm if other != axis)
         inner = new.op("Gather", match["x"], match["places"], version=root.version, axis=axis)
         typed(inner, output.type, reordered_shape(output.shape, inverse(left)))
         return new.op("Transpose", inner, perm=list(left))
+
+
+def _axis_of(node: ir.Node) -> int:
+    """The axis of a Split or a Gather."""
+    view = SplitView[ir.Value].of(node) or GatherView[ir.Value].of(node)
+    if view is None:
+        raise ValueError(f"{node.op_type} {node.name} has no axis")
+    return view.axis
 
 
 def _takes_one(node: ir.Node) -> bool:

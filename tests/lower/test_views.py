@@ -2,6 +2,7 @@ from itertools import product
 
 import ml_dtypes
 import numpy as np
+import onnx.parser
 import pytest
 from moved import DTYPES, numbered
 
@@ -79,3 +80,12 @@ REFUSED = [
 def test_refused(node_model, op_type, inputs, message):
     with pytest.raises(compiler.CompileError, match=message):
         compiler.compile(node_model(op_type, inputs, opset=13, constants=[1]))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_squeeze_drops_a_size_that_turns_out_to_be_one(size):
+    text = "agraph (float[n, 1, 3] x) => (float[a] y) { s = Squeeze(x) y = Neg(s) }"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> {text}')
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    x = numbered((size, 1, 3))
+    assert np.array_equal(compiler.load(compiler.compile(model)).run({"x": x})["y"], -x.squeeze())

@@ -216,3 +216,11 @@ def test_rms_normalization_gives_the_type_of_its_scale(check_pass, parse):
     )
     check_pass(infer_shapes, model, same_results=None)  # onnxruntime refuses the model
     assert shapes(model) == {"z": "FLOAT [n,3]", "y": "FLOAT [n,3]"}
+
+
+def test_squeeze_without_axes_drops_sizes_that_may_be_one(check_pass, parse):
+    model = parse(
+        "agraph (float[n, 1, 3] x, float[2, 1] z) => (float[a] y) { v = Squeeze(x) w = Squeeze(z) y = Exp(w) }"
+    )
+    check_pass(infer_shapes, model)
+    assert shapes(model) == {"v": "FLOAT None", "w": "FLOAT [2]", "y": "FLOAT [2]"}

@@ -1,8 +1,10 @@
 """Slices of slices, of one place, and of all parts of a value."""
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+import compiler
 from compiler.passes.merge_slices import merge_slices
 from compiler.passes.split_slices import split_slices
 
@@ -109,3 +111,26 @@ EXPORTED = {
 def test_exported_from_torch(check_export, name):
     function, expected = EXPORTED[name]
     assert check_export(function, [X], tolerance=0) == expected
+
+
+OLD = {
+    "a part of a reshape": """r = Reshape(x, t)
+        g = Gather<axis=1>(r, p)
+        y = Neg(g)""",
+    "slices of slices": """a = Slice<starts=[1], ends=[6], axes=[1]>(x)
+        b = Slice<starts=[2], ends=[9], axes=[1]>(a)
+        y = Neg(b)""",
+    "slices joined": """a = Slice<starts=[3], ends=[4], axes=[1]>(x)
+        b = Slice<starts=[4], ends=[-1], axes=[1]>(x)
+        c = Slice<starts=[-1], ends=[9], axes=[-1]>(x)
+        d = Concat<axis=-1>(a, b, c)
+        y = Neg(d)""",
+}
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_bounds_that_are_attributes(parse, case):
+    constants = "<int64[3] t = {2, 2, 3}, int64 p = {1}>"
+    model = parse(f"agraph (float[2, 6] x) => (float[2, 3] y) {constants} {{ {OLD[case]} }}", opset=9)
+    plan, x = compiler.compile(ir.to_proto(model)), np.arange(12, dtype=np.float32).reshape(2, 6)
+    assert np.array_equal(compiler.load(plan).run({"x": x})["y"], -x[:, 3:])

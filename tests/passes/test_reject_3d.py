@@ -1,8 +1,12 @@
 import warnings
 
+import onnx_ir as ir
 import pytest
 
+import compiler
 from compiler.frontend.load import load_model
+from compiler.ir import origin
+from compiler.lower import refusals
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.reject_3d import reject_3d
 
@@ -52,6 +56,62 @@ def test_unknown_shapes_are_told_by_attributes(parse):
     model = parse("agraph (float x) => (float y) { y = MaxPool<kernel_shape=[2, 2, 2]>(x) }")
     model.graph.inputs[0].shape = None
     assert len(check(model)) == 1
+
+
+RESIZES = {
+    "shape arithmetic": """(float[1, 2, 3, 4] x, float[1, 3, 1] z) => (float y)
+        <float[3] scales = {2, 2, 2}, int64[1] zero = {0}, int64[1] one = {1}> {
+            part = Slice(x, zero, one, zero)
+            row = Squeeze(part, zero)
+            small = Min(row, z)
+            product = Mul(row, small)
+            angle = Atan(product)
+            y = Resize(angle, , scales)
+        }""",
+    "rank 3": "(float[2, 3, 4] x) => (float y) <float[3] scales = {2, 2, 2}> { y = Resize(x, , scales) }",
+    "rank 4": "(float[2, 3, 4, 1] x) => (float y) <int64[4] s = {4, 6, 8, 1}> { y = Resize(x, , , s) }",
+    "unknown rank": """(float[n] x, int64[k] t) => (float y) <float[3] scales = {2, 2, 2}> {
+        a = Reshape(x, t)
+        y = Resize(a, , scales)
+    }""",
+    "computed sizes": """(float[2, 3, 4] x) => (float y) <int64[3] z = {2, 3, 4}> {
+        sizes = Add(z, z)
+        y = Resize<axes=[0, 1, 2]>(x, , , sizes)
+    }""",
+}
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("case", RESIZES)
+def test_no_plan_resizes_three_axes(parse, case, optimize):
+    model = ir.to_proto(parse(f"agraph {RESIZES[case]}"))
+    with pytest.raises(compiler.CompileError) as error:
+        compiler.compile(model, compiler.Options(optimize=optimize))
+    (diagnostic,) = error.value.diagnostics
+    assert (diagnostic.code, diagnostic.message) == ("CC0301", "3-D resizing is not supported")
+    assert diagnostic.help
+    assert diagnostic.origin.nodes == ("Resize(y)",)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_lowering_refuses_three_dimensions_that_the_pass_did_not_see(parse, node):
+    inputs = f"{X}, float[2, 2, 3, 3, 3] w, float[2] v, float[1, 2, 2, 2, 3] grid"
+    model = parse(f"agraph ({inputs}) => (float y) <float[5] s = {{1, 1, 2, 2, 2}}> {{ {node} }}")
+    (diagnostic,) = refusals(model)
+    assert diagnostic.code in ("CC0205", "CC0210", "CC0301")
+    assert diagnostic.origin == origin.of(model.graph[0])
+
+
+def test_four_dimensions_of_unknown_factors_are_taken(parse):
+    model = parse("agraph (float[1, 2, 4, 4] x, float[4] s) => (float[a, b, c, d] y) { y = Resize(x, , s) }")
+    assert not check(model)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_lowering_refuses_three_axes_by_itself(parse, late):
+    values = "(float[2, 3, 4] x, float[3] s) => (float[4, 6, 8] y) <float[3] two = {2, 2, 2}>"
+    (diagnostic,) = refusals(parse(f"agraph {values} {{ y = Resize(x, , {'s' if late else 'two'}) }}"))
+    assert (diagnostic.code, diagnostic.message) == ("CC0301", "3-D resizing is not supported")
 
 
 def test_all_layers_with_module_and_line():

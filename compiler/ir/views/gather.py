@@ -1,0 +1,32 @@
+"""Gather and its siblings: the axis that they take from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.ir.views.source import Source, V, View, resolved
+
+__all__ = ["GatherView"]
+
+
+@dataclass(frozen=True)
+class GatherView(View[V]):
+    """`Gather` and `GatherElements`: elements of `x` at the `indices` along one axis.
+
+    Sources: https://onnx.ai/onnx/operators/onnx__Gather.html, https://onnx.ai/onnx/operators/onnx__GatherElements.html
+    """
+
+    operators = (("", "Gather"), ("", "GatherElements"))
+
+    x: V | None
+    indices: V | None
+    axis: int
+
+    @classmethod
+    def read(cls, node: Source[V]) -> GatherView[V]:
+        """The view of a Gather."""
+        return cls(node.optional(0), node.optional(1), node.int("axis", 0))
+
+    def place(self, rank: int) -> int | None:
+        """The axis counted from the start; `None` for an axis that a tensor of this rank does not have."""
+        return resolved(self.axis, rank)

@@ -1,0 +1,69 @@
+"""ReduceSum and its siblings: which axes are reduced, and whether they stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from compiler.ir.views.source import Listed, Source, V, View, ints_of
+
+__all__ = ["REDUCTIONS", "ReduceView", "axes_of", "keeps_axes", "moved_in"]
+
+_KINDS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+REDUCTIONS = tuple(f"Reduce{kind}" for kind in _KINDS)
+"""The operators."""
+
+
+@dataclass(frozen=True)
+class ReduceView(View[V]):
+    """`Reduce…`: the axes are an attribute before version 18 (ReduceSum: 13), and an input from it on.
+
+    Source: https://onnx.ai/onnx/operators/onnx__ReduceSum.html
+    """
+
+    operators = tuple(("", name) for name in REDUCTIONS)
+
+    x: V | None
+    axes: Listed[V, int] | None
+    keepdims: bool
+    keeps_without_axes: bool
+    """Whether nothing is reduced if there are no axes, and not all of them: the attribute `noop_with_empty_axes`."""
+
+    @classmethod
+    def read(cls, node: Source[V]) -> ReduceView[V]:
+        """The view of a reduction."""
+        axes, keeps = ints_of(node, "axes", 1, moved_in(node.op_type)), node.flag("noop_with_empty_axes", False)
+        return cls(node.optional(0), axes, node.flag("keepdims", True), keeps)
+
+    def known_axes(self, rank: int | None) -> tuple[int, ...] | None:
+        """The axes that are reduced, counted from the end and in order.
+
+        The result is `None` where they are not known, and where no axis is reduced.
+        """
+        axes = () if self.axes is None else self.axes.known
+        if axes is None:
+            return None
+        if not axes and not self.keeps_without_axes:
+            axes = tuple(range(rank)) if rank is not None else ()
+        if any(axis >= 0 for axis in axes) and rank is None:
+            return None
+        return tuple(sorted(axis if axis < 0 else axis - (rank or 0) for axis in axes)) or None
+
+
+def moved_in(op_type: str) -> int:
+    """The version in which the axes became an input, and `noop_with_empty_axes` was added."""
+    return 13 if op_type == "ReduceSum" else 18
+
+
+def axes_of(node: ir.Node) -> tuple[int, ...] | None:
+    """The axes that a Reduce* node reduces, counted from the end and in order; `None` where they are not known."""
+    view = ReduceView[ir.Value].of(node)
+    shape = None if view is None or view.x is None else view.x.shape
+    return None if view is None else view.known_axes(None if shape is None else len(shape))
+
+
+def keeps_axes(node: ir.Node) -> bool:
+    """Whether the reduced axes stay, with size 1."""
+    view = ReduceView[ir.Value].of(node)
+    return view is not None and view.keepdims

@@ -1,0 +1,107 @@
+"""Resize, Upsample, and the plan's `Interpolate`: the axes that are resized, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.ir.graph import PLAN_DOMAIN
+from compiler.ir.views.source import Listed, Source, V, View, floats_at, floats_of, ints_at, ints_of, resolved
+
+__all__ = ["MOST_AXES", "Changes", "ResizeView"]
+
+MOST_AXES = 2
+"""The most axes that may change: the runtime has kernels for one and two."""
+_MODERN = 11
+"""The version of Resize that has coordinates of choice; version 10 is what Upsample is."""
+
+
+@dataclass(frozen=True)
+class ResizeView(View[V]):
+    """`Resize`, `Upsample` and `Interpolate`.
+
+    Of Upsample, the scales are an attribute before version 9, and an input from it on; of Resize, they are input 1 in
+    version 10 and input 2 from version 11 on. `Interpolate` has attributes only.
+
+    Sources: https://onnx.ai/onnx/operators/onnx__Resize.html, https://onnx.ai/onnx/operators/onnx__Upsample.html
+    """
+
+    operators = (("", "Resize"), ("", "Upsample"), (PLAN_DOMAIN, "Interpolate"))
+
+    x: V | None
+    is_legacy: bool
+    """Whether coordinates are x ÷ scale, and the nearest place is the next one where an axis shrinks."""
+    mode: str
+    """`nearest`, `linear` or `cubic`, where the node has a mode that its operator defines."""
+    coordinates: str
+    rounding: str
+    policy: str
+    axes: tuple[int, ...] | None
+    """The axes that scales, sizes and region are for; `None`: all."""
+    scales: Listed[V, float] | None
+    sizes: Listed[V, int] | None
+
+    @classmethod
+    def read(cls, node: Source[V]) -> ResizeView[V]:
+        """The view of a node. A Resize of the graph needs its version: attributes do not tell its forms apart."""
+        x, mode = node.optional(0), node.string("mode", "nearest")
+        if node.op_type == "Upsample" or (node.op_type == "Resize" and not node.is_since(_MODERN, "scales")):
+            is_first = node.op_type == "Upsample"
+            scales = floats_of(node, "scales", 1, 9, required=True) if is_first else floats_at(node, 1)
+            mode = {"bilinear": "linear"}.get(mode, mode)
+            return cls(x, True, mode, "asymmetric", "floor", "stretch", None, scales, None)
+        is_own = node.op_type == "Interpolate"
+        axes = node.ints("axes", None)
+        return cls(
+            x=x,
+            is_legacy=False,
+            mode=mode,
+            coordinates=node.string("coordinate_transformation_mode", "half_pixel"),
+            rounding=node.string("nearest_mode", "round_prefer_floor"),
+            policy=node.string("keep_aspect_ratio_policy", "stretch"),
+            axes=None if axes is None else tuple(axes),
+            scales=floats_of(node, "scales", 2, _MODERN) if is_own else floats_at(node, 2),
+            sizes=ints_of(node, "sizes", 3, _MODERN) if is_own else ints_at(node, 3),
+        )
+
+    def resized_axes(self, rank: int) -> list[int] | None:
+        """The axes that the scales and sizes are for, counted from the start; `None` for axes that are not there."""
+        axes = range(rank) if self.axes is None else self.axes
+        places = [place for axis in axes if (place := resolved(axis, rank)) is not None]
+        return places if len(places) == len(axes) else None
+
+    def changes(self, old: Sequence[object] | None, new: Sequence[object] | None) -> Changes:
+        """How many axes change: those with a scale other than 1, and those whose sizes before and after differ.
+
+        `old` and `new` are the dimensions of the input and of the result, where their ranks are known.
+        """
+        if old is None:
+            scales = () if self.scales is None else self.scales.known or ()
+            old = [None] * len(scales if self.axes is None else self.axes)
+        axes = self.resized_axes(len(old)) or []
+        after = new if new is not None and len(new) == len(old) else [None] * len(old)
+        rows = zip(axes, _for_each(self.scales, len(axes)), _for_each(self.sizes, len(axes)), strict=True)
+        found = [_changes(scale, old[axis], after[axis] if size is None else size) for axis, scale, size in rows]
+        return Changes(found.count(True), len(found) - found.count(False))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many axes change: `least` for certain, and `most` together with those of which it is not known."""
+
+    least: int
+    most: int
+
+
+def _changes(scale: float | None, before: object, after: object) -> bool | None:
+    """Whether an axis changes; `None` where that is not known."""
+    if scale is not None and scale != 1:
+        return True
+    if isinstance(before, int) and isinstance(after, int):
+        return before != after
+    return None if scale is None else False
+
+
+def _for_each(listed: Listed[V, float] | Listed[V, int] | None, count: int) -> Sequence[float | None]:
+    known = None if listed is None else listed.known
+    return known if known is not None and len(known) == count else [None] * count

@@ -1,0 +1,193 @@
+"""What a view reads: a node of the graph, or a node that a lowering translates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, overload
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir.graph import constant_of
+
+__all__ = ["Listed", "Source", "V", "View", "floats_at", "floats_of", "ints_at", "ints_of", "resolved"]
+
+V = TypeVar("V")
+"""A value: of the graph for a pass, of the plan for a lowering."""
+V_co = TypeVar("V_co", covariant=True)
+N = TypeVar("N", int, float)
+T = TypeVar("T")
+Self = TypeVar("Self", bound="View[Any]")
+# The classes below have methods of the names `int` and `float`.
+Int: TypeAlias = int
+Float: TypeAlias = float
+_Kind = ir.AttributeType
+_REQUIRED: Any = object()
+
+
+class Source(Protocol[V_co]):
+    """A node as a view reads it. A lowering's node is one: it tracks which attributes a view reads."""
+
+    op_type: str
+
+    def optional(self, index: Int) -> V_co | None:
+        """Input `index`, if it is there."""
+
+    def constant(self, index: Int) -> np.ndarray | None:
+        """The elements of input `index`, if it is a constant."""
+
+    def is_since(self, version: Int, attribute: str) -> bool:
+        """Whether the node has the form of the operator's `version` or newer, in which `attribute` is an input."""
+
+    @overload
+    def int(self, name: str) -> Int: ...
+    @overload
+    def int(self, name: str, default: T) -> Int | T: ...
+    @overload
+    def ints(self, name: str) -> list[Int]: ...
+    @overload
+    def ints(self, name: str, default: T) -> list[Int] | T: ...
+    @overload
+    def float(self, name: str) -> Float: ...
+    @overload
+    def float(self, name: str, default: T) -> Float | T: ...
+    @overload
+    def floats(self, name: str) -> list[Float]: ...
+    @overload
+    def floats(self, name: str, default: T) -> list[Float] | T: ...
+    @overload
+    def string(self, name: str) -> str: ...
+    @overload
+    def string(self, name: str, default: T) -> str | T: ...
+    def flag(self, name: str, default: bool) -> bool:
+        """An integer attribute that is 0 or 1."""
+
+
+class _UnreadableError(Exception):
+    """An attribute is missing, or has another type than the operator's."""
+
+
+class _GraphNode:
+    """A node of the graph as a source. Its inputs are the graph's values."""
+
+    def __init__(self, node: ir.Node, version: Int | None) -> None:
+        self.op_type = node.op_type
+        self._node, self._version = node, version
+
+    def optional(self, index: Int) -> ir.Value | None:
+        return self._node.inputs[index] if index < len(self._node.inputs) else None
+
+    def constant(self, index: Int) -> np.ndarray | None:
+        return constant_of(self.optional(index))
+
+    def is_since(self, version: Int, attribute: str) -> bool:
+        return attribute not in self._node.attributes if self._version is None else self._version >= version
+
+    def int(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._attribute(name, _Kind.INT, default)
+
+    def ints(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._attribute(name, _Kind.INTS, default, list)
+
+    def float(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._attribute(name, _Kind.FLOAT, default)
+
+    def floats(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._attribute(name, _Kind.FLOATS, default, list)
+
+    def string(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._attribute(name, _Kind.STRING, default)
+
+    def flag(self, name: str, default: bool) -> bool:
+        return bool(self.int(name, default))
+
+    def _attribute(self, name: str, kind: _Kind, default: Any, convert: Callable[[Any], Any] | None = None) -> Any:
+        attribute = self._node.attributes.get(name)
+        if attribute is None and default is not _REQUIRED:
+            return default
+        if attribute is None or attribute.type != kind:
+            raise _UnreadableError(name)
+        return convert(attribute.value) if convert else attribute.value
+
+
+class View(Generic[V]):
+    """The base of views: what the inputs and attributes of a node mean, whatever its opset."""
+
+    operators: ClassVar[tuple[tuple[str, str], ...]]
+    """Domain and name of the operators that the view is of."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, node: Source[V]) -> View[V]:
+        """The view of a node of one of `operators`.
+
+        Raises:
+            CompileError: a lowering's node lacks an attribute, or the attribute has another type than the operator's.
+        """
+
+    @classmethod
+    def of(cls: type[Self], node: ir.Node | None, version: int | None = None) -> Self | None:
+        """The view of a node of the graph.
+
+        Without a `version` of the operator, the node's attributes tell its form. The result is `None` without a node,
+        for a node of another operator, and for a node whose attributes are missing or have other types.
+        """
+        if node is None or (node.domain, node.op_type) not in cls.operators:
+            return None
+        try:
+            view: Any = cls.read(_GraphNode(node, version))
+        except _UnreadableError:
+            return None
+        return view if isinstance(view, cls) else None
+
+
+@dataclass(frozen=True)
+class Listed(Generic[V, N]):
+    """A list of numbers that is an attribute, or an input `value`; `known` are the numbers, where they are constant."""
+
+    value: V | None
+    known: tuple[N, ...] | None
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether the numbers are an attribute, and not an input."""
+        return self.value is None
+
+
+def ints_of(node: Source[V], name: str, index: int, since: int, *, required: bool = False) -> Listed[V, int] | None:
+    """The integers that are attribute `name` before version `since`, and input `index` from it on; `None`: absent."""
+    if node.is_since(since, name):
+        return ints_at(node, index)
+    listed = node.ints(name) if required else node.ints(name, None)
+    return None if listed is None else Listed(None, tuple(listed))
+
+
+def ints_at(node: Source[V], index: int) -> Listed[V, int] | None:
+    """The integers of input `index`; `None`: absent."""
+    value, array = node.optional(index), node.constant(index)
+    if value is None:
+        return None
+    return Listed(value, None if array is None else tuple(int(item) for item in array.ravel()))
+
+
+def floats_of(node: Source[V], name: str, index: int, since: int, *, required: bool = False) -> Listed[V, float] | None:
+    """The floating-point numbers that are attribute `name` before version `since`, and input `index` from it on."""
+    if node.is_since(since, name):
+        return floats_at(node, index)
+    listed = node.floats(name) if required else node.floats(name, None)
+    return None if listed is None else Listed(None, tuple(listed))
+
+
+def floats_at(node: Source[V], index: int) -> Listed[V, float] | None:
+    """The floating-point numbers of input `index`; `None`: absent."""
+    value, array = node.optional(index), node.constant(index)
+    if value is None:
+        return None
+    return Listed(value, None if array is None else tuple(float(item) for item in array.ravel()))
+
+
+def resolved(axis: int, rank: int) -> int | None:
+    """The axis counted from the start; `None` for an axis that a tensor of this rank does not have."""
+    return axis % rank if -rank <= axis < rank else None

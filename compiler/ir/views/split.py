@@ -1,0 +1,58 @@
+"""Split: the axis, the sizes of the parts, and the places of each part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from compiler.ir.views.source import Listed, Source, V, View, ints_of, resolved
+
+__all__ = ["Part", "SplitView"]
+
+
+@dataclass(frozen=True)
+class SplitView(View[V]):
+    """`Split`: the sizes are an attribute before version 13, and an input from it on; without sizes, parts are equal.
+
+    Source: https://onnx.ai/onnx/operators/onnx__Split.html
+    """
+
+    operators = (("", "Split"),)
+
+    x: V | None
+    axis: int
+    sizes: Listed[V, int] | None
+    parts: int | None
+    """The attribute `num_outputs`, which version 18 added."""
+
+    @classmethod
+    def read(cls, node: Source[V]) -> SplitView[V]:
+        """The view of a Split."""
+        parts = node.int("num_outputs", None) if node.is_since(18, "split") else None
+        return cls(node.optional(0), node.int("axis", 0), ints_of(node, "split", 1, 13), parts)
+
+
+@dataclass(frozen=True)
+class Part:
+    """An output of a Split: the elements `start … end - 1` of `source` along `axis`."""
+
+    source: ir.Value
+    axis: int
+    start: int
+    end: int
+
+    @staticmethod
+    def of(value: ir.Value) -> Part | None:
+        """The part that a value is, where the sizes of the parts up to it are known; `None` for another value."""
+        node = value.producer()
+        view = SplitView[ir.Value].of(node)
+        if node is None or view is None or view.x is None or view.x.shape is None:
+            return None
+        axis = resolved(view.axis, len(view.x.shape))
+        shapes = [each.shape for each in node.outputs[: node.outputs.index(value) + 1]]
+        sizes = [None if shape is None or axis is None or axis >= len(shape) else shape.dims[axis] for shape in shapes]
+        numbers = [each for each in sizes if isinstance(each, int)]
+        if axis is None or len(numbers) < len(sizes):
+            return None
+        return Part(view.x, axis, sum(numbers[:-1]), sum(numbers))
