@@ -94,12 +94,12 @@ impl Executable {
             let Facts { calls, commands, work } =
                 found.get(&std::ptr::from_ref(step).addr()).cloned().unwrap_or_default();
             steps.push(StepCommands {
-                index: step.index,
+                index: step.index.0 as usize,
                 op: step.name,
                 origin: self.origin(step),
                 depth,
                 added: step.added,
-                layout: step.outputs.iter().flatten().next().map(|&slot| block.held[slot as usize].layout),
+                layout: step.outputs.iter().flatten().next().map(|&slot| block.held[slot.at()].layout),
                 host: step.host.map(|hosted| hosted.reason),
                 calls,
                 work,

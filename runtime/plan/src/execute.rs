@@ -13,7 +13,7 @@ use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::layout::in_rows;
 use crate::memory::Bound;
-use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
+use crate::prepare::{Executable, Mark, Operand, PreparedBlock, PreparedStep};
 use crate::size::beyond;
 use crate::value::Value;
 
@@ -56,12 +56,12 @@ impl Executable {
     }
 
     /// The error of the step with this number, a kernel of which found a value that it cannot take.
-    pub(crate) fn fault(&self, mark: u32) -> Error {
+    pub(crate) fn fault(&self, mark: Mark) -> Error {
         let Some((step, within)) = self.main.marked(mark) else {
-            return Error::op(format!("a kernel found a fault, of no step: {mark}"));
+            return Error::op(format!("a kernel found a fault, of no step: {}", mark.0));
         };
         let (index, op, origin) = (step.index, step.name, self.origin(step));
-        let place = Place { step: index, op, within, inputs: Vec::new(), origin };
+        let place = Place { step: index.0 as usize, op, within, inputs: Vec::new(), origin };
         Error::Run { place: Box::new(place), message: step.kernel.fault().to_string() }
     }
 }
@@ -182,7 +182,7 @@ impl Run<'_> {
         }
         let mut slots: Vec<Option<Value>> = vec![None; block.held.len()];
         for (slot, value) in block.inputs.iter().zip(inputs) {
-            slots[*slot as usize] = Some(value);
+            slots[slot.at()] = Some(value);
         }
         let mut begun = Begun::default();
         match buffer::caught(|| self.each_step(block, &mut slots, bound, &mut begun)) {
@@ -190,8 +190,8 @@ impl Run<'_> {
             Err(no_room) => return Err(self.place_begun(beyond(no_room), &block.steps[begun.at], &slots, &begun)),
         }
         let output = |operand: &Operand| match *operand {
-            Operand::Constant(index) => self.executable.constants.get(index as usize).cloned(),
-            Operand::Slot(slot) | Operand::Dying(slot) => slots[slot as usize].clone(),
+            Operand::Constant(index) => self.executable.constants.get(index.at()).cloned(),
+            Operand::Slot(slot) | Operand::Dying(slot) => slots[slot.at()].clone(),
             Operand::Absent => None,
         };
         block
@@ -229,7 +229,7 @@ impl Run<'_> {
         begun: &mut Begun,
     ) -> Result<()> {
         if let Device::Gpu(gpu) = &self.executable.device {
-            gpu.mark(step.mark);
+            gpu.mark(step.mark.0);
         }
         let mut inputs = SmallVec::<[Input; 4]>::new();
         begun.taken.clear();
@@ -248,11 +248,11 @@ impl Run<'_> {
         drop(inputs);
         for (slot, value) in step.outputs.iter().zip(outputs) {
             if let Some(slot) = slot {
-                slots[*slot as usize] = Some(value);
+                slots[slot.at()] = Some(value);
             }
         }
         for slot in &step.drops {
-            slots[*slot as usize] = None;
+            slots[slot.at()] = None;
         }
         Ok(())
     }
@@ -261,8 +261,8 @@ impl Run<'_> {
     fn share<'a>(&'a self, step: &PreparedStep, slots: &'a [Option<Value>], inputs: &mut [Input<'a>]) {
         for (input, operand) in inputs.iter_mut().zip(&step.inputs) {
             let shared = match *operand {
-                Operand::Constant(index) => self.executable.constants.get(index as usize),
-                Operand::Slot(slot) => slots[slot as usize].as_ref(),
+                Operand::Constant(index) => self.executable.constants.get(index.at()),
+                Operand::Slot(slot) => slots[slot.at()].as_ref(),
                 _ => continue,
             };
             *input = shared.map_or(Input::Absent, Input::Shared);
@@ -292,7 +292,7 @@ impl Run<'_> {
             message += " (within this step, images are in blocks of 16 channels, [N, C / 16, …, 16])";
         }
         let place = Place {
-            step: step.index,
+            step: step.index.0 as usize,
             op: step.name,
             within: Vec::new(),
             inputs: inputs.iter().enumerate().map(describe).collect(),
@@ -323,10 +323,10 @@ impl PreparedStep {
 /// Gives a step's input as its output.
 fn pass(step: &PreparedStep, slots: &mut [Option<Value>]) {
     if let (Some(Some(from)), Some(Some(to))) = (step.reads.first(), step.outputs.first()) {
-        slots[*to as usize] = slots[*from as usize].clone();
+        slots[to.at()] = slots[from.at()].clone();
     }
     for slot in &step.drops {
-        slots[*slot as usize] = None;
+        slots[slot.at()] = None;
     }
 }
 
@@ -355,7 +355,7 @@ fn take<'a>(
 ) {
     for (input, operand) in step.inputs.iter().enumerate() {
         let taken = match *operand {
-            Operand::Dying(slot) => slots[slot as usize].take(),
+            Operand::Dying(slot) => slots[slot.at()].take(),
             _ => None,
         };
         outlines.extend(match &taken {

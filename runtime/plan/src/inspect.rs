@@ -11,7 +11,7 @@ use crate::form::Form;
 use crate::layout::{type_in_blocks, Layout};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ValueInfo};
-use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep};
+use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
 use crate::types::Type;
 
 /// A prepared plan.
@@ -111,7 +111,7 @@ impl Listing<'_> {
         let mut alive = Alive::of(self);
         for step in &self.block.steps {
             steps.push(StepForm {
-                index: step.index,
+                index: step.index.0 as usize,
                 op: step.name,
                 depth: self.depth,
                 origin: self.executable.origin(step),
@@ -150,18 +150,18 @@ impl Listing<'_> {
         step.kernel.scratch(&Types { inputs: &inputs, outputs: step.outputs.len() })
     }
 
-    fn slot(&self, slot: u32, constant: bool, taken: bool) -> Slot {
-        let layout = self.block.held[slot as usize].layout;
+    fn slot(&self, slot: SlotId, constant: bool, taken: bool) -> Slot {
+        let layout = self.block.held[slot.at()].layout;
         let kind = self.info(slot).kind.to_string();
         Slot { value: self.name(slot), kind, layout, bytes: self.bytes(slot), constant, taken }
     }
 
-    fn info(&self, slot: u32) -> &ValueInfo {
-        &self.plan.values[self.block.held[slot as usize].value as usize]
+    fn info(&self, slot: SlotId) -> &ValueInfo {
+        &self.plan.values[self.block.held[slot.at()].value.at()]
     }
 
-    fn name(&self, slot: u32) -> String {
-        let (number, name) = (self.block.held[slot as usize].value, &self.info(slot).name);
+    fn name(&self, slot: SlotId) -> String {
+        let (number, name) = (self.block.held[slot.at()].value.0, &self.info(slot).name);
         if name.is_empty() {
             format!("%{number}")
         } else {
@@ -170,10 +170,10 @@ impl Listing<'_> {
     }
 
     /// The bytes of a slot's value, where its size is known.
-    fn bytes(&self, slot: u32) -> Option<usize> {
+    fn bytes(&self, slot: SlotId) -> Option<usize> {
         let Type::Tensor(tensor) = &self.info(slot).kind else { return None };
         tensor.sizes()?;
-        match self.block.held[slot as usize].layout {
+        match self.block.held[slot.at()].layout {
             Layout::Rows => Some(tensor.bytes()),
             Layout::Blocks => Some(type_in_blocks(tensor).bytes()),
         }
@@ -183,7 +183,7 @@ impl Listing<'_> {
 /// The storages that values of a block lie in, step by step.
 struct Alive {
     /// By slot, the storage that its value lies in.
-    storage_of: HashMap<u32, usize>,
+    storage_of: HashMap<SlotId, usize>,
     /// By storage, its bytes, where they are known.
     sizes: Vec<Option<usize>>,
 }
@@ -199,7 +199,7 @@ impl Alive {
         alive
     }
 
-    fn add(&mut self, slot: u32, bytes: Option<usize>) {
+    fn add(&mut self, slot: SlotId, bytes: Option<usize>) {
         self.storage_of.insert(slot, self.sizes.len());
         self.sizes.push(bytes);
     }

@@ -62,7 +62,7 @@ impl Verifier<'_> {
     }
 
     fn define(&mut self, defined: &mut [bool], id: ValueId, place: &str) {
-        match defined.get_mut(id.0 as usize) {
+        match defined.get_mut(id.at()) {
             None => self.report(place, format!("value {} does not exist", id.0)),
             Some(seen) if *seen => self.report(place, format!("value {} is defined twice", id.0)),
             Some(seen) => *seen = true,
@@ -70,7 +70,7 @@ impl Verifier<'_> {
     }
 
     fn used(&mut self, defined: &[bool], id: ValueId, place: &str) {
-        match defined.get(id.0 as usize) {
+        match defined.get(id.at()) {
             None => self.report(place, format!("value {} does not exist", id.0)),
             Some(false) => self.report(place, format!("value {} is used before it is defined", id.0)),
             Some(true) => {}
@@ -78,11 +78,11 @@ impl Verifier<'_> {
     }
 
     fn constant(&mut self, block: &Block, entry: &crate::plan::ConstantValue, place: &str) {
-        let Some(constant) = self.plan.constants.get(entry.constant.0 as usize) else {
+        let Some(constant) = self.plan.constants.get(entry.constant.at()) else {
             return self.report(place, format!("constant {} does not exist", entry.constant.0));
         };
         let found = constant_type(constant);
-        match block.values.get(entry.value.0 as usize) {
+        match block.values.get(entry.value.at()) {
             Some(info) if !info.kind.agrees_with(&found) => self.report(
                 place,
                 format!("value {} is {}, its constant {} is {found}", entry.value.0, info.kind, entry.constant.0),
@@ -93,7 +93,7 @@ impl Verifier<'_> {
 
     fn step(&mut self, block: &Block, step: &Step, defined: &mut [bool], place: &str, depth: usize) {
         let before = self.violations.len();
-        if step.origin.0 as usize >= self.plan.origins.len() {
+        if step.origin.at() >= self.plan.origins.len() {
             self.report(place, format!("origin {} does not exist", step.origin.0));
         }
         for id in step.inputs.iter().flatten() {
@@ -118,7 +118,7 @@ impl Verifier<'_> {
     }
 
     fn types(&mut self, block: &Block, step: &Step, place: &str) {
-        let kind = |id: &Option<ValueId>| id.and_then(|id| block.values.get(id.0 as usize)).map(|info| &info.kind);
+        let kind = |id: &Option<ValueId>| id.and_then(|id| block.values.get(id.at())).map(|info| &info.kind);
         let inputs: Vec<Option<&Type>> = step.inputs.iter().map(kind).collect();
         let inferred = match step.op.infer(&Types { inputs: &inputs, outputs: step.outputs.len() }) {
             Ok(inferred) => inferred,
@@ -137,7 +137,7 @@ impl Verifier<'_> {
 
     fn names(&mut self, what: &str, ids: &[ValueId]) {
         let mut seen = HashSet::new();
-        for info in ids.iter().filter_map(|id| self.plan.main.values.get(id.0 as usize)) {
+        for info in ids.iter().filter_map(|id| self.plan.main.values.get(id.at())) {
             if info.name.is_empty() {
                 self.violations.push(format!("an {what} has no name"));
             } else if !seen.insert(&info.name) {

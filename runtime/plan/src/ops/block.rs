@@ -37,13 +37,44 @@ impl Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ValueId(pub u32);
 
+impl ValueId {
+    /// The id as an index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The index of a constant in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ConstantId(pub u32);
 
+impl ConstantId {
+    /// The id as an index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The index of an origin in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct OriginId(pub u32);
+
+impl OriginId {
+    /// The id as an index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The index of a step in its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(pub u32);
+
+impl std::fmt::Display for StepId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A value's name in the model (empty where a pass made it) and its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -53,7 +53,7 @@ pub(crate) fn check_condition(condition: &TensorType) -> Result<()> {
 }
 
 pub(crate) fn info(block: &Block, id: ValueId) -> Result<&Type> {
-    let info = block.values.get(id.0 as usize).ok_or_else(|| Error::op(format!("value {} does not exist", id.0)))?;
+    let info = block.values.get(id.at()).ok_or_else(|| Error::op(format!("value {} does not exist", id.0)))?;
     Ok(&info.kind)
 }
 

@@ -1,12 +1,12 @@
 //! The steps of a block while they are prepared: what runs each may change, and steps may be added.
 
 use super::chain::Chain;
-use super::{Held, Hosted};
+use super::{Held, Hosted, SlotId};
 use crate::cpu::Choice;
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::layout::Layout;
 use crate::operator::Needs;
-use crate::plan::{Block, OriginId, Step};
+use crate::plan::{Block, ConstantId, OriginId, Step, StepId, ValueId};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -18,16 +18,16 @@ pub(super) struct Graph {
     /// What each value holds.
     pub held: Vec<Held>,
     /// The constant that a value is.
-    pub constant_of: Vec<Option<u32>>,
-    pub inputs: Vec<u32>,
-    pub outputs: Vec<u32>,
+    pub constant_of: Vec<Option<ConstantId>>,
+    pub inputs: Vec<SlotId>,
+    pub outputs: Vec<SlotId>,
     pub memory: Memory,
 }
 
 /// A step.
 pub(super) struct Node {
     /// The plan's step that it is, or is done for.
-    pub index: usize,
+    pub index: StepId,
     /// Whether prepare added it.
     pub added: bool,
     pub name: &'static str,
@@ -35,8 +35,8 @@ pub(super) struct Node {
     pub ops: Chain,
     /// The kernel that it is to have.
     pub choice: Choice,
-    pub inputs: Vec<Option<u32>>,
-    pub outputs: Vec<Option<u32>>,
+    pub inputs: Vec<Option<SlotId>>,
+    pub outputs: Vec<Option<SlotId>>,
     /// The channels of each input that is in blocks of them.
     pub channels: Vec<Option<usize>>,
     /// Why it runs on the host, where that is not the device.
@@ -49,40 +49,42 @@ impl Graph {
     pub fn of(block: &Block) -> Graph {
         let mut constant_of = vec![None; block.values.len()];
         for entry in &block.constants {
-            constant_of[entry.value.0 as usize] = Some(entry.constant.0);
+            constant_of[entry.value.at()] = Some(entry.constant);
         }
         Graph {
-            nodes: block.steps.iter().enumerate().map(|(index, step)| Node::of(index, step)).collect(),
+            nodes: block.steps.iter().enumerate().map(|(index, step)| Node::of(StepId(index as u32), step)).collect(),
             kinds: block.values.iter().map(|value| value.kind.clone()).collect(),
-            held: (0..block.values.len() as u32).map(|value| Held { value, layout: Layout::Rows }).collect(),
+            held: (0..block.values.len() as u32)
+                .map(|value| Held { value: ValueId(value), layout: Layout::Rows })
+                .collect(),
             constant_of,
-            inputs: block.inputs.iter().map(|id| id.0).collect(),
-            outputs: block.outputs.iter().map(|id| id.0).collect(),
+            inputs: block.inputs.iter().map(|&id| SlotId::of(id)).collect(),
+            outputs: block.outputs.iter().map(|&id| SlotId::of(id)).collect(),
             memory: Memory::Full,
         }
     }
 
     /// Adds another form of a value.
-    pub fn add(&mut self, value: u32, layout: Layout, constant: Option<u32>) -> u32 {
-        self.kinds.push(self.kind(value).clone());
-        self.held.push(Held { layout, ..self.held[value as usize] });
+    pub fn add(&mut self, slot: SlotId, layout: Layout, constant: Option<ConstantId>) -> SlotId {
+        self.kinds.push(self.kind(slot).clone());
+        self.held.push(Held { layout, ..self.held[slot.at()] });
         self.constant_of.push(constant);
-        self.kinds.len() as u32 - 1
+        SlotId(self.kinds.len() as u32 - 1)
     }
 
     /// The type of a value.
-    pub fn kind(&self, value: u32) -> &Type {
-        &self.kinds[value as usize]
+    pub fn kind(&self, slot: SlotId) -> &Type {
+        &self.kinds[slot.at()]
     }
 
     /// The step that writes a value.
-    pub fn writer(&self, value: u32) -> Option<&Node> {
-        self.nodes.iter().find(|node| node.outputs.contains(&Some(value)))
+    pub fn writer(&self, slot: SlotId) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.outputs.contains(&Some(slot)))
     }
 
     /// Calls `look` with what is known of a step's inputs.
     pub fn operands<R>(&self, node: &Node, constants: &[Value], look: impl FnOnce(&Constants) -> R) -> R {
-        let constant = |id: u32| constants.get(self.constant_of[id as usize]? as usize);
+        let constant = |id: SlotId| constants.get(self.constant_of[id.at()]?.at());
         let values: Vec<Option<&Value>> = node.inputs.iter().map(|id| id.and_then(constant)).collect();
         let types: Vec<Option<&Type>> = node.inputs.iter().map(|id| id.map(|id| self.kind(id))).collect();
         look(&Constants { values: &values, types: &types, memory: self.memory })
@@ -90,15 +92,15 @@ impl Graph {
 }
 
 impl Node {
-    fn of(index: usize, step: &Step) -> Node {
+    fn of(index: StepId, step: &Step) -> Node {
         Node {
             index,
             added: false,
             name: step.op.name(),
             ops: Chain::of(step.op.clone()),
             choice: Choice::Own,
-            inputs: step.inputs.iter().map(|id| id.map(|id| id.0)).collect(),
-            outputs: step.outputs.iter().map(|id| id.map(|id| id.0)).collect(),
+            inputs: step.inputs.iter().map(|id| id.map(SlotId::of)).collect(),
+            outputs: step.outputs.iter().map(|id| id.map(SlotId::of)).collect(),
             channels: Vec::new(),
             host: None,
             origin: step.origin,
@@ -128,7 +130,13 @@ impl Node {
     }
 
     /// A step that prepare adds for one of the plan: from a value to a value.
-    pub fn added(place: (usize, OriginId), name: &'static str, kernel: Box<dyn Kernel>, from: u32, to: u32) -> Node {
+    pub fn added(
+        place: (StepId, OriginId),
+        name: &'static str,
+        kernel: Box<dyn Kernel>,
+        from: SlotId,
+        to: SlotId,
+    ) -> Node {
         let (index, origin) = place;
         let (inputs, outputs) = (vec![Some(from)], vec![Some(to)]);
         let channels = Vec::new();

@@ -7,11 +7,12 @@ use candle_plan_kernels::threads::Threads;
 
 use super::cut::{Choices, Item};
 use super::graph::{Graph, Node};
+use super::SlotId;
 use crate::cpu::reorder::Reorder;
 use crate::cpu::{self, Blocked, Choice};
 use crate::error::{Error, Result};
 use crate::layout::{Image, Layout};
-use crate::plan::OriginId;
+use crate::plan::{ConstantId, OriginId, StepId};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -58,13 +59,13 @@ fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
     let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
     for (at, (node, form)) in graph.nodes.iter().zip(forms).enumerate() {
         for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            writer[id as usize] = item(at, form.as_ref().and_then(|form| form.layouts.outputs.get(i)));
+            writer[id.at()] = item(at, form.as_ref().and_then(|form| form.layouts.outputs.get(i)));
         }
         for (i, &id) in node.inputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
-            readers[id as usize].push(item(at, form.as_ref().and_then(|form| form.layouts.inputs.get(i))));
+            readers[id.at()].push(item(at, form.as_ref().and_then(|form| form.layouts.inputs.get(i))));
         }
     }
-    graph.outputs.iter().for_each(|&id| readers[id as usize].push(no));
+    graph.outputs.iter().for_each(|&id| readers[id.at()].push(no));
     for (value, (writer, readers)) in writer.into_iter().zip(readers).enumerate() {
         let image = Image::of(&graph.kinds[value]).filter(|_| graph.constant_of[value].is_none());
         let is_fixed = writer == no && readers.iter().all(|&reader| reader == no);
@@ -79,13 +80,13 @@ fn chosen(graph: &Graph, forms: &[Option<Form>]) -> Vec<bool> {
 }
 
 /// The plan's step that a step is for, and its origin.
-type Place = (usize, OriginId);
+type Place = (StepId, OriginId);
 
 struct Rewrite<'a> {
     graph: Graph,
     constants: &'a mut Vec<Value>,
     /// By value and number of dimensions in rows, the value in the other layout.
-    moved: HashMap<(u32, usize), u32>,
+    moved: HashMap<(SlotId, usize), SlotId>,
 }
 
 impl Rewrite<'_> {
@@ -106,7 +107,7 @@ impl Rewrite<'_> {
         if let Some(form) = form {
             for (id, layout) in node.outputs.iter().zip(&form.layouts.outputs) {
                 if let Some(id) = id {
-                    self.graph.held[*id as usize].layout = *layout;
+                    self.graph.held[id.at()].layout = *layout;
                 }
             }
             node.choice = form.choice;
@@ -116,8 +117,8 @@ impl Rewrite<'_> {
     }
 
     /// The value in rows, for a step of the plan.
-    fn rows(&mut self, id: u32, place: Place) -> Result<u32> {
-        match (self.graph.held[id as usize].layout, Image::of(self.graph.kind(id))) {
+    fn rows(&mut self, id: SlotId, place: Place) -> Result<SlotId> {
+        match (self.graph.held[id.at()].layout, Image::of(self.graph.kind(id))) {
             (Layout::Blocks, Some(Image { channels, rank, .. })) => {
                 self.moved(id, Reorder { to: Layout::Rows, channels, rank }, place)
             }
@@ -126,8 +127,8 @@ impl Rewrite<'_> {
     }
 
     /// The value in blocks, as an image of so many dimensions, of which the value may lack the first.
-    fn blocks(&mut self, id: u32, rank: usize, place: Place) -> Result<u32> {
-        if self.graph.held[id as usize].layout == Layout::Blocks {
+    fn blocks(&mut self, id: SlotId, rank: usize, place: Place) -> Result<SlotId> {
+        if self.graph.held[id.at()].layout == Layout::Blocks {
             return Ok(id);
         }
         let channels = self.channels(id, rank)?;
@@ -135,21 +136,21 @@ impl Rewrite<'_> {
     }
 
     /// The channels of an image of so many dimensions, of which the value may lack the first.
-    fn channels(&self, id: u32, rank: usize) -> Result<usize> {
+    fn channels(&self, id: SlotId, rank: usize) -> Result<usize> {
         let kind = self.graph.kind(id).tensor()?;
         let channels = kind.rank().and_then(|own| kind.size((own + 1).checked_sub(rank)?));
         channels.ok_or_else(|| Error::op("an image whose channels are not known"))
     }
 
-    fn moved(&mut self, id: u32, reorder: Reorder, place: Place) -> Result<u32> {
+    fn moved(&mut self, id: SlotId, reorder: Reorder, place: Place) -> Result<SlotId> {
         if let Some(moved) = self.moved.get(&(id, reorder.rank)) {
             return Ok(*moved);
         }
-        let constant = self.graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
+        let constant = self.graph.constant_of[id.at()].and_then(|constant| self.constants.get(constant.at()));
         let constant = constant.map(|value| reorder.apply(value.tensor()?, &Threads::serial())).transpose()?;
         let constant = constant.map(|array| {
             self.constants.push(array.into());
-            self.constants.len() as u32 - 1
+            ConstantId(self.constants.len() as u32 - 1)
         });
         let moved = self.graph.add(id, reorder.to, constant);
         self.moved.insert((id, reorder.rank), moved);

@@ -5,19 +5,20 @@
 //! other input of the step belongs to it; and when, in a run, the caller holds none of it.
 
 use super::graph::{Graph, Node};
+use super::SlotId;
 
 /// The last step that is needed for a block's outputs.
 const FOREVER: usize = usize::MAX;
 
 pub(super) struct Lifetimes {
     /// A representative of each value's group.
-    group: Vec<u32>,
+    group: Vec<SlotId>,
     /// By representative: the last step that reads a value of the group.
     group_dies: Vec<usize>,
     /// By representative: whether the group holds a constant.
     constant: Vec<bool>,
     /// By step: the slots that nobody reads after it.
-    dead_after: Vec<Vec<u32>>,
+    dead_after: Vec<Vec<SlotId>>,
 }
 
 impl Lifetimes {
@@ -32,31 +33,31 @@ impl Lifetimes {
             group,
         };
         for (value, &step) in dies.iter().enumerate() {
-            let group = lifetimes.group[value] as usize;
+            let group = lifetimes.group[value].at();
             lifetimes.group_dies[group] = lifetimes.group_dies[group].max(step);
             if step != FOREVER && graph.constant_of[value].is_none() {
                 if let Some(dead) = lifetimes.dead_after.get_mut(step) {
-                    dead.push(value as u32);
+                    dead.push(SlotId(value as u32));
                 }
             }
         }
-        let constants = (0..count as u32).filter(|&value| graph.constant_of[value as usize].is_some());
+        let constants = (0..count).filter(|&value| graph.constant_of[value].is_some());
         for value in constants {
-            lifetimes.constant[lifetimes.group[value as usize] as usize] = true;
+            lifetimes.constant[lifetimes.group[value].at()] = true;
         }
         lifetimes
     }
 
     /// The slots that nobody reads after step `index`.
-    pub fn dead_after(&self, index: usize) -> &[u32] {
+    pub fn dead_after(&self, index: usize) -> &[SlotId] {
         &self.dead_after[index]
     }
 
     /// Whether step `index` may have the storage of its input `id`.
-    pub fn is_free(&self, index: usize, node: &Node, id: u32) -> bool {
-        let group = self.group[id as usize];
-        let same = node.inputs.iter().flatten().filter(|other| self.group[**other as usize] == group);
-        self.group_dies[group as usize] <= index && !self.constant[group as usize] && same.count() == 1
+    pub fn is_free(&self, index: usize, node: &Node, id: SlotId) -> bool {
+        let group = self.group[id.at()];
+        let same = node.inputs.iter().flatten().filter(|other| self.group[other.at()] == group);
+        self.group_dies[group.at()] <= index && !self.constant[group.at()] && same.count() == 1
     }
 }
 
@@ -65,35 +66,35 @@ fn last_reads(graph: &Graph) -> Vec<usize> {
     let mut last = vec![0; graph.kinds.len()];
     for (index, node) in graph.nodes.iter().enumerate() {
         for &id in node.inputs.iter().chain(&node.outputs).flatten() {
-            last[id as usize] = index;
+            last[id.at()] = index;
         }
     }
     for &id in &graph.outputs {
-        last[id as usize] = FOREVER;
+        last[id.at()] = FOREVER;
     }
     last
 }
 
 /// For each value, the representative of the values it may share storage with (union–find).
-fn groups(graph: &Graph) -> Vec<u32> {
-    fn find(parent: &mut [u32], mut value: u32) -> u32 {
-        while parent[value as usize] != value {
-            parent[value as usize] = parent[parent[value as usize] as usize];
-            value = parent[value as usize];
+fn groups(graph: &Graph) -> Vec<SlotId> {
+    fn find(parent: &mut [SlotId], mut value: SlotId) -> SlotId {
+        while parent[value.at()] != value {
+            parent[value.at()] = parent[parent[value.at()].at()];
+            value = parent[value.at()];
         }
         value
     }
-    let mut parent: Vec<u32> = (0..graph.kinds.len() as u32).collect();
+    let mut parent: Vec<SlotId> = (0..graph.kinds.len() as u32).map(SlotId).collect();
     for node in &graph.nodes {
-        let shares = |(i, id): (usize, &Option<u32>)| id.filter(|_| node.ops.shares(i));
+        let shares = |(i, id): (usize, &Option<SlotId>)| id.filter(|_| node.ops.shares(i));
         let mut shared = node.inputs.iter().enumerate().filter_map(shares);
         let Some(first) = shared.next() else { continue };
         for other in shared.chain(node.outputs.iter().flatten().copied()) {
             let (a, b) = (find(&mut parent, first), find(&mut parent, other));
-            parent[b as usize] = a;
+            parent[b.at()] = a;
         }
     }
-    (0..parent.len() as u32).map(|value| find(&mut parent, value)).collect()
+    (0..parent.len() as u32).map(|value| find(&mut parent, SlotId(value))).collect()
 }
 
 #[cfg(test)]
@@ -154,7 +155,7 @@ mod tests {
             let mut free = Vec::new();
             for (index, node) in graph.nodes.iter().enumerate() {
                 let ids = node.inputs.iter().flatten().filter(|id| lifetimes.is_free(index, node, **id));
-                free.extend(ids.map(|id| (index, *id)));
+                free.extend(ids.map(|id| (index, id.0)));
             }
             assert_eq!(free, expected, "{steps}");
         }

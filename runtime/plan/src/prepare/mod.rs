@@ -23,14 +23,13 @@ use crate::device::{Device, Reason};
 use crate::error::{Error, Result};
 use crate::kernel::{Constants, Kernel, Memory};
 use crate::memory::bytes_held;
-use crate::operator::Operator;
-use crate::plan::{Block, Origin, Plan, ValueId};
+use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
 use crate::value::{in_room, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use placement::Border;
-pub(crate) use prepared::{Held, Hosted, Operand, PreparedBlock, PreparedStep};
+pub(crate) use prepared::{Held, Hosted, Mark, Operand, PreparedBlock, PreparedStep, SlotId};
 use release::Readers;
 use serde::Serialize;
 
@@ -82,7 +81,7 @@ impl Executable {
             (Device::Gpu(_), Error::Op(reason)) => device.refused(reason),
             (_, error) => error,
         })?;
-        main.number(&mut 0);
+        main.number(&mut Mark(0));
         let mut constants = preparing.constants;
         let mut reads_on_host = Vec::new();
         if let Device::Gpu(_) = device {
@@ -117,11 +116,11 @@ impl Executable {
 
     /// Where a step came from.
     pub(crate) fn origin(&self, step: &PreparedStep) -> String {
-        self.plan.origins.get(step.origin.0 as usize).map_or_else(String::new, ToString::to_string)
+        self.plan.origins.get(step.origin.at()).map_or_else(String::new, ToString::to_string)
     }
 
     fn describe(&self, id: ValueId) -> (&str, &Type) {
-        let info = &self.plan.main.values[id.0 as usize];
+        let info = &self.plan.main.values[id.at()];
         (&info.name, &info.kind)
     }
 }
@@ -131,7 +130,7 @@ struct Preparing<'a> {
     origins: &'a [Origin],
     constants: Vec<Value>,
     /// By constant, the one that is its copy on the device.
-    uploaded: HashMap<u32, u32>,
+    uploaded: HashMap<ConstantId, ConstantId>,
     readers: Readers,
     device: &'a Device,
     memory: Memory,
@@ -164,8 +163,7 @@ impl Preparing<'_> {
     /// The steps with their places, those of many bytes of constants before others: what is packed of the largest
     /// constant and the constant itself, which are in memory at once, are so before the rest is packed.
     fn largest_first<'a>(&self, graph: &'a Graph) -> Vec<(usize, &'a Node)> {
-        let constant =
-            |id: u32| graph.constant_of[id as usize].and_then(|constant| self.constants.get(constant as usize));
+        let constant = |id: SlotId| graph.constant_of[id.at()].and_then(|constant| self.constants.get(constant.at()));
         let bytes = |node: &Node| bytes_held(node.inputs.iter().flatten().filter_map(|&id| constant(id)));
         let mut nodes: Vec<(usize, &Node)> = graph.nodes.iter().enumerate().collect();
         nodes.sort_by_cached_key(|(_, node)| Reverse(bytes(node)));
@@ -185,7 +183,7 @@ impl Preparing<'_> {
 
     /// What an op says of its constants, with the step's place.
     fn complaint(&self, node: &Node, error: &Error) -> String {
-        let origin = self.origins.get(node.origin.0 as usize).map_or_else(String::new, ToString::to_string);
+        let origin = self.origins.get(node.origin.at()).map_or_else(String::new, ToString::to_string);
         let from = if origin.is_empty() { String::new() } else { format!(" from {origin}") };
         format!("step {} {}{from}: {error}", node.index, node.name)
     }
@@ -222,7 +220,7 @@ fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
         blocks,
         host: node.host,
         delivers: false,
-        mark: 0,
+        mark: Mark(0),
         origin: node.origin,
     });
     PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs }
@@ -234,12 +232,12 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn operand(&self, id: u32) -> Operand {
-        self.graph.constant_of[id as usize].map_or(Operand::Slot(id), Operand::Constant)
+    fn operand(&self, id: SlotId) -> Operand {
+        self.graph.constant_of[id.at()].map_or(Operand::Slot(id), Operand::Constant)
     }
 
     fn inputs(&self, at: usize, node: &Node, kernel: &dyn Kernel) -> Vec<Operand> {
-        let input = |(i, id): (usize, &Option<u32>)| match id.map(|id| self.operand(id)) {
+        let input = |(i, id): (usize, &Option<SlotId>)| match id.map(|id| self.operand(id)) {
             None => Operand::Absent,
             Some(Operand::Slot(slot)) if self.is_taken(at, (node, kernel), i, slot) => Operand::Dying(slot),
             Some(operand) => operand,
@@ -248,7 +246,7 @@ impl Context<'_> {
     }
 
     /// Whether step `at` takes over input `i`, in slot `slot`.
-    fn is_taken(&self, at: usize, (node, kernel): (&Node, &dyn Kernel), i: usize, slot: u32) -> bool {
+    fn is_taken(&self, at: usize, (node, kernel): (&Node, &dyn Kernel), i: usize, slot: SlotId) -> bool {
         let is_sequence = matches!(self.graph.kind(slot), Type::Sequence(_));
         let is_last = || self.lifetimes.dead_after(at).contains(&slot);
         let is_once = || node.inputs.iter().flatten().filter(|&&id| id == slot).count() == 1;

@@ -25,9 +25,9 @@ pub(super) fn join(mut graph: Graph, constants: &[Value]) -> Graph {
 fn readers(graph: &Graph) -> Vec<Vec<usize>> {
     let mut readers = vec![Vec::new(); graph.kinds.len()];
     for (at, node) in graph.nodes.iter().enumerate() {
-        node.inputs.iter().flatten().for_each(|&id| readers[id as usize].push(at));
+        node.inputs.iter().flatten().for_each(|&id| readers[id.at()].push(at));
     }
-    graph.outputs.iter().for_each(|&id| readers[id as usize].push(graph.nodes.len()));
+    graph.outputs.iter().for_each(|&id| readers[id.at()].push(graph.nodes.len()));
     readers
 }
 
@@ -35,7 +35,7 @@ fn readers(graph: &Graph) -> Vec<Vec<usize>> {
 fn with_next(graph: &Graph, readers: &[Vec<usize>], at: usize, constants: &[Value]) -> Option<(usize, Choice)> {
     let node = &graph.nodes[at];
     let [Some(between)] = node.outputs[..] else { return None };
-    let [reader] = readers[between as usize][..] else { return None };
+    let [reader] = readers[between.at()][..] else { return None };
     let next = graph.nodes.get(reader).filter(|next| next.inputs.first() == Some(&Some(between)))?;
     let choice = graph.operands(node, constants, |operands| {
         graph.operands(next, constants, |of_next| cpu::joined((&node.choice, operands), (&next.choice, of_next)))

@@ -9,7 +9,7 @@ use candle_plan_device::Gpu;
 
 use super::chain::Chain;
 use super::graph::{Graph, Node};
-use super::Hosted;
+use super::{Hosted, SlotId};
 use crate::cpu::Choice;
 use crate::device::Reason;
 use crate::dtype::DType;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::gpu::{self, upload, OnDevice, OnGpu, Placed, Transfer, TRANSFER};
 use crate::layout::Layout;
 use crate::operator::Needs;
-use crate::plan::OriginId;
+use crate::plan::{ConstantId, OriginId, StepId};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -53,7 +53,7 @@ impl Border<'_> {
         let blocks = op.blocks();
         let at_border = blocks
             .iter()
-            .flat_map(|block| block.inputs.iter().chain(&block.outputs).map(|id| &block.values[id.0 as usize].kind));
+            .flat_map(|block| block.inputs.iter().chain(&block.outputs).map(|id| &block.values[id.at()].kind));
         Border::Step { op, inputs, is_plain: outside.chain(at_border).all(|kind| matches!(kind, Type::Tensor(_))) }
     }
 }
@@ -78,17 +78,17 @@ pub(super) fn choose(mut graph: Graph, constants: Constants, gpu: &Gpu, border: 
 pub(super) struct Constants<'a> {
     pub values: &'a mut Vec<Value>,
     /// By constant, the one that is its copy on the GPU.
-    pub uploaded: &'a mut HashMap<u32, u32>,
+    pub uploaded: &'a mut HashMap<ConstantId, ConstantId>,
 }
 
 impl Constants<'_> {
     /// The copy of a constant on the GPU, which is made once.
-    fn on(&mut self, gpu: &Gpu, constant: u32) -> Result<u32> {
+    fn on(&mut self, gpu: &Gpu, constant: ConstantId) -> Result<ConstantId> {
         if let Some(&uploaded) = self.uploaded.get(&constant) {
             return Ok(uploaded);
         }
-        let value = upload(gpu, &self.values[constant as usize])?;
-        let uploaded = self.values.len() as u32;
+        let value = upload(gpu, &self.values[constant.at()])?;
+        let uploaded = ConstantId(self.values.len() as u32);
         self.values.push(value);
         self.uploaded.insert(constant, uploaded);
         Ok(uploaded)
@@ -104,7 +104,7 @@ struct Placement<'a> {
     /// By value, whether it follows from dimensions: then what is computed of it stays on the host.
     sizes: Vec<bool>,
     /// By value, the one on the other side.
-    moved: HashMap<u32, u32>,
+    moved: HashMap<SlotId, SlotId>,
 }
 
 impl Placement<'_> {
@@ -113,7 +113,7 @@ impl Placement<'_> {
         let Border::Step { op, inputs, is_plain: true } = border else { return };
         let skipped = inputs.saturating_sub(self.graph.inputs.len());
         for (i, &id) in self.graph.inputs.iter().enumerate() {
-            self.sides[id as usize] = self.border_side(op.needs(i + skipped), id);
+            self.sides[id.at()] = self.border_side(op.needs(i + skipped), id);
         }
     }
 
@@ -133,14 +133,14 @@ impl Placement<'_> {
                 Needs::Elements if is_plain && !node.ops.blocks().is_empty() => self.border_side(Needs::Elements, id),
                 Needs::Elements => side,
             };
-            if reason == Some(Reason::NoKernel) && self.sides[id as usize] != side {
+            if reason == Some(Reason::NoKernel) && self.sides[id.at()] != side {
                 bytes = sum(bytes, bytes_of_type(self.graph.kind(id)));
             }
             node.inputs[i] = Some(self.on(side, id, place)?);
         }
         for (i, id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, (*id)?))) {
-            self.sides[id as usize] = if is_plain { self.output_side(&node, i, id, side) } else { side };
-            self.sizes[id as usize] = is_sizes;
+            self.sides[id.at()] = if is_plain { self.output_side(&node, i, id, side) } else { side };
+            self.sizes[id.at()] = is_sizes;
         }
         node.host = reason.map(|reason| Hosted { reason, bytes, is_view });
         if let Some(kernel) = kernel {
@@ -159,7 +159,7 @@ impl Placement<'_> {
         Ok(match self.how(node)? {
             OnDevice::Host => nature,
             OnDevice::Kernel(kernel) => (Side::Device, None, Some(kernel)),
-            OnDevice::View => match node.inputs.first().copied().flatten().map(|id| self.sides[id as usize]) {
+            OnDevice::View => match node.inputs.first().copied().flatten().map(|id| self.sides[id.at()]) {
                 Some(Side::Device) => (Side::Device, None, None),
                 _ => nature,
             },
@@ -186,19 +186,19 @@ impl Placement<'_> {
     /// Whether a step computes sizes from sizes, or indices from what lies on the host: all that is no constant among its
     /// inputs follows from dimensions, or its outputs are a few integers.
     fn is_sizes(&self, node: &Node) -> bool {
-        let is_constant = |id: u32| self.graph.constant_of[id as usize].is_some();
-        let inputs: Vec<u32> = node.inputs.iter().flatten().copied().filter(|&id| !is_constant(id)).collect();
+        let is_constant = |id: SlotId| self.graph.constant_of[id.at()].is_some();
+        let inputs: Vec<SlotId> = node.inputs.iter().flatten().copied().filter(|&id| !is_constant(id)).collect();
         let reads_dims = (0..node.inputs.len()).all(|i| node.needs(i) == Needs::Dims);
-        let from_sizes = reads_dims || inputs.iter().all(|&id| self.sizes[id as usize]);
-        let is_integer = |&id: &u32| matches!(self.graph.kind(id), Type::Tensor(tensor) if !tensor.dtype.is_float());
-        let of_host = inputs.iter().all(|id| self.sides[*id as usize] == Side::Host && is_integer(id));
-        let outputs: Vec<u32> = node.outputs.iter().flatten().copied().collect();
-        let is_small = |id: &u32| matches!(self.graph.kind(*id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
+        let from_sizes = reads_dims || inputs.iter().all(|&id| self.sizes[id.at()]);
+        let is_integer = |&id: &SlotId| matches!(self.graph.kind(id), Type::Tensor(tensor) if !tensor.dtype.is_float());
+        let of_host = inputs.iter().all(|id| self.sides[id.at()] == Side::Host && is_integer(id));
+        let outputs: Vec<SlotId> = node.outputs.iter().flatten().copied().collect();
+        let is_small = |id: &SlotId| matches!(self.graph.kind(*id), Type::Tensor(t) if t.rank().is_some_and(|rank| rank <= SIZES_RANK));
         !inputs.is_empty() && outputs.iter().all(is_small) && (from_sizes || of_host && outputs.iter().all(is_integer))
     }
 
     /// The side of a value that a block is given, or gives.
-    fn border_side(&self, needs: Needs, id: u32) -> Side {
+    fn border_side(&self, needs: Needs, id: SlotId) -> Side {
         match self.graph.kind(id) {
             Type::Tensor(tensor) if tensor.dtype.is_float() && needs == Needs::Elements => Side::Device,
             _ => Side::Host,
@@ -206,7 +206,7 @@ impl Placement<'_> {
     }
 
     /// The side of output `i` of a step.
-    fn output_side(&self, node: &Node, i: usize, id: u32, side: Side) -> Side {
+    fn output_side(&self, node: &Node, i: usize, id: SlotId, side: Side) -> Side {
         let blocks = node.ops.blocks();
         let Some(block) = blocks.first() else { return side };
         match (0..block.outputs.len()).any(|index| node.ops.passes_on(index) == Some(i)) {
@@ -216,18 +216,18 @@ impl Placement<'_> {
     }
 
     /// The value on a side.
-    fn on(&mut self, side: Side, id: u32, place: (usize, OriginId)) -> Result<u32> {
-        if self.sides[id as usize] == side {
+    fn on(&mut self, side: Side, id: SlotId, place: (StepId, OriginId)) -> Result<SlotId> {
+        if self.sides[id.at()] == side {
             return Ok(id);
         }
         if let Some(&moved) = self.moved.get(&id) {
             return Ok(moved);
         }
-        let constant = self.graph.constant_of[id as usize];
+        let constant = self.graph.constant_of[id.at()];
         let constant = constant.map(|constant| self.constants.on(self.gpu, constant)).transpose()?;
         let moved = self.graph.add(id, Layout::Rows, constant);
         self.sides.push(side);
-        self.sizes.push(self.sizes[id as usize]);
+        self.sizes.push(self.sizes[id.at()]);
         self.moved.insert(id, moved);
         if constant.is_none() {
             let kernel = Box::new(Transfer { gpu: self.gpu.clone(), home: side == Side::Host });
@@ -246,13 +246,13 @@ impl Placement<'_> {
                 }
                 _ => Side::Host,
             };
-            let place = self.graph.writer(id).map_or((0, OriginId(0)), |node| (node.index, node.origin));
+            let place = self.graph.writer(id).map_or((StepId(0), OriginId(0)), |node| (node.index, node.origin));
             self.graph.outputs[i] = self.on(side, id, place)?;
         }
         for node in &mut self.graph.nodes {
             if let Some(Hosted { reason: Reason::NoKernel, bytes, .. }) = &mut node.host {
                 let moved = node.outputs.iter().flatten().filter(|id| self.moved.contains_key(id));
-                *bytes = moved.fold(*bytes, |bytes, &id| sum(bytes, bytes_of_type(&self.graph.kinds[id as usize])));
+                *bytes = moved.fold(*bytes, |bytes, &id| sum(bytes, bytes_of_type(&self.graph.kinds[id.at()])));
             }
         }
         Ok(self.graph)

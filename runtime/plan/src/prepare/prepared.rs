@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use crate::layout::{in_rows, Layout};
 use crate::operator::Operator;
 use crate::ops::Op;
-use crate::plan::OriginId;
+use crate::plan::{ConstantId, OriginId, StepId, ValueId};
 use crate::types::{TensorType, Type, Types};
 use crate::value::Value;
 use crate::work::Work;
@@ -17,23 +17,44 @@ pub(crate) struct PreparedBlock {
     pub steps: Vec<PreparedStep>,
     /// What each slot of a run is for.
     pub held: Vec<Held>,
-    pub inputs: Vec<u32>,
+    pub inputs: Vec<SlotId>,
     /// The types of the inputs.
     pub takes: Vec<Type>,
     pub outputs: Vec<Operand>,
 }
 
+/// The index of a slot: the values of the plan's block, then those that prepare added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SlotId(pub u32);
+
+impl SlotId {
+    /// The slot of a value of the plan.
+    pub fn of(value: ValueId) -> SlotId {
+        SlotId(value.0)
+    }
+
+    /// The id as an index.
+    pub fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The number of a step among all steps of a plan and its blocks, from 1 on: what a kernel on a device leaves where it finds a
+/// fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark(pub u32);
+
 /// What a slot holds: a value of the plan's block, in a layout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
-    pub value: u32,
+    pub value: ValueId,
     pub layout: Layout,
 }
 
 /// A step that is ready to run.
 pub(crate) struct PreparedStep {
     /// Its place in the plan's block; a step that prepare added has that of the step which it serves.
-    pub index: usize,
+    pub index: StepId,
     /// Whether prepare added it.
     pub added: bool,
     pub name: &'static str,
@@ -42,19 +63,19 @@ pub(crate) struct PreparedStep {
     pub kernel: Box<dyn Kernel>,
     pub inputs: Vec<Operand>,
     /// The slot that is meant for each input; those of constants stay empty.
-    pub reads: Vec<Option<u32>>,
-    pub outputs: Vec<Option<u32>>,
+    pub reads: Vec<Option<SlotId>>,
+    pub outputs: Vec<Option<SlotId>>,
     /// The channels of each input that is in blocks of them.
     pub channels: Vec<Option<usize>>,
     /// The slots that are free after the step.
-    pub drops: Vec<u32>,
+    pub drops: Vec<SlotId>,
     pub blocks: Vec<PreparedBlock>,
     /// Why it runs on the host, where that is not the device.
     pub host: Option<Hosted>,
     /// Whether it brings an output of the plan to the host, which no other step reads there.
     pub delivers: bool,
     /// Its number among all steps of the plan and its blocks, from 1 on.
-    pub mark: u32,
+    pub mark: Mark,
     pub origin: OriginId,
 }
 
@@ -74,11 +95,11 @@ pub(crate) enum Operand {
     /// An optional input that is absent.
     Absent,
     /// A constant of the plan.
-    Constant(u32),
+    Constant(ConstantId),
     /// A slot, whose value is needed later.
-    Slot(u32),
+    Slot(SlotId),
     /// A slot, whose value and storage the step may have.
-    Dying(u32),
+    Dying(SlotId),
 }
 
 impl PreparedBlock {
@@ -91,7 +112,7 @@ impl PreparedBlock {
     }
 
     /// The step of this number, and the blocks that it is in, the outermost first.
-    pub(crate) fn marked<'a>(&'a self, mark: u32) -> Option<(&'a PreparedStep, Vec<String>)> {
+    pub(crate) fn marked<'a>(&'a self, mark: Mark) -> Option<(&'a PreparedStep, Vec<String>)> {
         self.steps.iter().find_map(|step| {
             let inside = |(index, block): (usize, &'a PreparedBlock)| {
                 let (found, mut within) = block.marked(mark)?;
@@ -103,9 +124,9 @@ impl PreparedBlock {
     }
 
     /// Numbers the steps after the last number.
-    pub(super) fn number(&mut self, last: &mut u32) {
+    pub(super) fn number(&mut self, last: &mut Mark) {
         for step in &mut self.steps {
-            *last += 1;
+            last.0 += 1;
             step.mark = *last;
             step.blocks.iter_mut().for_each(|block| block.number(last));
         }
@@ -116,7 +137,7 @@ impl PreparedBlock {
         let mut is_read = vec![false; constants.len()];
         let mut read = |operand: &Operand| {
             if let Operand::Constant(index) = *operand {
-                is_read[index as usize] = true;
+                is_read[index.at()] = true;
             }
         };
         self.each_operand(&mut read);

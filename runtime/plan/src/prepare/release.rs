@@ -19,9 +19,9 @@ impl Readers {
     fn count(&mut self, block: &Block) {
         let read = block.steps.iter().flat_map(|step| &step.inputs).flatten().chain(&block.outputs);
         let mut reads = vec![0; block.values.len()];
-        read.for_each(|value| reads[value.0 as usize] += 1);
+        read.for_each(|value| reads[value.at()] += 1);
         for entry in &block.constants {
-            self.0[entry.constant.0 as usize] += reads[entry.value.0 as usize];
+            self.0[entry.constant.at()] += reads[entry.value.at()];
         }
         for step in &block.steps {
             step.op.blocks().into_iter().for_each(|block| self.count(block));
@@ -31,10 +31,10 @@ impl Readers {
     /// Forgets the elements of constants that a step has packed, where it was the last to read them.
     pub fn release(&mut self, graph: &Graph, node: &Node, kernel: &dyn Kernel, constants: &mut [Value]) -> Result<()> {
         for (_, id) in node.inputs.iter().enumerate().filter(|(i, _)| kernel.is_replaced(*i)) {
-            let Some(constant) = id.and_then(|id| graph.constant_of[id as usize]) else { continue };
-            let Some(readers) = self.0.get_mut(constant as usize) else { continue };
+            let Some(constant) = id.and_then(|id| graph.constant_of[id.at()]) else { continue };
+            let Some(readers) = self.0.get_mut(constant.at()) else { continue };
             *readers -= 1;
-            if let (0, Value::Tensor(array)) = (*readers, &mut constants[constant as usize]) {
+            if let (0, Value::Tensor(array)) = (*readers, &mut constants[constant.at()]) {
                 *array = array.outline();
             }
         }
