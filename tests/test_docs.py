@@ -18,6 +18,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 EXAMPLES = {
     "compiler/passes/fuse_negation.py",
     "compiler/lower/hypot.py",
+    "runtime/plan/src/cpu/hypot.rs",
     "runtime/plan/src/ops/hypot.rs",
     "tests/lower/test_hypot.py",
 }

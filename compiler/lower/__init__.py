@@ -1,56 +1,13 @@
 """ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
 
-from compiler.lower import (  # noqa: F401  (a family registers its lowerings when it is imported)
-    attention,
-    binary,
-    cast,
-    col2im,
-    conditional,
-    control,
-    conv,
-    cumulative,
-    deform_conv,
-    det,
-    detection,
-    einsum,
-    elementwise,
-    gather,
-    generate,
-    grid_sample,
-    identity,
-    integer,
-    join,
-    layer_norm,
-    layout,
-    matmul,
-    ml,
-    norm,
-    optional,
-    pad,
-    pool,
-    qlinear,
-    qlinear_elementwise,
-    quantize,
-    random,
-    recurrent,
-    reduce,
-    repeat,
-    resize,
-    scatter,
-    select,
-    sequence,
-    shape,
-    signal,
-    slice,
-    softmax,
-    sort,
-    strings,
-    tf_idf,
-    unary,
-    views,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from compiler.lower.evaluate import evaluate
 from compiler.lower.lower import can_lower, lower, refusals, unknown_operators
 from compiler.lower.program import is_elementwise, takes_epilogue
 
 __all__ = ["can_lower", "evaluate", "is_elementwise", "lower", "refusals", "takes_epilogue", "unknown_operators"]
+
+for _family in iter_modules(__path__):
+    import_module(f"{__name__}.{_family.name}")  # a family registers its lowerings when it is imported

@@ -2,7 +2,7 @@
 //! `[N, C / 16, W, 16]`.
 //!
 //! A plan knows rows alone. [Prepare](crate::prepare) holds a value in blocks where the steps around it gain more than
-//! moving it there and back costs; an op says how it would run in blocks with [`Kernel::blocked`].
+//! moving it there and back costs; the table [`blocked`](crate::cpu::blocked) tells how an operator would run in blocks.
 
 use candle_plan_kernels::blocked::BLOCK;
 use serde::Serialize;
