@@ -28,10 +28,12 @@ SOURCES := pyproject.toml $(wildcard wheel-data/scripts/*) $(shell find runtime 
 KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 # The runner of the Rust tests: the one on PATH, else one of our own. It reuses what maturin built, because the whole
 # workspace is named.
+# Macros declare the modules of operators and kernels, which `cargo fmt` does not follow.
+RUST_FILES = $(shell git ls-files 'runtime/*.rs')
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -199,8 +201,12 @@ $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 format: $(BIN)/ruff
 	$(SAY) "Format"
 	$(BIN)/ruff format --check .
-	cd runtime && cargo fmt --check --all
+	rustfmt --edition 2021 --check $(RUST_FILES)
 	cargo fmt --check --manifest-path tests/standin/candle/Cargo.toml -- --config-path runtime
+
+reformat: $(BIN)/ruff ## formats every Python and Rust file
+	$(BIN)/ruff format .
+	rustfmt --edition 2021 $(RUST_FILES)
 
 lint: $(BIN)/ruff
 	$(SAY) "Lints"
