@@ -201,12 +201,12 @@ $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 format: $(BIN)/ruff
 	$(SAY) "Format"
 	$(BIN)/ruff format --check .
-	rustfmt --edition 2021 --check $(RUST_FILES)
+	@rustfmt --edition 2021 --check $(RUST_FILES)
 	cargo fmt --check --manifest-path tests/standin/candle/Cargo.toml -- --config-path runtime
 
 reformat: $(BIN)/ruff ## formats every Python and Rust file
 	$(BIN)/ruff format .
-	rustfmt --edition 2021 $(RUST_FILES)
+	@rustfmt --edition 2021 $(RUST_FILES)
 
 lint: $(BIN)/ruff
 	$(SAY) "Lints"
