@@ -7,7 +7,7 @@ enum Outside : u32 { Zeros, Border, Reflection };
 // X [images, channels, high, wide], the grid [images, points, 2], Y [images, channels, points].
 struct GridSample {
     u64 x, grid, y;
-    u32 images, channels, points, high, wide, type, outside, align_corners;
+    u32 images, channels, points, high, wide, grid_type, outside, align_corners;
 };
 
 // The channels that a thread reads for a point.
@@ -27,7 +27,7 @@ template <class R> HOST_DEVICE f64 pixel(const GridSample& p, R at, u32 size) {
 
 // Coordinate `i` of the grid in pixels of an axis.
 HOST_DEVICE f64 coordinate(const GridSample& p, u32 i, u32 size) {
-    switch (p.type) {
+    switch (p.grid_type) {
         case OfF16: return pixel(p, widen(at<const f16>(p.grid)[i]), size);
         case OfBf16: return pixel(p, widen(at<const bf16>(p.grid)[i]), size);
         case OfF64: return pixel(p, at<const f64>(p.grid)[i], size);

@@ -8,7 +8,7 @@ struct Spread {
 };
 struct Quantize {
     u64 x, scale, zero, y;
-    u32 count, type, scale_type;
+    u32 count, number, scale_number;
     // The type whose precision a quotient is rounded to.
     u32 precision;
     i32 low, high;
@@ -17,7 +17,7 @@ struct Quantize {
 };
 struct Dequantize {
     u64 x, scale, zero, y;
-    u32 count, scale_type, type;
+    u32 count, scale_number, number;
     Spread spread;
 };
 struct Range {
@@ -61,7 +61,7 @@ template <class T> HOST_DEVICE void quantize(const Quantize& p) {
         u32 at_scale = scale_of(p.spread, i);
         i32 zero = zero_point<T>(p.zero, at_scale);
         f32 low = (f32)(p.low - zero), high = (f32)(p.high - zero);
-        f32 code = rintf(rounded(p.precision, number(p.type, p.x, i) / number(p.scale_type, p.scale, at_scale)));
+        f32 code = rintf(rounded(p.precision, number(p.number, p.x, i) / number(p.scale_number, p.scale, at_scale)));
         // Not a number: the smallest code.
         code = code > low ? code : low;
         code = code < high ? code : high;
@@ -73,8 +73,8 @@ template <class T> HOST_DEVICE void dequantize(const Dequantize& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 at_scale = scale_of(p.spread, i);
         i32 code = (i32)((u32)(i32)at<const T>(p.x)[i] - (u32)zero_point<T>(p.zero, at_scale));
-        f32 x = (f32)code * number(p.scale_type, p.scale, at_scale);
-        switch (p.type) {
+        f32 x = (f32)code * number(p.scale_number, p.scale, at_scale);
+        switch (p.number) {
             case OfF16: at<f16>(p.y)[i] = narrowed<f16>(x); break;
             case OfBf16: at<bf16>(p.y)[i] = narrowed<bf16>(x); break;
             default: at<f32>(p.y)[i] = x;
