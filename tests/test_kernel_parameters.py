@@ -19,7 +19,7 @@ class Field(NamedTuple):
 
     name: str
     type: str
-    count: int
+    length: int
 
 
 Structures = dict[str, list[list[Field]]]
@@ -101,7 +101,7 @@ def scalars(fields: list[Field], structures: Structures, start: int = 0) -> Iter
     """The numbers of a structure, padding aside, laid out as C does."""
     at = start
     for field in fields:
-        for _ in range(field.count):
+        for _ in range(field.length):
             if field.type in SCALARS:
                 width = SCALARS[field.type]
                 at += -at % min(width, 8)
@@ -128,7 +128,7 @@ def size(fields: list[Field], structures: Structures) -> int:
     for field in fields:
         width = SCALARS.get(field.type) or size(structures[field.type][0], structures)
         step = min(width, 8) if field.type in SCALARS else alignment(structures[field.type][0], structures)
-        at += -at % step + width * field.count
+        at += -at % step + width * field.length
     return at + -at % alignment(fields, structures)
 
 
@@ -141,8 +141,8 @@ def differences(own: list[Field], kernel: list[Field]) -> list[str]:
     if len(mine) != len(theirs):
         return [f"it has {len(mine)} numbers, the kernel's {len(theirs)}"]
     wrong = []
-    grouped = {field.name for field in own if field.count > 1 or field.type not in SCALARS}
-    grouped |= {field.name for field in kernel if field.count > 1 or field.type not in SCALARS}
+    grouped = {field.name for field in own if field.length > 1 or field.type not in SCALARS}
+    grouped |= {field.name for field in kernel if field.length > 1 or field.type not in SCALARS}
     for one, other in zip(mine, theirs, strict=True):
         names = one.field.partition(".")[0], other.field.partition(".")[0]
         if one[:2] != other[:2]:
@@ -158,7 +158,8 @@ def differences(own: list[Field], kernel: list[Field]) -> list[str]:
 def test_parameters_have_the_fields_of_their_kernel(name: str) -> None:
     own = TWINS[name]
     found = [differences(own.fields, kernel) for kernel in KERNEL[own.kernel]]
-    assert [] in found, f"{name}, the twin of {own.kernel}: {'; '.join(min(found, key=len))}"
+    fewest = min(found, key=len)
+    assert not fewest, f"{name}, the twin of {own.kernel}: {'; '.join(fewest)}"
 
 
 def test_swapped_fields_are_found() -> None:

@@ -124,8 +124,8 @@ def test_no_modules_use_each_other_in_a_circle(crate: str) -> None:
     for folder in folders:
         depth = len(folder)
         inside = [(one, other) for one, other in pairs if one[:depth] == folder == other[:depth]]
-        inside = [(one[depth], other[depth]) for one, other in inside if len(one) > depth and len(other) > depth]
-        graph = networkx.DiGraph([pair for pair in inside if pair[0] != pair[1]])
+        names = [(one[depth], other[depth]) for one, other in inside if len(one) > depth and len(other) > depth]
+        graph = networkx.DiGraph([(one, other) for one, other in names if one != other])
         found = [sorted(each) for each in networkx.strongly_connected_components(graph) if len(each) > 1]
         if found:
             circles["::".join(folder) or crate] = found
