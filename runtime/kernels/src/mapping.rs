@@ -8,20 +8,20 @@ use memmap2::{Mmap, MmapOptions};
 
 /// The bytes of a file as they were when it was opened, in memory that the process shares with the system.
 ///
-/// They are there for as long as nobody shortens the file or writes into it: that is for whoever owns it to see to. A file
-/// that is replaced by another of its name stays as it is.
+/// They stay as long as nobody shortens the file or writes into it, which the caller of [`Mapping::of_unchanging`] promises. A
+/// file that is replaced by another of its name stays as it is.
 #[derive(Debug)]
 pub struct Mapping {
     map: Mmap,
 }
 
 impl Mapping {
-    /// The first `length` bytes of a file.
+    /// The first `length` bytes of a file that nobody changes while the mapping lives.
     ///
     /// # Errors
     /// The system does not map it, or the file has fewer bytes.
-    pub fn new(file: &File, length: usize) -> io::Result<Mapping> {
-        // SAFETY: the bytes are only read. Whoever opens a file to be mapped answers for it that nobody changes it.
+    pub fn of_unchanging(file: &File, length: usize) -> io::Result<Mapping> {
+        // SAFETY: the bytes are only read, and the caller promises that nobody changes them.
         let map = unsafe { MmapOptions::new().len(length).map(file)? };
         match file.metadata()?.len() >= length as u64 {
             true => Ok(Mapping { map }),
@@ -73,18 +73,18 @@ mod tests {
     #[test]
     fn bytes_come_back_after_their_memory_was_given_back() {
         let bytes: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
-        let mapping = Mapping::new(&file(&bytes, "whole"), bytes.len()).expect("it is mapped");
+        let mapping = Mapping::of_unchanging(&file(&bytes, "whole"), bytes.len()).expect("it is mapped");
         for range in [0..bytes.len(), 5..6, 100_000..200_000, 299_999..300_000, 7..7] {
             assert!(mapping.bytes() == bytes);
             mapping.release(range);
         }
         assert!(mapping.bytes() == bytes);
-        assert!(Mapping::new(&file(&bytes, "part"), 1000).expect("a part").bytes() == &bytes[..1000]);
+        assert!(Mapping::of_unchanging(&file(&bytes, "part"), 1000).expect("a part").bytes() == &bytes[..1000]);
     }
 
     #[test]
     fn a_file_that_is_shorter_is_refused() {
-        let short = Mapping::new(&file(&[1; 1000], "short"), 1001);
+        let short = Mapping::of_unchanging(&file(&[1; 1000], "short"), 1001);
         assert_eq!(short.expect_err("there are 1000").kind(), io::ErrorKind::UnexpectedEof);
     }
 }

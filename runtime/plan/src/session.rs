@@ -18,6 +18,7 @@ use crate::kernel::Memory;
 use crate::plan::Plan;
 use crate::prepare::{Executable, PlacedStep};
 use crate::profile::StepTime;
+use crate::read::while_unchanged;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -64,8 +65,9 @@ impl Session {
         memory: Memory,
     ) -> Result<Session> {
         let unreadable = |error: std::io::Error| Error::Read(format!("it cannot be opened: {error}"));
-        let read = || crate::read::read_file(&File::open(path).map_err(unreadable)?);
-        Session::prepare(read, device, threads, max_memory, memory)
+        let file = File::open(path).map_err(unreadable)?;
+        let read = || crate::read::read_file(&file);
+        while_unchanged(&file, || Session::prepare(read, device, threads, max_memory, memory))
     }
 
     /// [`Session::load`] for a GPU that is not there: its [commands](Session::commands) can be recorded.
