@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CUDA = ROOT / "runtime/device/src/cuda"
 SOURCES = [CUDA / "checks.rs", CUDA / "errors.rs", CUDA / "context.rs", ROOT / "compiler/runtime/devices.py"]
-OTHERS = [CUDA / "modules.rs", ROOT / "runtime/device/src/backend.rs"]
+OTHERS = [CUDA / "modules.rs", ROOT / "runtime/device/src/error.rs"]
 """Files that say more than this."""
 ADVICE = (
     "install NVIDIA's driver 580 or newer",

@@ -11,7 +11,7 @@ import pytest
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
 
-LAYERS = [
+PLAN = [
     {"array", "dtype", "error", "form", "interrupt", "pattern", "size", "types", "value", "work"},
     {"kernel", "layout", "operator", "text"},
     {"axes", "broadcast", "epilogue", "float", "memory", "movable", "stack"},
@@ -26,8 +26,36 @@ LAYERS = [
 ]
 """Every module of the crate `candle-plan`; each uses only modules of its own layer and those before."""
 
+KERNELS = [
+    {"allocator", "broadcast", "conv_shape", "isa", "machine", "mapping", "minifloat", "prefetch", "recent", "word"},
+    {"buffer", "lanes", "quantize", "transpose", "vector"},
+    {"padded_row", "scratch", "threads"},
+    {"cast", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk"},
+    {"concat", "elementwise", "indexed", "int8", "pad", "real"},
+    {"norm", "pool", "recurrent", "resize", "sample", "softmax"},
+    {"attention", "blocked"},
+    {"conv"},
+]
+"""Every module of the crate `candle-plan-kernels`, in the same order."""
+
+DEVICE = [
+    {"error", "launch", "memory"},
+    {"faults", "gemm"},
+    {"command"},
+    {"backend"},
+    {"cuda", "dry_run", "emulator"},
+    {"gpu"},
+    {"buffer", "turn"},
+]
+"""Every module of the crate `candle-plan-device`, in the same order."""
+
+PYTHON = [{"errors"}, {"arrays", "dlpack"}, {"device_arrays"}, {"outputs"}, {"session"}]
+"""Every module of the crate `candle-plan-python`, in the same order."""
+
+LAYERS = {"plan": PLAN, "kernels": KERNELS, "device": DEVICE, "python": PYTHON}
+
 APART = [("cpu", "gpu"), ("gpu", "cpu"), ("cpu", "device"), ("ops", "cpu"), ("ops", "gpu")]
-"""Modules of which the first may not use the second."""
+"""Modules of the crate `candle-plan` of which the first may not use the second."""
 
 CRATES = {"plan": "plan/src", "kernels": "kernels/src", "device": "device/src", "python": "src"}
 
@@ -103,16 +131,21 @@ def test_paths_are_found() -> None:
     assert sorted(paths_in(code)) == sorted([*found, ["crate", "f"]])
 
 
-def test_every_module_is_in_one_layer() -> None:
-    listed = [module for layer in LAYERS for module in layer]
-    assert sorted(listed) == sorted({module[0] for module in modules_of("plan") if module})
+@pytest.mark.parametrize("crate", CRATES)
+def test_every_module_is_in_one_layer(crate: str) -> None:
+    listed = [module for layer in LAYERS[crate] for module in layer]
+    assert sorted(listed) == sorted({module[0] for module in modules_of(crate) if module})
 
 
-def test_modules_use_those_before_them() -> None:
-    layer = {module: at for at, layer in enumerate(LAYERS) for module in layer}
-    pairs = {(one[0], other[0]) for one, other in uses("plan") if one and other}
+@pytest.mark.parametrize("crate", CRATES)
+def test_modules_use_those_before_them(crate: str) -> None:
+    layer = {module: at for at, modules in enumerate(LAYERS[crate]) for module in modules}
+    pairs = {(one[0], other[0]) for one, other in uses(crate) if one and other}
     assert not {(one, other) for one, other in pairs if layer[one] < layer[other]}
-    assert not pairs & set(APART)
+
+
+def test_modules_apart_do_not_use_each_other() -> None:
+    assert not {(one[0], other[0]) for one, other in uses("plan") if one and other} & set(APART)
 
 
 @pytest.mark.parametrize("crate", CRATES)

@@ -20,7 +20,6 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-use crate::device_arrays::DeviceArray;
 use crate::errors::to_python;
 
 /// The most dimensions that the library of arrays takes: NumPy itself has more.
@@ -147,22 +146,8 @@ where
     carried.map(Value::Tensor).map_err(to_python)
 }
 
-/// A value as a Python value.
-pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
-    match value {
-        Value::None => Ok(py.None().into_bound(py)),
-        Value::Sequence(items) => {
-            let items: Vec<_> =
-                items.into_values().into_iter().map(|item| to_python_value(py, item)).collect::<PyResult<_>>()?;
-            Ok(PyList::new(py, items)?.into_any())
-        }
-        Value::Strings(strings) => strings_to_python(py, &strings),
-        Value::Tensor(array) if array.is_on_device() => Ok(Bound::new(py, DeviceArray::new(array))?.into_any()),
-        Value::Tensor(array) => tensor_to_python(py, array),
-    }
-}
-
-fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bound<'py, PyAny>> {
+/// Strings as an object array.
+pub fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     let array = numpy.call_method1("empty", (strings.data.len(), "object"))?;
     for (index, text) in Arc::clone(&strings.data).iter().enumerate() {
@@ -171,7 +156,11 @@ fn strings_to_python<'py>(py: Python<'py>, strings: &Strings) -> PyResult<Bound<
     array.call_method1("reshape", (PyTuple::new(py, &strings.dims)?,))
 }
 
-fn tensor_to_python<'py>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>> {
+/// A tensor on the host as an array.
+///
+/// # Errors
+/// The module of the elements' type is missing.
+pub fn tensor_to_python<'py>(py: Python<'py>, array: Array) -> PyResult<Bound<'py, PyAny>> {
     let dtype = array.dtype();
     match dtype {
         DType::Float32 => give::<f32, f32>(py, array),

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrays::{dtype_name, from_python, to_python_value};
+use crate::arrays::{dtype_name, from_python, tensor_to_python};
 use crate::dlpack;
 use crate::errors::to_python;
 
@@ -77,7 +77,7 @@ impl DeviceArray {
     /// A NumPy array of the elements, which are copied to the host.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let home = py.detach(|| self.array.to_host()).map_err(|error| failed(py, &self.array, &error))?;
-        to_python_value(py, home.into())
+        tensor_to_python(py, home)
     }
 
     /// What `numpy.asarray` takes.

@@ -4,6 +4,7 @@ mod arrays;
 mod device_arrays;
 mod dlpack;
 mod errors;
+mod outputs;
 mod session;
 
 use candle_plan::error::Error;

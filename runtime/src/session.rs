@@ -16,9 +16,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 use serde_json::json;
 
-use crate::arrays::to_python_value;
 use crate::device_arrays::given_value;
 use crate::errors::to_python;
+use crate::outputs::to_python_value;
 
 /// A plan prepared for one device and a number of threads. May be run from many threads at once.
 #[pyclass(frozen)]

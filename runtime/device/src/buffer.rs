@@ -1,9 +1,11 @@
-//! Memory of a GPU.
+//! Memory of a GPU, which is freed when nobody holds it any more.
 
 use std::any::Any;
 use std::fmt::Debug;
 
-use crate::backend::{Download, Error, Gpu, Result};
+use crate::error::{Error, Result};
+use crate::gpu::Gpu;
+use crate::memory::{Download, Memory};
 
 /// Memory of a GPU, which is freed when nobody holds it any more and the work before is done.
 pub struct Buffer {
@@ -12,12 +14,6 @@ pub struct Buffer {
     /// Whether somebody else may read it too.
     is_lent: bool,
     gpu: Gpu,
-}
-
-/// An address, and what frees what lies there.
-pub(crate) struct Memory {
-    pub address: u64,
-    pub _owner: Box<dyn Any + Send + Sync>,
 }
 
 impl Gpu {
@@ -149,12 +145,6 @@ impl Buffer {
             Some(end) if end <= self.bytes => Ok(()),
             _ => Err(Error::Failed(format!("{bytes} bytes at {start} are beyond {}", self.bytes))),
         }
-    }
-}
-
-impl Debug for Memory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#x}", self.address)
     }
 }
 

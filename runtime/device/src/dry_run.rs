@@ -4,34 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, Download, Grid, Memory, Result, Symbol};
-use crate::gemm::{Gemm, Kind};
-
-/// What a GPU is given to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// Launch a kernel.
-    Launch(Symbol, Grid),
-    /// Multiply `batch` pairs of matrices, `[m, k] · [k, n]`, in the library.
-    Multiply {
-        /// The types of the elements.
-        kind: Kind,
-        /// Rows of the result.
-        m: u32,
-        /// Columns of the result.
-        n: u32,
-        /// Products that are added up for each of its elements.
-        k: u32,
-        /// How many products.
-        batch: u32,
-    },
-    /// Copy so many bytes from the host.
-    Upload(usize),
-    /// Copy so many bytes to the host, which waits for them.
-    Download(usize),
-    /// Copy so many bytes within the GPU.
-    Copy(usize),
-}
+use crate::backend::Backend;
+use crate::command::Command;
+use crate::error::Result;
+use crate::gemm::Gemm;
+use crate::launch::{Grid, Symbol};
+use crate::memory::{Download, Memory};
 
 /// It hands out addresses without memory behind them; what the host reads back is zeros.
 #[derive(Debug, Default)]

@@ -11,8 +11,11 @@ use std::ffi::{c_char, c_void, CString};
 
 use parking_lot::Mutex;
 
-use crate::backend::{Backend, Download, Error, Grid, Memory, Result, Symbol};
+use crate::backend::Backend;
+use crate::error::{Error, Result};
 use crate::gemm::Gemm;
+use crate::launch::{Grid, Symbol};
+use crate::memory::{Download, Memory};
 
 /// Its memory is the host's, where nobody else looks: what lies there has the address alone.
 #[derive(Debug)]
@@ -240,7 +243,7 @@ impl Backend for Emulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BLOCK;
+    use crate::launch::BLOCK;
 
     /// Copies 300 bytes to places that are `step` apart, of which there are enough for 1.
     fn copied(step: u32) -> Result<()> {

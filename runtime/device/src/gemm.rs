@@ -2,8 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::backend::{Grid, Symbol};
-use crate::MOST_BLOCKS;
+use crate::launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
 
 /// The elements of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +119,7 @@ impl Gemm {
         let symbol = Symbol { module: "gemm", name: "gemm", kind: kind.name() };
         let grid = Grid {
             blocks: [n.div_ceil(TILE), m.div_ceil(TILE).min(MOST_BLOCKS), batch.min(MOST_BLOCKS)],
-            threads: crate::BLOCK,
+            threads: BLOCK,
         };
         let params = Params { a, b, c, m, n, k, batch, alpha, beta };
         (symbol, grid, params)

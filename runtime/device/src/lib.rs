@@ -8,16 +8,26 @@
 
 mod backend;
 mod buffer;
+mod command;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod dry_run;
 #[cfg(feature = "emulator")]
 mod emulator;
+mod error;
+mod faults;
 mod gemm;
+mod gpu;
+mod launch;
+mod memory;
 mod turn;
 
-pub use backend::{Download, Error, Gpu, Grid, Result, Symbol, BLOCK, MOST_BLOCKS};
 pub use buffer::Buffer;
-pub use dry_run::Command;
+pub use command::Command;
+pub use error::{Error, Result};
+pub use faults::Fault;
 pub use gemm::{Gemm, Kind, Matrix};
-pub use turn::{Fault, Turn};
+pub use gpu::Gpu;
+pub use launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
+pub use memory::Download;
+pub use turn::Turn;

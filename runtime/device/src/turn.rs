@@ -1,61 +1,13 @@
-//! Whose run a GPU works for, and the faults that its kernels find.
+//! Whose run a GPU works for, and the faults of that run.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use bytemuck::{Pod, Zeroable};
-use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use parking_lot::ReentrantMutexGuard;
 
-use crate::backend::{Download, Error, Gpu, Memory, Result};
-
-/// How many runs of a session may begin inside of one another, in one thread: a signal's handler may run the session that it
-/// interrupts.
-const NESTED: usize = 8;
-const WORD: usize = size_of::<u32>();
-/// The bytes of all words.
-pub(crate) const BYTES: usize = NESTED * WORD;
-
-/// Where kernels say that a value is one that they cannot take: an index beyond its axis, a divisor of 0.
-#[derive(Debug)]
-pub(crate) struct Faults {
-    /// A number of 32 bits on the GPU for each of the nested runs: the mark of the first fault, 0 before.
-    words: Memory,
-    /// What the next kernels are marked with.
-    mark: AtomicU32,
-    /// A bit for each word that may hold something else than 0.
-    unclear: AtomicU32,
-    /// How many runs are nested now.
-    depth: AtomicUsize,
-    /// Held by the run that the GPU works for.
-    turn: ReentrantMutex<()>,
-}
-
-impl Faults {
-    /// `words` is the memory of [`BYTES`] bytes.
-    pub fn new(words: Memory) -> Faults {
-        let (mark, unclear, depth) = (AtomicU32::new(0), AtomicU32::new(u32::MAX), AtomicUsize::new(0));
-        Faults { words, mark, unclear, depth, turn: ReentrantMutex::new(()) }
-    }
-
-    fn address(&self, word: usize) -> u64 {
-        self.words.address + (word * WORD) as u64
-    }
-
-    fn set_clear(&self, word: usize, is_clear: bool) {
-        match is_clear {
-            true => self.unclear.fetch_and(!(1 << word), Ordering::Relaxed),
-            false => self.unclear.fetch_or(1 << word, Ordering::Relaxed),
-        };
-    }
-}
-
-/// The parameter with which a kernel says that a value is one that it cannot take; the twin of `Fault` in `device.cuh`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub struct Fault {
-    word: u64,
-    mark: u32,
-    padding: u32,
-}
+use crate::error::{Error, Result};
+use crate::faults::{Fault, NESTED, WORD};
+use crate::gpu::Gpu;
+use crate::memory::Download;
 
 /// The right to run kernels, and the faults that they tell.
 pub struct Turn<'a> {

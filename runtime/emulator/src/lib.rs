@@ -8,6 +8,8 @@ mod device_arrays;
 mod dlpack;
 #[path = "../../src/errors.rs"]
 mod errors;
+#[path = "../../src/outputs.rs"]
+mod outputs;
 #[path = "../../src/session.rs"]
 mod session;
 

@@ -1,7 +1,8 @@
 //! Joins tensors along an axis.
 
-use crate::strided::{copy_run, copy_runs, Word};
+use crate::strided::{copy_run, copy_runs};
 use crate::threads::Threads;
+use crate::word::Word;
 
 /// What one tensor gives to a joined row: `run` elements of each of its rows.
 #[derive(Debug, Clone, Copy)]

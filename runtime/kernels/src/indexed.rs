@@ -3,8 +3,9 @@
 //! The places are element positions that the caller has checked against the tensor they point into; a place outside it
 //! panics.
 
-use crate::strided::{copy_run, Word};
+use crate::strided::copy_run;
 use crate::threads::Threads;
+use crate::word::Word;
 
 /// Runs of `run` elements of each block of `block` elements, those that begin at `starts` in it: `out` is
 /// `[blocks, starts, run]`, and `out[b, i, j] = data[b·block + starts[i] + j]`.

@@ -3,7 +3,8 @@
 //! The variance is taken around the mean (two passes), so a large mean costs no accuracy.
 
 use crate::isa::Isa;
-use crate::lanes::{fold, per_isa, Real};
+use crate::lanes::{fold, per_isa};
+use crate::real::Real;
 use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

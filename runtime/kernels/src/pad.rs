@@ -3,8 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::buffer::NoRoom;
-use crate::strided::{copy_run, Word};
+use crate::strided::copy_run;
 use crate::threads::Threads;
+use crate::word::Word;
 
 /// What an axis of the result shows of the source's: runs of places, one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

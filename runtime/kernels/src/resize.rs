@@ -5,10 +5,11 @@ use smallvec::SmallVec;
 
 use crate::broadcast::Dims;
 use crate::isa::Isa;
-use crate::lanes::{per_isa, Real};
+use crate::lanes::per_isa;
+use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::strided::Word;
 use crate::threads::Threads;
+use crate::word::Word;
 
 /// For each place of an axis of the output, the places of the input that it is a weighted sum of: the same number for each.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Values between the pixels of an image: weighted sums of pixels around a point.
 
-use crate::lanes::Real;
+use crate::real::Real;
 
 /// The place of a pixel that counts as zero.
 pub const NOWHERE: u32 = u32::MAX;

@@ -2,19 +2,10 @@
 //!
 //! Elements are moved, not computed with, so one instantiation a width ([`Word`]) serves every element type.
 
-use bytemuck::Pod;
-
 use crate::isa::Isa;
 use crate::threads::Threads;
 use crate::transpose::{transpose, Plane};
-
-/// An unsigned integer that stands for any element of its width.
-pub trait Word: Pod + Send + Sync + PartialEq + std::fmt::Debug {}
-
-impl Word for u8 {}
-impl Word for u16 {}
-impl Word for u32 {}
-impl Word for u64 {}
+use crate::word::Word;
 
 /// Where the elements of a copy stand in its source: `[i0, i1, …]` at `offset + Σ i·stride`.
 #[derive(Debug, Clone, PartialEq, Eq)]

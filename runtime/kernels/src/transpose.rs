@@ -1,7 +1,7 @@
 //! Transposes of planes, by square tiles that stay in registers.
 
 use crate::isa::Isa;
-use crate::strided::Word;
+use crate::word::Word;
 
 /// A plane to transpose: `to[row, column] = from[column, row]`.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use candle_plan_kernels::buffer;
 use candle_plan_kernels::cast::Source;
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
 use half::slice::HalfFloatSliceExt;

@@ -2,13 +2,13 @@
 
 use std::ffi::{c_char, c_int, CStr};
 
-use super::blas::BLAS;
+use super::cublas::BLAS;
 use super::driver::{
     cuDeviceGet, cuDeviceGetAttribute, cuDeviceGetCount, cuDeviceGetName, cuDriverGetVersion, cuInit, CAPABILITY,
     DRIVER, NOT_INITIALIZED, NO_DEVICE,
 };
-use super::errors::Failure;
-use crate::backend::{Error, Result};
+use super::failure::Failure;
+use crate::error::{Error, Result};
 
 /// The version of CUDA that the kernels are compiled with, as the driver counts; the advice where it is missing; the oldest
 /// GPUs that the kernels run on.

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::checks::{attribute, check_libraries, find, Found, FORKED};
 use super::driver::{
-    cuCtxGetCurrent, cuCtxSetCurrent, cuCtxSynchronize, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain,
-    cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolSetAttribute, cuMemPoolTrimTo, cuPointerGetAttribute, ContextHandle,
-    PoolHandle, PoolProperties, DEVICE_ORDINAL, INVALID_VALUE, MEMORY_POOLS_SUPPORTED, RELEASE_THRESHOLD,
+    cuCtxGetCurrent, cuCtxSetCurrent, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRetain, cuPointerGetAttribute,
+    ContextHandle, DEVICE_ORDINAL, INVALID_VALUE, MEMORY_POOLS_SUPPORTED,
 };
-use super::errors::Failure;
+use super::failure::Failure;
 use super::modules::Modules;
-use crate::backend::{Error, Result};
+use super::pool::Pool;
+use crate::error::{Error, Result};
 
 /// The GPUs that a session has open, by their numbers.
 static OPEN: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());
@@ -23,9 +23,7 @@ pub(super) struct Context {
     pub name: String,
     pub capability: (u32, u32),
     pub modules: Modules,
-    /// Memory comes from a pool of our own, so that the pool of other libraries keeps its settings. `None` where the GPU has
-    /// no pools.
-    pub pool: Option<PoolHandle>,
+    pub pool: Pool,
     device: c_int,
     handle: ContextHandle,
     /// The process that opened the GPU; a process that was forked from it cannot use the GPU.
@@ -71,10 +69,10 @@ impl Context {
         unsafe { cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
         let name = if ordinal == 0 { "cuda".to_string() } else { format!("cuda:{ordinal}") };
         let (process, modules) = (std::process::id(), Modules::default());
-        let mut context = Context { name, capability, modules, pool: None, device, handle, process };
+        let mut context = Context { name, capability, modules, pool: Pool::default(), device, handle, process };
         let bound = context.bind()?;
         if attribute(device, MEMORY_POOLS_SUPPORTED)? > 0 {
-            context.pool = Some(pool_of(device)?);
+            context.pool = Pool::new(device)?;
         }
         drop(bound);
         Ok(context)
@@ -124,27 +122,6 @@ impl Context {
             Err(error) => Err(error.into()),
         }
     }
-
-    /// Does work of this thread's context that may need memory from outside of the pool: kernels, workspaces and stacks.
-    /// Where there is none left, the free memory of the pool is given back, and the work is tried once more.
-    pub fn with_memory<T>(
-        &self,
-        mut work: impl FnMut() -> std::result::Result<T, Failure>,
-    ) -> std::result::Result<T, Failure> {
-        match work() {
-            Err(error) if error.is_memory() && self.give_back().is_ok() => work(),
-            done => done,
-        }
-    }
-
-    /// Gives the free memory of the pool back to the driver, when the work of all streams is done.
-    fn give_back(&self) -> std::result::Result<(), Failure> {
-        // SAFETY: the thread's context is this one; what is in use stays.
-        unsafe {
-            cuCtxSynchronize()?;
-            self.pool.map_or(Ok(()), |pool| cuMemPoolTrimTo(pool, 0))
-        }
-    }
 }
 
 impl Drop for Context {
@@ -154,24 +131,8 @@ impl Drop for Context {
         self.modules.unload();
         // SAFETY: streams hold the context, so none is left, and neither is memory.
         unsafe {
-            if let Some(pool) = self.pool {
-                let _ = cuMemPoolTrimTo(pool, 0);
-                let _ = cuMemPoolDestroy(pool);
-            }
+            self.pool.destroy();
             let _ = cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }
-}
-
-/// A pool that keeps freed memory for the next run.
-fn pool_of(device: c_int) -> std::result::Result<PoolHandle, Failure> {
-    let (mut pool, mut most, properties) = (PoolHandle::NULL, u64::MAX, PoolProperties::of(device));
-    // SAFETY: the first call writes one handle; the attribute is a number of 64 bits.
-    unsafe {
-        cuMemPoolCreate(&raw mut pool, &raw const properties)?;
-        cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, (&raw mut most).cast()).inspect_err(|_| {
-            let _ = cuMemPoolDestroy(pool);
-        })?;
-    }
-    Ok(pool)
 }

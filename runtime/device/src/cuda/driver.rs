@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use super::errors::Failure;
+use super::failure::Failure;
 use super::library::{functions, Library};
 
 pub(super) static DRIVER: Library = Library::new("libcuda.so.1", FUNCTIONS);

@@ -4,18 +4,8 @@ use std::ffi::{c_char, CStr};
 use std::fmt::{Display, Formatter};
 
 use super::driver::{cuGetErrorName, cuGetErrorString, OUT_OF_MEMORY};
-use crate::backend::Error;
-
-/// What a call of one of NVIDIA's libraries failed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// The library lacks a function, or is not there.
-    Missing { library: &'static str, function: &'static str },
-    /// A status of the driver.
-    Driver(u32),
-    /// A status of cuBLAS.
-    Blas(u32),
-}
+use super::failure::Failure;
+use crate::error::Error;
 
 /// `CUBLAS_STATUS_NOT_INITIALIZED`: cuBLAS also says so where it finds no memory for a handle.
 const NOT_INITIALIZED: u32 = 1;

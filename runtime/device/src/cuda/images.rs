@@ -3,7 +3,7 @@
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::backend::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A module for one architecture.
 struct Image {

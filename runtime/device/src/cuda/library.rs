@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use super::errors::Failure;
+use super::failure::Failure;
 
 /// A shared library, opened when it is first needed. It stays open until the process ends.
 pub(super) struct Library {
@@ -70,7 +70,7 @@ macro_rules! functions {
         /// # Safety
         /// The arguments are what NVIDIA's documentation of this function asks for.
         #[allow(clippy::too_many_arguments)]
-        pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::cuda::errors::Failure> {
+        pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::cuda::failure::Failure> {
             type Symbol = unsafe extern "C" fn($($kind),*) -> u32;
             static SYMBOL: std::sync::OnceLock<Symbol> = std::sync::OnceLock::new();
             let function = match SYMBOL.get() {

@@ -7,12 +7,15 @@
 mod blas;
 mod checks;
 mod context;
+mod cublas;
 mod driver;
 mod errors;
+mod failure;
 mod images;
 mod library;
 mod modules;
 mod multiply;
+mod pool;
 mod staging;
 mod stream;
 
@@ -28,8 +31,11 @@ use self::modules::of_kernel;
 use self::multiply::multiply;
 use self::staging::Staging;
 use self::stream::Stream;
-use crate::backend::{Backend, Download, Grid, Memory, Result, Symbol};
+use crate::backend::Backend;
+use crate::error::Result;
 use crate::gemm::Gemm;
+use crate::launch::{Grid, Symbol};
+use crate::memory::{Download, Memory};
 
 /// One session's use of a GPU.
 pub(crate) struct Cuda {
@@ -135,7 +141,7 @@ impl Backend for Cuda {
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()> {
         let _bound = self.stream.bind()?;
         let context = &self.stream.context;
-        let function = context.modules.function(context, symbol)?;
+        let function = context.modules.function(&context.pool, context.capability, symbol)?;
         let [x, y, z] = grid.blocks;
         // The driver reads as many bytes from there as the kernel's one parameter has, before the call returns.
         let mut parameters = [params.as_ptr().cast_mut().cast::<c_void>()];
@@ -143,7 +149,7 @@ impl Backend for Cuda {
         // The stacks of a kernel's threads are no memory of the pool. Where there is none for them, nothing was launched.
         // SAFETY: the caller's promise.
         let launch = || unsafe { cuLaunchKernel(function, x, y, z, grid.threads, 1, 1, 0, stream, parameters, none) };
-        context.with_memory(launch).map_err(|failure| of_kernel(symbol, failure))
+        context.pool.with_memory(launch).map_err(|failure| of_kernel(symbol, failure))
     }
 
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
@@ -157,10 +163,10 @@ impl Backend for Cuda {
         let context = &self.stream.context;
         let blas = match &mut *blas {
             Some(blas) => blas,
-            none => none.insert(context.with_memory(|| Blas::new(&self.stream))?),
+            none => none.insert(context.pool.with_memory(|| Blas::new(&self.stream))?),
         };
         // SAFETY: the caller's promise. Where cuBLAS finds no memory, it has launched nothing.
-        Ok(context.with_memory(|| unsafe { multiply(blas.handle, gemm) })?)
+        Ok(context.pool.with_memory(|| unsafe { multiply(blas.handle, gemm) })?)
     }
 
     fn finish(&self) -> Result<()> {

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use super::context::Context;
 use super::driver::{cuModuleGetFunction, cuModuleLoadData, cuModuleUnload, FunctionHandle, ModuleHandle};
-use super::errors::Failure;
+use super::failure::Failure;
 use super::images::image;
-use crate::backend::{Error, Result, Symbol};
+use super::pool::Pool;
+use crate::error::{Error, Result};
+use crate::launch::Symbol;
 
 /// What was loaded before.
 #[derive(Debug, Default)]
@@ -19,34 +20,34 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// A kernel. The context is the thread's.
+    /// A kernel of the GPU that `pool` is of. Its context is the thread's.
     ///
     /// # Errors
     /// There is no such kernel, or what the driver says.
-    pub fn function(&self, context: &Context, symbol: Symbol) -> Result<FunctionHandle> {
+    pub fn function(&self, pool: &Pool, capability: (u32, u32), symbol: Symbol) -> Result<FunctionHandle> {
         let known = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&symbol).copied();
         if let Some(function) = known {
             return Ok(function);
         }
-        let module = self.module(context, symbol.module)?;
+        let module = self.module(pool, capability, symbol.module)?;
         let name = CString::new(symbol.to_string()).map_err(|error| Error::Failed(error.to_string()))?;
         let mut function = FunctionHandle::NULL;
         // SAFETY: it writes one handle; the module is loaded, and the name ends with a zero.
-        let found = context.with_memory(|| unsafe { cuModuleGetFunction(&raw mut function, module, name.as_ptr()) });
+        let found = pool.with_memory(|| unsafe { cuModuleGetFunction(&raw mut function, module, name.as_ptr()) });
         found.map_err(|error| of_kernel(symbol, error))?;
         self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(symbol, function);
         Ok(function)
     }
 
-    fn module(&self, context: &Context, name: &'static str) -> Result<ModuleHandle> {
+    fn module(&self, pool: &Pool, capability: (u32, u32), name: &'static str) -> Result<ModuleHandle> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = loaded.get(name) {
             return Ok(*module);
         }
-        let image = image(name, context.capability)?;
+        let image = image(name, capability)?;
         let mut module = ModuleHandle::NULL;
         // SAFETY: it writes one handle; the image is a cubin, or PTX that ends with a zero.
-        let done = context.with_memory(|| unsafe { cuModuleLoadData(&raw mut module, image.as_ptr().cast()) });
+        let done = pool.with_memory(|| unsafe { cuModuleLoadData(&raw mut module, image.as_ptr().cast()) });
         done.map_err(|error| Error::Failed(format!("the kernels of {name} cannot be loaded: {error}")))?;
         loaded.insert(name, module);
         Ok(module)

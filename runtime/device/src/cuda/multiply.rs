@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::blas::{cublasGemmStridedBatchedEx, BlasHandle};
-use super::errors::Failure;
+use super::cublas::{cublasGemmStridedBatchedEx, BlasHandle};
+use super::failure::Failure;
 use crate::gemm::{Gemm, Kind, Matrix};
 
 /// `CUBLAS_GEMM_DEFAULT`.

@@ -13,9 +13,9 @@ use super::driver::{
     cuEventCreate, cuEventDestroy_v2, cuEventRecord, cuEventSynchronize, cuMemFreeHost, cuMemHostAlloc,
     cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, EventHandle, WITHOUT_TIME,
 };
-use super::errors::Failure;
+use super::failure::Failure;
 use super::stream::Stream;
-use crate::backend::Download;
+use crate::memory::Download;
 
 /// How many slots there are, and the bytes of each: a large copy keeps the GPU busy with one slot while the host fills the
 /// next.

@@ -8,8 +8,9 @@ use super::driver::{
     cuMemFree_v2, cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent, EventHandle,
     StreamHandle, NON_BLOCKING, WITHOUT_TIME,
 };
-use super::errors::Failure;
-use crate::backend::{Error, Memory, Result};
+use super::failure::Failure;
+use crate::error::{Error, Result};
+use crate::memory::Memory;
 
 /// A queue of work for a GPU.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Stream {
         let _bound = context.bind()?;
         let mut handle = StreamHandle::NULL;
         // SAFETY: it writes one handle.
-        context.with_memory(|| unsafe { cuStreamCreate(&raw mut handle, NON_BLOCKING) })?;
+        context.pool.with_memory(|| unsafe { cuStreamCreate(&raw mut handle, NON_BLOCKING) })?;
         Ok(Arc::new(Stream { handle, context }))
     }
 
@@ -80,8 +81,8 @@ impl Stream {
         let _bound = self.bind()?;
         let mut address = 0;
         // SAFETY: each writes one address; the pool and the stream live.
-        let allocated = self.context.with_memory(|| unsafe {
-            match self.context.pool {
+        let allocated = self.context.pool.with_memory(|| unsafe {
+            match self.context.pool.handle() {
                 Some(pool) => cuMemAllocFromPoolAsync(&raw mut address, bytes, pool, self.handle),
                 None => cuMemAlloc_v2(&raw mut address, bytes),
             }
@@ -129,7 +130,7 @@ impl Drop for Owner {
     /// next call of the stream says so: the error is not kept for a call that has nothing to do with it.
     fn drop(&mut self) {
         let Ok(_bound) = self.stream.bind() else { return };
-        let _ = match self.stream.context.pool {
+        let _ = match self.stream.context.pool.handle() {
             // SAFETY: nobody uses the memory any more, but for work that is in the stream already.
             Some(_) => unsafe { cuMemFreeAsync(self.address, self.stream.handle) },
             // SAFETY: nobody uses the memory any more, when the work is done.

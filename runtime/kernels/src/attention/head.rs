@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
-use super::split::MOST;
+use super::tile::MOST;
 use super::{Attends, Dims, Guard, Mask, Packed, Problem, Stage};
 use crate::gemm::Sizes;
 use crate::isa::Isa;

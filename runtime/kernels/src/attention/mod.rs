@@ -7,12 +7,13 @@ mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 use std::ops::Range;
 
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
-use crate::lanes::Real;
+use crate::real::Real;
 use crate::softmax;
 use crate::threads::Threads;
 use split::{by_heads, by_queries, TASK};

@@ -1,6 +1,7 @@
 //! Loops over the scores of queries, the keys and the values.
 
-use crate::lanes::{per_isa, Real};
+use crate::lanes::per_isa;
+use crate::real::Real;
 
 per_isa! {
     /// `scores *= factor`

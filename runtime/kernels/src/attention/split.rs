@@ -7,22 +7,7 @@ use crate::threads::Threads;
 
 /// Multiplications that are worth a task of their own: about 20 µs.
 pub(super) const TASK: usize = 1 << 19;
-/// Scores in a tile.
-const TILE: usize = 1 << 16;
-/// The most queries of a tile: one bit each.
-pub(super) const MOST: usize = u64::BITS as usize;
-
 impl Dims {
-    /// How many queries go through together; the sizes alone decide, and so the number of threads changes no bit.
-    pub(super) fn tile(&self) -> usize {
-        (TILE / self.keys.max(1)).clamp(1, MOST).min(self.queries)
-    }
-
-    /// The multiplications of a query.
-    pub(super) fn query_work(&self) -> usize {
-        self.keys.saturating_mul(self.depth + self.width).max(1)
-    }
-
     /// How many heads are a task, where whole heads make tasks enough for so many threads. Heads that share keys go
     /// together, which packs them once.
     pub(super) fn heads_together(&self, threads: usize) -> Option<usize> {

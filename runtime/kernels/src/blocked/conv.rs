@@ -1,41 +1,14 @@
 //! Convolutions over blocks of channels: the part that all forms share.
 
-use super::direct::Direct;
 use super::filter::Filter;
 use super::{Epilogue, BLOCK};
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
 /// Multiplications that are worth a thread of their own.
 const TASK: usize = 1 << 19;
-
-/// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, `out`
-/// `[N, O / 16, H', W', 16]`; where the filter is [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
-///
-/// # Panics
-/// The slices or the filter do not fit the shape.
-pub fn conv(
-    threads: &Threads,
-    shape: &Shape,
-    filter: &Filter,
-    bias: Option<&[f32]>,
-    x: &[f32],
-    out: &mut [f32],
-    epilogue: Epilogue,
-) {
-    let length = shape.batch * shape.channels.next_multiple_of(filter.unit) * shape.input[0] * shape.input[1];
-    assert_eq!(x.len(), length, "{shape:?}");
-    if out.is_empty() {
-        return;
-    }
-    let convolution = Convolution::new(shape, filter, bias, x, out, epilogue);
-    match filter.form {
-        None => Direct::new(&convolution, threads).run(threads),
-        Some(form) => form.run(&convolution, threads),
-    }
-}
 
 /// One convolution.
 pub(super) struct Convolution<'a> {

@@ -1,10 +1,8 @@
 //! Which form of a convolution takes the least time.
 
-use super::winograd::{Form, Tile};
-use super::{DepthwiseFilter, Weights, BLOCK};
-use crate::conv::Shape;
-use crate::gemm;
-use crate::isa::Isa;
+use super::form::{Form, Tile};
+use super::BLOCK;
+use crate::conv_shape::Shape;
 
 /// Multiply-adds of a vector that cost as much as transforming one vector of a tile's input, and of its output: loads and
 /// stores, mostly.
@@ -17,60 +15,6 @@ const FETCH: [f64; 2] = [16.0, 32.0];
 /// Vectors of weights that stay there: 1 MB.
 const NEAR: f64 = 16384.0;
 
-/// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
-pub const REORDER: f64 = 15.0;
-/// What a tap of a depthwise convolution saves over blocks, in its own time: it needs no shuffles.
-const DEPTHWISE: f64 = 2.0;
-/// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows
-/// leave the processor waiting for the elements that each multiply-add reads.
-const ALL: f64 = 0.85;
-const FEW: f64 = 3.0;
-/// Multiply-adds of a vector that cost as much as copying a row with its padding: for itself, and for each vector of it.
-const COPY: [f64; 2] = [60.0, 6.0];
-
-/// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
-pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
-    if !Weights::fits(shape) || shape.outputs < BLOCK {
-        return false;
-    }
-    let in_blocks = if is_depthwise(shape) { depthwise(shape) } else { shape.groups as f64 * blocks(shape) };
-    in_blocks + reordered(shape) < shape.groups as f64 * rows(isa, shape)
-}
-
-fn is_depthwise(shape: &Shape) -> bool {
-    shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs)
-}
-
-/// The time of a depthwise convolution in blocks.
-fn depthwise(shape: &Shape) -> f64 {
-    (shape.kernel[0] * shape.kernel[1] * shape.channels.div_ceil(BLOCK) * shape.pixels()) as f64
-}
-
-/// The time that moving one image to blocks and its result back takes; one of few channels stays in rows.
-fn reordered(shape: &Shape) -> f64 {
-    let input = if Weights::take_rows(shape) { 0 } else { shape.channels.div_ceil(BLOCK) };
-    let vectors = input * shape.input[0] * shape.input[1] + shape.outputs.div_ceil(BLOCK) * shape.pixels();
-    vectors as f64 * REORDER
-}
-
-/// The time of one group in blocks.
-fn blocks(shape: &Shape) -> f64 {
-    let form = cheapest(shape).filter(|_| !Weights::take_rows(shape));
-    form.map_or_else(|| direct(shape), |form| winograd(shape, form))
-}
-
-/// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or
-/// back.
-pub fn gain(isa: Isa, shape: &Shape) -> i64 {
-    let shape = &shape.lying();
-    if is_depthwise(shape) {
-        return (DEPTHWISE * shape.batch as f64 * depthwise(shape)) as i64;
-    }
-    let [in_rows, in_blocks] = [rows(isa, shape), blocks(shape)].map(|time| shape.groups as f64 * time);
-    let saved = if is_worth_reordering(isa, shape) { reordered(shape) } else { in_rows - in_blocks };
-    (shape.batch as f64 * saved) as i64
-}
-
 /// The form of a convolution; [`None`]: tap by tap.
 pub(super) fn cheapest(shape: &Shape) -> Option<Form> {
     let forms = Form::ALL.into_iter().filter(|form| shape.pixels() > 0 && form.fits(shape));
@@ -80,35 +24,19 @@ pub(super) fn cheapest(shape: &Shape) -> Option<Form> {
 }
 
 /// The time of each pixel's product with vectors of weights, which are fetched in some time.
-fn products(weights: f64, pixels: f64) -> f64 {
+pub(super) fn products(weights: f64, pixels: f64) -> f64 {
     weights * pixels.max(FETCH[usize::from(weights > NEAR)])
 }
 
-fn direct(shape: &Shape) -> f64 {
+/// The time of one group tap by tap.
+pub(super) fn direct(shape: &Shape) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
     let terms = (channels * shape.kernel[0] * shape.kernel[1]) as f64;
     products(terms * outputs, shape.pixels() as f64)
 }
 
-/// The time of one group over rows of pixels.
-fn rows(isa: Isa, shape: &Shape) -> f64 {
-    let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
-    let tiles = gemm::tile::Tiles::of(isa);
-    let reach = [0, 1].map(|a| shape.kernel[a].saturating_sub(1) * shape.dilations[a]);
-    let [height, width] = shape.output;
-    let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / BLOCK as f64;
-    // Rows one by one, or in one line with what stands between them.
-    let line = height.saturating_sub(1) * (width + reach[1] / shape.strides[1]) + width;
-    let in_a_tile = outputs as f64 / outputs.div_ceil(tiles.rows()).max(1) as f64;
-    let terms = (channels * shape.kernel[0] * shape.kernel[1] * outputs) as f64;
-    let copied = (channels * (height * shape.strides[0] + reach[0])) as f64;
-    let length = vectors(width * shape.strides[1] + reach[1]);
-    let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
-    let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
-    products(terms / BLOCK as f64, time * BLOCK as f64) + copies
-}
-
-fn winograd(shape: &Shape, form: Form) -> f64 {
+/// The time of one group in a form of Winograd's algorithm.
+pub(super) fn winograd(shape: &Shape, form: Form) -> f64 {
     let (channels, outputs) = (shape.channels / shape.groups, (shape.outputs / shape.groups).div_ceil(BLOCK) as f64);
     let (tiles, count) = (form.tiles(shape) as f64, form.products(shape.kernel));
     let [input, output] = match form {

@@ -1,11 +1,11 @@
 //! The weights of a convolution over blocks of channels, packed once for the form that takes the least time.
 
+use super::form::Form;
 use super::tile::Tiles;
 use super::window::Windows;
-use super::winograd::Form;
 use super::{cost, BLOCK};
 use crate::buffer;
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::recent::Recent;
 use crate::scratch::Scratch;

@@ -8,7 +8,10 @@ mod conv;
 mod cost;
 mod depthwise;
 mod direct;
+mod dispatch;
 mod filter;
+mod form;
+mod gain;
 mod pool;
 mod reorder;
 mod separable;
@@ -20,10 +23,8 @@ mod winograd;
 #[cfg(test)]
 mod tests;
 
-use conv::conv;
-pub use cost::{gain, is_worth_reordering, REORDER};
 pub use depthwise::{depthwise, DepthwiseFilter};
-use filter::Filter;
+pub use gain::{gain, is_worth_reordering, REORDER};
 pub use pool::{pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
 pub use separable::{is_separable, separable, Stage};

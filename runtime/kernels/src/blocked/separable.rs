@@ -4,7 +4,7 @@
 use super::conv::Convolution;
 use super::direct::Direct;
 use super::{depthwise, DepthwiseFilter, Epilogue, Weights, BLOCK};
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

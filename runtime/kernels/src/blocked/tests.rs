@@ -1,7 +1,9 @@
-use super::winograd::{Form, Tile};
+use super::dispatch::conv;
+use super::filter::Filter;
+use super::form::{Form, Tile};
 use super::*;
 use crate::conv::tests::{draw, expected, same, Draw};
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::gemm::tests::noise;
 use crate::isa::Isa;
 use crate::pool::{Divisor, Window};

@@ -1,8 +1,10 @@
 //! The weights of a convolution over blocks of channels, packed for the form that it takes.
 
 use super::depthwise::{depthwise, DepthwiseFilter};
-use super::{conv, Epilogue, Filter, BLOCK};
-use crate::conv::Shape;
+use super::dispatch::conv;
+use super::filter::Filter;
+use super::{Epilogue, BLOCK};
+use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;
 

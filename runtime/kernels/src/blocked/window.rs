@@ -1,7 +1,8 @@
 //! How a convolution reads its input: parts of the output, and their taps at fixed offsets.
 
 use super::BLOCK;
-use crate::conv::{copy_row, Shape};
+use crate::conv_shape::Shape;
+use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 
 /// A part of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.

@@ -16,109 +16,35 @@ pub use transposed::{conv_transposed, TransposedWeights};
 pub use weights::Weights;
 
 use crate::blocked::{self, Images};
-use crate::gemm::tile::{Start, Tile, Tiles};
+pub use crate::conv_shape::Shape;
+use crate::gemm::tile::{Start, Tile};
+use crate::gemm::tiles::Tiles;
 use crate::gemm::{Finish, Shared};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-pub(crate) use window::copy_row;
 use window::{Block, Windows};
-
-/// The sizes of a convolution `[N, C, H, W] → [N, O, H', W']`: output `(y, x)` reads rows
-/// `y · stride + i · dilation − before`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
-    /// N
-    pub batch: usize,
-    /// C, of all groups
-    pub channels: usize,
-    /// O, of all groups
-    pub outputs: usize,
-    /// Group `g` of the outputs reads group `g` of the channels.
-    pub groups: usize,
-    /// `[H, W]`
-    pub input: [usize; 2],
-    /// `[H', W']`
-    pub output: [usize; 2],
-    /// The window's rows and columns.
-    pub kernel: [usize; 2],
-    /// The step of the window.
-    pub strides: [usize; 2],
-    /// The step inside the window.
-    pub dilations: [usize; 2],
-    /// The zeros before the first row and column; negative: the rows and columns left out.
-    pub before: [isize; 2],
-}
 
 /// Multiplications that are worth a thread of their own.
 const TASK: usize = 1 << 19;
 /// Rows are computed one by one where no more than one in so many outputs is left out.
 const SPARE: usize = 7;
 
-impl Shape {
-    /// Whether the convolution's input, with its padding, can be laid out with offsets of 32 bits: dilations of
-    /// billions cannot.
-    pub fn fits(&self) -> bool {
-        // As large as the padded input, and more than the planes of any block.
-        let extent = |a: usize| {
-            let reach = self.kernel[a].saturating_sub(1).checked_mul(self.dilations[a])?;
-            self.output[a].checked_mul(self.strides[a])?.checked_add(reach)?.checked_add(self.strides[a])
-        };
-        let all = |h: usize, w: usize| h.checked_mul(w)?.checked_mul(self.channels);
-        let fits = |size: Option<usize>| size.is_some_and(|size| size < u32::MAX as usize);
-        fits(extent(0).zip(extent(1)).and_then(|(h, w)| all(h, w))) && fits(all(self.input[0], self.input[1]))
-    }
+/// The sizes of a convolution's input and output.
+fn images(shape: &Shape) -> [Images; 2] {
+    [(shape.channels, shape.input), (shape.outputs, shape.output)].map(|(channels, [h, w])| Images {
+        batch: shape.batch,
+        channels,
+        plane: h * w,
+    })
+}
 
-    /// The same convolution along rows, where all that stands is one column: rows are what is fast.
-    pub(crate) fn lying(&self) -> Shape {
-        let one = [self.input[1], self.output[1], self.kernel[1]] == [1; 3] && self.before[1] == 0;
-        if !one {
-            return self.clone();
-        }
-        fn turned<T: Copy>([rows, columns]: [T; 2]) -> [T; 2] {
-            [columns, rows]
-        }
-        Shape {
-            input: turned(self.input),
-            output: turned(self.output),
-            kernel: turned(self.kernel),
-            strides: turned(self.strides),
-            dilations: turned(self.dilations),
-            before: turned(self.before),
-            ..*self
-        }
-    }
-
-    /// Whether weights packed for a window of these sizes fit this one: also of the same taps, standing or lying.
-    pub(crate) fn has_window(&self, kernel: [usize; 2]) -> bool {
-        self.kernel == kernel || (self.kernel == [kernel[1], kernel[0]] && kernel.contains(&1))
-    }
-
-    /// H' · W'
-    pub(crate) fn pixels(&self) -> usize {
-        self.output[0] * self.output[1]
-    }
-
-    /// The input and the output.
-    fn images(&self) -> [Images; 2] {
-        [(self.channels, self.input), (self.outputs, self.output)].map(|(channels, [h, w])| Images {
-            batch: self.batch,
-            channels,
-            plane: h * w,
-        })
-    }
-
-    fn taps(&self) -> usize {
-        self.channels / self.groups * self.kernel[0] * self.kernel[1]
-    }
-
-    fn check(&self, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
-        assert!(self.groups > 0 && self.strides.iter().all(|&s| s > 0) && self.fits(), "{self:?}");
-        assert!(weights.groups == self.groups && weights.outputs * self.groups == self.outputs, "{self:?}");
-        assert!(weights.taps == self.taps() && self.channels.is_multiple_of(self.groups), "{self:?}");
-        assert!(bias.is_none_or(|bias| bias.len() == self.outputs), "{self:?}");
-        assert_eq!(x.len(), self.batch * self.channels * self.input[0] * self.input[1], "{self:?}");
-        assert_eq!(out.len(), self.batch * self.outputs * self.output[0] * self.output[1], "{self:?}");
-    }
+fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[f32]) {
+    assert!(shape.groups > 0 && shape.strides.iter().all(|&s| s > 0) && shape.fits(), "{shape:?}");
+    assert!(weights.groups == shape.groups && weights.outputs * shape.groups == shape.outputs, "{shape:?}");
+    assert!(weights.taps == shape.taps() && shape.channels.is_multiple_of(shape.groups), "{shape:?}");
+    assert!(bias.is_none_or(|bias| bias.len() == shape.outputs), "{shape:?}");
+    assert_eq!(x.len(), shape.batch * shape.channels * shape.input[0] * shape.input[1], "{shape:?}");
+    assert_eq!(out.len(), shape.batch * shape.outputs * shape.output[0] * shape.output[1], "{shape:?}");
 }
 
 /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then `finish` over
@@ -152,7 +78,7 @@ fn by_blocks(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let [from, to] = shape.images();
+    let [from, to] = images(shape);
     let mut moved;
     let x = if matches!(weights, blocked::Weights::Rows(_)) {
         x
@@ -176,7 +102,7 @@ fn by_rows(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    shape.check(weights, bias, x, out);
+    check(shape, weights, bias, x, out);
     if out.is_empty() {
         return;
     }

@@ -1,6 +1,6 @@
 //! Convolutions of any element type by their definition: integers and `f64`.
 
-use super::Shape;
+use crate::conv_shape::Shape;
 use crate::gemm::Term;
 use crate::threads::Threads;
 

@@ -1,8 +1,8 @@
 //! The weights of a convolution over rows of pixels, rearranged once.
 
 use super::window::{Block, Windows};
-use super::Shape;
-use crate::gemm::tile::Tiles;
+use crate::conv_shape::Shape;
+use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
 use crate::recent::Recent;
 

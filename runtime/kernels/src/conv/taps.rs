@@ -2,7 +2,7 @@
 
 use num_integer::gcd;
 
-use super::Shape;
+use crate::conv_shape::Shape;
 
 /// The taps of one remainder on one axis.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,8 @@
 //! interleaved. Outputs of remainders that have no tap are the bias.
 
 use super::taps::Taps;
-use super::{conv, Rows, Shape, Weights};
+use super::{conv, Rows, Weights};
+use crate::conv_shape::Shape;
 use crate::gemm::Finish;
 use crate::isa::Isa;
 use crate::scratch::Scratch;

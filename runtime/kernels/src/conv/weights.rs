@@ -1,7 +1,8 @@
 //! The weights of a convolution, packed once for the form that takes the least time.
 
-use super::{Rows, Shape};
+use super::{images, Rows};
 use crate::blocked;
+use crate::conv_shape::Shape;
 use crate::isa::Isa;
 
 /// The weights of a convolution.
@@ -48,7 +49,7 @@ impl Weights {
 
     /// The elements that [`conv`](super::conv) holds beside its input and output: images in blocks of channels.
     pub fn scratch(&self, shape: &Shape) -> usize {
-        let [from, to] = shape.images();
+        let [from, to] = images(shape);
         match self {
             Weights::Rows(_) => 0,
             Weights::Blocks(blocked::Weights::Rows(_)) => to.blocked_len(),

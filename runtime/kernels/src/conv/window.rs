@@ -5,10 +5,9 @@
 //! into planes; then every tap is one constant offset, for any stride, dilation and padding, and outputs that follow
 //! one another read elements that follow one another.
 
-use super::Shape;
-use crate::isa::Isa;
+use crate::conv_shape::Shape;
+use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
-use crate::vector::dispatch_isa;
 
 /// A block of the output: rows `y[0] .. y[1]`, columns `x[0] .. x[1]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,36 +153,5 @@ impl Windows {
                 None => out[..columns].fill(0.0),
             }
         }
-    }
-}
-
-/// `out[q] = x[first + q · stride]`, zero outside of `x`.
-pub(crate) fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) {
-    let inside = |limit: isize| usize::try_from(limit - first).map_or(0, |distance| distance.div_ceil(stride));
-    let begin = inside(0).min(out.len());
-    let end = inside(x.len() as isize).clamp(begin, out.len());
-    out[..begin].fill(0.0);
-    out[end..].fill(0.0);
-    if begin == end {
-        return;
-    }
-    let x = &x[(first + (begin * stride) as isize) as usize..];
-    let out = &mut out[begin..end];
-    match stride {
-        1 => out.copy_from_slice(&x[..out.len()]),
-        2 => copy_even(x, out),
-        _ => out.iter_mut().zip(x.iter().step_by(stride)).for_each(|(out, x)| *out = *x),
-    }
-}
-
-/// `out[i] = x[2 · i]`.
-fn copy_even(x: &[f32], out: &mut [f32]) {
-    let end = 2 * out.len().saturating_sub(1);
-    // By pairs: a loop that vectorises, with the shuffles that the processor has.
-    dispatch_isa!(Isa::get(), (x: &[f32] = x, out: &mut [f32] = out), _V => {
-        out.iter_mut().zip(x.chunks_exact(2)).for_each(|(out, pair)| *out = pair[0]);
-    });
-    if let [.., last] = out {
-        *last = x[end];
     }
 }

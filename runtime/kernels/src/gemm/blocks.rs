@@ -6,7 +6,8 @@ use super::lines::Lines;
 use super::panels::{Panels, Source, DEPTH};
 use super::stored::Format;
 use super::strip::{Strip, FEW, STEPS};
-use super::tile::{Tile, Tiles};
+use super::tile::Tile;
+use super::tiles::Tiles;
 use super::{Problem, Shared, Sizes};
 use crate::threads::Threads;
 

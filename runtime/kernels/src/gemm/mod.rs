@@ -12,6 +12,7 @@ mod stored;
 mod strip;
 mod table;
 pub(crate) mod tile;
+pub(crate) mod tiles;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -26,7 +27,8 @@ use crate::threads::Threads;
 use blocks::Product;
 use panels::Source;
 use rows::Rows;
-use tile::{Start, Tiles};
+use tile::Start;
+use tiles::Tiles;
 
 /// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
 #[derive(Debug, Clone, Copy)]

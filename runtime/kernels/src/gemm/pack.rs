@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::lines::Lines;
 use super::stored::{Format, Half};
-use super::tile::Tiles;
+use super::tiles::Tiles;
 use super::Matrix;
 use crate::isa::Isa;
 use crate::threads::Threads;

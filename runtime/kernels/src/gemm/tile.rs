@@ -4,9 +4,7 @@
 //! one scalar of the left side a row, broadcast, times a row of vectors of the right side. The right side's rows lie at
 //! offsets from a table, so that a matrix, a packed panel and the shifted windows of an image are one and the same.
 
-use super::strip;
 use super::table::kernels;
-use crate::isa::Isa;
 use crate::vector::Vector;
 
 /// What the sums are added to.
@@ -42,70 +40,7 @@ pub(crate) struct Tile<'a> {
 /// # Safety
 /// Every address that the formula of [`Tile`] names is inside its allocation, `out` is written by nobody else, and the
 /// processor has the instruction set.
-type Kernel = unsafe fn(&Tile);
-
-/// The tiles of one instruction set.
-#[derive(Clone, Copy)]
-pub(crate) struct Tiles {
-    /// Elements in a vector.
-    pub lanes: usize,
-    /// By number of rows less one, by number of vectors less one.
-    kernels: &'static [&'static [Kernel]],
-    /// Those over a panel.
-    pub(super) strips: &'static strip::Strips,
-}
-
-impl Tiles {
-    pub fn of(isa: Isa) -> Tiles {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Tiles { lanes: 16, kernels: x86::AVX512, strips: &strip::x86::AVX512 },
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2, strips: &strip::x86::AVX2 },
-            _ => Tiles { lanes: 1, kernels: SCALAR, strips: &strip::SCALAR },
-        }
-    }
-
-    /// The greatest number of rows.
-    pub fn rows(&self) -> usize {
-        self.kernels.len()
-    }
-
-    /// The greatest number of vectors in a tile of `rows` rows.
-    pub fn vectors(&self, rows: usize) -> usize {
-        self.kernels[rows - 1].len()
-    }
-
-    /// The width of the panels that `n` columns are cut into, for a product of `m` rows: whole vectors, evenly.
-    pub fn panel_width(&self, m: usize, n: usize) -> usize {
-        let vectors = n.div_ceil(self.lanes);
-        let panels = vectors.div_ceil(self.vectors(m.clamp(1, self.rows())));
-        vectors.div_ceil(panels.max(1)).max(1) * self.lanes
-    }
-
-    /// The tiles that `width` columns of `rows` rows are cut into: how many vectors, the first column and the columns
-    /// of each.
-    pub(super) fn cut(self, rows: usize, width: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-        let vectors = width.div_ceil(self.lanes);
-        let count = vectors.div_ceil(self.vectors(rows));
-        (0..count).map(move |i| {
-            let (first, end) = (vectors * i / count, vectors * (i + 1) / count);
-            let column = first * self.lanes;
-            (end - first, column, width.min(end * self.lanes) - column)
-        })
-    }
-
-    /// Computes a block of `rows` rows and any width, tile after tile.
-    ///
-    /// # Safety
-    /// As for [`Kernel`]; `tile.width` is the block's, `rows` is at most [`Tiles::rows`].
-    pub unsafe fn run(&self, rows: usize, tile: Tile) {
-        for (vectors, column, width) in self.cut(rows, tile.width) {
-            // SAFETY: the tiles lie side by side inside the block.
-            unsafe { self.kernels[rows - 1][vectors - 1](&tile.at(column, width)) };
-        }
-    }
-}
+pub(super) type Kernel = unsafe fn(&Tile);
 
 impl Tile<'_> {
     /// `width` columns from `column` on.
@@ -270,10 +205,10 @@ unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     unsafe { tile::<f32, ROWS, VECTORS>(t) }
 }
 
-static SCALAR: &[&[Kernel]] = kernels!(scalar scalar);
+pub(super) static SCALAR: &[&[Kernel]] = kernels!(scalar scalar);
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(super) mod x86 {
     use super::{kernels, tile, Kernel, Tile};
     use crate::vector::{F32x16, F32x8};
 
@@ -289,6 +224,6 @@ mod x86 {
         unsafe { tile::<F32x8, ROWS, VECTORS>(t) }
     }
 
-    pub(super) static AVX512: &[&[Kernel]] = kernels!(avx512 avx512);
-    pub(super) static AVX2: &[&[Kernel]] = kernels!(avx2 avx2);
+    pub static AVX512: &[&[Kernel]] = kernels!(avx512 avx512);
+    pub static AVX2: &[&[Kernel]] = kernels!(avx2 avx2);
 }

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::rows;
-use super::tile::Tile;
+use super::tile::{kernels, Kernel, Tile};
 
 /// The rows of a tile.
 const ROWS: usize = 16;
@@ -62,7 +62,7 @@ impl Drop for Configured {
     }
 }
 
-/// 16 or 32 rows by one or two vectors: see [`Kernel`](super::tile::Kernel).
+/// 16 or 32 rows by one or two vectors: see [`Kernel`].
 ///
 /// # Safety
 /// As there; the tiles are [`Configured`] for the quads of a piece, and there is a piece.
@@ -88,6 +88,9 @@ pub(super) unsafe fn tile<const HEIGHT: usize, const VECTORS: usize>(t: &Tile) {
         }
     }
 }
+
+/// Eight tiles, of which up to four are sums.
+pub(super) static AMX: &[&[(usize, Kernel)]] = kernels!(tile: 1 [32 16] 2 [32 16]);
 
 /// Sums in tiles that begin with each column's start, and are written in rows of `$vectors` registers. For every piece
 /// `$first` is done with `at` at the first 16 rows' bytes, and `$second` with it at the next 16 rows'.

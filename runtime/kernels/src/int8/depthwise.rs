@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::finish::{Finish, Out};
 use super::windows::{Tap, Windows};
 use super::{Codes, SPLIT};
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::lanes::per_isa;
 use crate::quantize::Code;

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use super::conv::{is_compact, within};
 use super::finish::Finish;
+use super::positions::{is_compact, within};
 use super::product::BLOCK;
-use super::tile::{configured, Tile, Tiles};
+use super::tile::Tile;
+use super::tiles::{configured, Tiles};
 use super::weights::Weights;
 use super::{Codes, SIGN, SPLIT};
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 

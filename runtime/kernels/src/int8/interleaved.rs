@@ -8,16 +8,16 @@ use std::ops::Range;
 
 use num_integer::gcd;
 
-use super::conv::{position, within};
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
+use super::positions::{position, within};
 use super::product::shifted_zero;
 use super::rows;
 use super::strips::Strips;
 use super::vector::Vector;
 use super::{Codes, SIGN};
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::gemm::Lines;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

@@ -14,12 +14,14 @@ mod finish;
 mod instructions;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
+mod positions;
 mod product;
 #[cfg(target_arch = "x86_64")]
 mod rows;
 #[cfg(target_arch = "x86_64")]
 mod strips;
 mod tile;
+mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 mod weights;

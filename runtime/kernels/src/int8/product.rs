@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::finish::{Finish, Out};
-use super::tile::{configured, Tile, Tiles};
+use super::tile::Tile;
+use super::tiles::{configured, Tiles};
 use super::weights::Weights;
 use super::{Codes, SIGN, SPLIT};
 use crate::scratch::Scratch;

@@ -2,7 +2,7 @@
 
 use num_integer::gcd;
 
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 
 /// Pieces of a row of the output. Each is a number of periods, which are cut into groups of sums alike.
 pub(super) struct Strips {

@@ -2,7 +2,7 @@
 
 use super::instructions::Dots;
 use super::*;
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;
 

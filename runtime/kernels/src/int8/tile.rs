@@ -1,10 +1,7 @@
 //! The register tile: a few rows by a few vectors of columns, whose sums stay in registers through the whole depth.
 
-#[cfg(target_arch = "x86_64")]
-use super::amx::Configured;
 use super::dot::{Dot, Scalar};
 use super::finish::Finish;
-use super::instructions::Dots;
 
 /// The operands of one tile: rows of unsigned bytes, and a panel.
 pub(super) struct Tile<'a> {
@@ -30,81 +27,15 @@ pub(super) struct Tile<'a> {
 ///
 /// # Safety
 /// Every address that [`Tile`] names is inside its allocation, nobody else writes the results, and the processor has the
-/// instruction set and is [`configured`] for it.
+/// instruction set and is [`configured`](super::tiles::configured) for it.
 pub(super) type Kernel = unsafe fn(&Tile);
-
-/// What a task holds while it runs tiles of pieces of `quads` quads.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn configured(dots: Dots, quads: usize) -> Option<Configured> {
-    // SAFETY: there are such instructions only where the processor and the operating system have them.
-    (dots == Dots::Amx).then(|| unsafe { Configured::new(quads) })
-}
-
-/// What a task holds while it runs tiles: nothing.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn configured(_: Dots, _: usize) -> Option<std::convert::Infallible> {
-    None
-}
-
-/// The tiles of one instruction set.
-#[derive(Clone, Copy)]
-pub(super) struct Tiles {
-    /// Columns in a vector.
-    pub lanes: usize,
-    /// By number of vectors less one: numbers of rows, the greatest first, and their kernels.
-    kernels: &'static [&'static [(usize, Kernel)]],
-}
-
-impl Tiles {
-    pub fn of(dots: Dots) -> Tiles {
-        match dots {
-            #[cfg(target_arch = "x86_64")]
-            Dots::Amx => Tiles { lanes: 16, kernels: x86::AMX },
-            #[cfg(target_arch = "x86_64")]
-            Dots::Avx512Vnni => Tiles { lanes: 16, kernels: x86::AVX512_VNNI },
-            #[cfg(target_arch = "x86_64")]
-            Dots::AvxVnni => Tiles { lanes: 8, kernels: x86::AVX_VNNI },
-            #[cfg(target_arch = "x86_64")]
-            Dots::Avx2 => Tiles { lanes: 8, kernels: x86::AVX2 },
-            Dots::Scalar => Tiles { lanes: Scalar::LANES, kernels: SCALAR },
-        }
-    }
-
-    /// The vectors of the panels that `n` columns are cut into, such that little is padded.
-    pub fn vectors(&self, n: usize) -> usize {
-        let vectors = n.div_ceil(self.lanes).max(1);
-        let narrowest = vectors.min(2).min(self.kernels.len());
-        let padded = |width: &usize| vectors.next_multiple_of(*width);
-        (narrowest..=self.kernels.len()).rev().min_by_key(padded).unwrap_or(1)
-    }
-
-    /// Computes any number of rows, tile after tile. The last is the least that has room for what is left; where that
-    /// is not full, it does some rows again.
-    ///
-    /// # Safety
-    /// As for [`Kernel`], of `rows` rows and a panel of `vectors` vectors.
-    pub unsafe fn run(&self, rows: usize, vectors: usize, tile: &Tile) {
-        let heights = self.kernels[vectors - 1];
-        let mut done = 0;
-        while done < rows {
-            let least = heights.iter().rev().find(|(height, _)| (rows - done..=rows).contains(height));
-            let Some(&(height, kernel)) = least.or_else(|| heights.iter().find(|(height, _)| *height <= rows)) else {
-                return;
-            };
-            let first = done.min(rows - height);
-            // SAFETY: the tile's rows are some of the caller's.
-            unsafe { kernel(&tile.below(first)) };
-            done = first + height;
-        }
-    }
-}
 
 impl Tile<'_> {
     /// The tile from row `row` on.
     ///
     /// # Safety
     /// There is such a row.
-    unsafe fn below(&self, row: usize) -> Tile<'_> {
+    pub(super) unsafe fn below(&self, row: usize) -> Tile<'_> {
         let sums = if self.row_sums.is_null() { self.row_sums } else { self.row_sums.wrapping_add(row) };
         let (a, out) = (self.a.wrapping_add(row * self.a_row), self.out + row * self.out_row);
         Tile { a, out, row_sums: sums, ..*self }
@@ -155,20 +86,20 @@ macro_rules! kernels {
         &[$(&[$(($rows as usize, $function::<$rows, $vectors> as Kernel)),*] as &[(usize, Kernel)]),*]
     };
 }
+pub(super) use kernels;
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     // SAFETY: the caller's promise.
     unsafe { tile::<Scalar, ROWS, VECTORS>(t) }
 }
 
-static SCALAR: &[&[(usize, Kernel)]] = kernels!(scalar: 1 [2 1]);
+pub(super) static SCALAR: &[&[(usize, Kernel)]] = kernels!(scalar: 1 [2 1]);
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(super) mod x86 {
     use std::arch::x86_64::{__m256i, __m512i};
 
     use super::{tile, Kernel, Tile};
-    use crate::int8::amx::tile as amx;
     use crate::int8::dot::{Avx2, Vnni};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
@@ -189,13 +120,11 @@ mod x86 {
         unsafe { tile::<Avx2, ROWS, VECTORS>(t) }
     }
 
-    /// Eight tiles, of which up to four are sums.
-    pub(super) static AMX: &[&[(usize, Kernel)]] = kernels!(amx: 1 [32 16] 2 [32 16]);
     /// 32 registers: the sums, a vector of each kind of operand, and what the finish needs.
-    pub(super) static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
+    pub static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
     /// 16 registers, with the operands from memory where they are read once.
-    pub(super) static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
+    pub static AVX_VNNI: &[&[(usize, Kernel)]] = kernels!(avx_vnni: 1 [12 6 2 1] 2 [6 3 1]);
     /// 16 registers, two of them a sum.
-    pub(super) static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [6 3 1] 2 [3 1]);
+    pub static AVX2: &[&[(usize, Kernel)]] = kernels!(avx2: 1 [6 3 1] 2 [3 1]);
 }

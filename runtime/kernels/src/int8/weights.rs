@@ -2,7 +2,7 @@
 
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
-use super::tile::Tiles;
+use super::tiles::Tiles;
 use super::SIGN;
 use crate::gemm::Lines;
 use crate::isa::Isa;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::conv::{inside, position};
-use crate::conv::Shape;
+use super::positions::{inside, position};
+use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
 /// Where a window reads a tap, and how far from there it is to the next column's: not at all, outside the image.

@@ -8,7 +8,8 @@ mod line;
 pub(crate) mod window;
 
 use crate::isa::Isa;
-use crate::lanes::{per_isa, Real};
+use crate::lanes::per_isa;
+use crate::real::Real;
 use crate::reduce::Ordered;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

@@ -1,7 +1,7 @@
 //! Steps of any cell, with any functions.
 
 use super::{Activation, Cell, Form, Layer, Scalar};
-use crate::lanes::Real;
+use crate::real::Real;
 use crate::threads::Threads;
 
 /// One step of some sequences.

@@ -6,7 +6,7 @@ use super::fused::{Fused, Turn};
 use super::{Activation, Cell};
 use crate::gemm::{gemm, Bias, Matrix, PackedB, Right, Sizes};
 use crate::isa::Isa;
-use crate::lanes::Real;
+use crate::real::Real;
 use crate::reduce::Number;
 use crate::threads::Threads;
 use crate::vector::{sigmoid_in_place, tanh_in_place};

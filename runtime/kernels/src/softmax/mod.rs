@@ -9,7 +9,8 @@ mod short;
 pub(crate) use rows::exponentiate as exponentiate_rows;
 
 use crate::isa::Isa;
-use crate::lanes::{fold, load, per_isa, Real, LANES};
+use crate::lanes::{fold, load, per_isa, LANES};
+use crate::real::Real;
 use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

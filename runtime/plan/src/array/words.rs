@@ -3,7 +3,7 @@
 use bytemuck::cast_slice_mut;
 use candle_core::{CpuStorage, DType as Carrier};
 use candle_plan_kernels::buffer::try_for_result;
-use candle_plan_kernels::strided;
+use candle_plan_kernels::word;
 
 use super::Array;
 use crate::dtype::DType;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::size::{element_count, no_room};
 
 /// An unsigned integer as wide as the elements that it stands for.
-pub trait Word: strided::Word {
+pub trait Word: word::Word {
     /// The carrier's elements, to write; `None` when they have another width.
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
 

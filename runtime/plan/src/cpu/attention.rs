@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_plan_kernels::attention::{attention, Attends, Dims, Guard, Problem, Stage};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 

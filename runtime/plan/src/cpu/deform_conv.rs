@@ -1,6 +1,6 @@
 //! CPU kernels: convolutions whose window is bent by an input.
 
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;

@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::buffer::{collected, filled, with_room, CACHED};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;

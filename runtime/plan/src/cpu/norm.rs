@@ -2,7 +2,7 @@
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;

@@ -1,7 +1,7 @@
 //! CPU kernels: recurrent layers: LSTM, GRU and the simple one.
 
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar, Weights};
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};

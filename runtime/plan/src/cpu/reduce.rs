@@ -2,7 +2,7 @@
 
 use bytemuck::cast_slice;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered};
 use candle_plan_kernels::softmax::log_sum_exp;
 use candle_plan_kernels::threads::Threads;

@@ -1,6 +1,6 @@
 //! Images read at the points of a grid.
 
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Where a place of a resized axis lies in the axis it was made from, and what it is made of there.
 
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::lanes::Real;
+use candle_plan_kernels::real::Real;
 use half::slice::HalfFloatSliceExt;
 use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};

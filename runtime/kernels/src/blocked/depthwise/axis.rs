@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::conv::Shape;
+use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
 /// One axis of a depthwise convolution.

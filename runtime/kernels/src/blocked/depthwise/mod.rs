@@ -11,9 +11,10 @@ mod tile;
 use std::ops::Range;
 
 use super::{Epilogue, BLOCK};
-use crate::conv::{copy_row, Shape};
+use crate::conv_shape::Shape;
 use crate::gemm::Shared;
 use crate::isa::Isa;
+use crate::padded_row::copy_row;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use axis::{dilation, Axis};

@@ -4,47 +4,11 @@
 use std::ops::Range;
 
 use super::super::conv::{split, Convolution};
+use super::super::form::{self, axis, products, Products, INPUTS, OUTPUTS, TAPS};
 use super::super::BLOCK;
-use super::products::{Buffers, Products};
-use super::transform::{self, Tile};
-use crate::buffer::with_room;
-use crate::conv::Shape;
+use super::products::Buffers;
 use crate::threads::Threads;
 use crate::vector::{dispatch_isa, Vector};
-
-/// The outputs of a tile, the inputs of a piece of its window, and the taps of that.
-const OUTPUTS: usize = 4;
-const INPUTS: usize = 6;
-const TAPS: usize = 3;
-
-/// The products for a window of so many taps.
-pub(super) fn products(taps: usize) -> Products {
-    Products { positions: INPUTS, pieces: taps.div_ceil(TAPS) }
-}
-
-/// The transformed weights of windows of `taps`, `[piece][position]` each.
-pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
-    let rows = transform::weight_rows(Tile::Four);
-    let mut out = with_room(w.len() / taps * products(taps).count());
-    let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
-    pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
-    out
-}
-
-/// The axis that a window lies along, if it can be done: the other one is left as it is.
-pub(super) fn axis(shape: &Shape) -> Option<usize> {
-    let is_plain = |a: usize| shape.kernel[a] == 1 && shape.before[a] == 0 && shape.input[a] == shape.output[a];
-    (0..2).find(|&a| shape.kernel[a] >= TAPS && is_plain(1 - a)).filter(|_| shape.strides == [1, 1])
-}
-
-/// The tiles of an image.
-pub(super) fn tiles(shape: &Shape) -> usize {
-    let places = |a: usize| match shape.kernel[a] {
-        1 => shape.output[a],
-        _ => shape.output[a].div_ceil(OUTPUTS * shape.dilations[a]) * shape.dilations[a],
-    };
-    places(0) * places(1)
-}
 
 /// Lines of places, each with places beside it that have windows of their own: `[outer, length, inner]`.
 pub(in crate::blocked) struct Line<'a> {
@@ -158,7 +122,7 @@ impl<'a> Line<'a> {
                         *pixel = unsafe { V::load(x.as_ptr().add(at + lane)) };
                     }
                 }
-                for (j, value) in transform::input::<V, OUTPUTS>(pixels).iter().enumerate() {
+                for (j, value) in form::input::<V, OUTPUTS>(pixels).iter().enumerate() {
                     // SAFETY: asserted above.
                     unsafe { value.store(out.as_mut_ptr().add(j * step + tile * BLOCK + lane)) };
                 }
@@ -181,7 +145,7 @@ impl<'a> Line<'a> {
                     let value = |j: usize| V::load(products.as_ptr().add(j * step + tile * BLOCK + lane));
                     (bias.map_or(V::splat(0.0), |bias| V::load(bias.as_ptr().add(lane))), std::array::from_fn(value))
                 };
-                for (i, value) in transform::output::<V, OUTPUTS>(values).iter().enumerate() {
+                for (i, value) in form::output::<V, OUTPUTS>(values).iter().enumerate() {
                     let place = place + i * self.dilation;
                     if place < self.length[1] {
                         let pixel = (outer * self.length[1] + place) * self.inner + beside;

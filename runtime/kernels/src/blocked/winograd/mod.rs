@@ -10,95 +10,24 @@
 mod line;
 mod patches;
 mod products;
-mod transform;
 
 use std::ops::Range;
 
 use super::conv::{split, Convolution};
+use super::form::{Form, Products, Tile};
 use super::BLOCK;
-use crate::buffer::with_room;
-use crate::conv::Shape;
 use crate::threads::Threads;
 use crate::vector::dispatch_isa;
 use line::Line;
 use patches::Patches;
-use products::{Buffers, Products};
-pub(super) use transform::Tile;
+use products::Buffers;
 
-/// How a convolution is tiled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Squares of outputs.
-    Square(Tile),
-    /// `F(4, 3)` along one axis.
-    Line,
-}
-
-impl Form {
-    /// All.
-    pub const ALL: [Form; 3] = [Form::Square(Tile::Two), Form::Square(Tile::Four), Form::Line];
-
-    /// Whether it can do a convolution.
-    pub fn fits(self, shape: &Shape) -> bool {
-        match self {
-            Form::Square(_) => shape.kernel == [3, 3] && shape.strides == [1, 1] && shape.dilations == [1, 1],
-            Form::Line => line::axis(shape).is_some(),
-        }
+/// Does a convolution whose filter was packed for a form.
+pub(super) fn run(form: Form, convolution: &Convolution, threads: &Threads) {
+    match form {
+        Form::Square(tile) => Squares { convolution, tile }.run(threads),
+        Form::Line => Line::new(convolution).run(threads),
     }
-
-    /// The tiles of an image.
-    pub fn tiles(self, shape: &Shape) -> usize {
-        match self {
-            Form::Square(tile) => shape.output.map(|size| size.div_ceil(tile as usize)).iter().product(),
-            Form::Line => line::tiles(shape),
-        }
-    }
-
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Form::Square(tile) => tile.name(),
-            Form::Line => "Winograd F(4, 3) along one axis",
-        }
-    }
-
-    /// The products for a window.
-    pub fn products(self, [height, width]: [usize; 2]) -> Products {
-        match self {
-            Form::Square(tile) => Products { positions: (tile as usize + 2).pow(2), pieces: 1 },
-            Form::Line => line::products(height * width),
-        }
-    }
-
-    /// Appends one group's weights, `[span of outputs][position][term][outputs of the span]`.
-    pub fn pack(self, channels: usize, kernel: [usize; 2], spans: &[[usize; 2]], w: &[f32], packed: &mut Vec<f32>) {
-        let (products, taps) = (self.products(kernel), kernel[0] * kernel[1]);
-        for &[first, end] in spans {
-            // Span by span: the transformed weights of all would take as much memory as the packed ones.
-            let [from, to] = [first, end].map(|output| w.len().min(output * channels * taps));
-            let transformed = match self {
-                Form::Square(tile) => squares(tile, &w[from..to]),
-                Form::Line => line::weights(taps, &w[from..to]),
-            };
-            products.pack(end - first, channels, &transformed, packed);
-        }
-    }
-
-    /// Does a convolution whose filter was packed so.
-    pub fn run(self, convolution: &Convolution, threads: &Threads) {
-        match self {
-            Form::Square(tile) => Squares { convolution, tile }.run(threads),
-            Form::Line => Line::new(convolution).run(threads),
-        }
-    }
-}
-
-/// The transformed weights of windows of 3 × 3.
-fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
-    let rows = transform::weight_rows(tile);
-    let mut out = with_room(w.len() / 9 * rows.len().pow(2));
-    w.chunks_exact(9).for_each(|window| transform::square(&rows, window, &mut out));
-    out
 }
 
 /// A convolution in squares of outputs.

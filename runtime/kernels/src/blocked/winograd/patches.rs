@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::transform::{self, Tile};
+use super::super::form::{self, Tile};
 use super::{Squares, BLOCK};
 use crate::vector::Vector;
 
@@ -112,10 +112,10 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
             // SAFETY: the caller's promise.
             *pixel = unsafe { V::load(x.add(i * row + j * BLOCK)) };
         }
-        *column = transform::input::<V, M>(pixels);
+        *column = form::input::<V, M>(pixels);
     }
     for i in 0..M + 2 {
-        let line = transform::input::<V, M>(row_of(&columns, i));
+        let line = form::input::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M + 2) {
             // SAFETY: the caller's promise.
             unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
@@ -142,10 +142,10 @@ unsafe fn output_patch<V: Vector, const M: usize>(
             // SAFETY: the caller's promise.
             *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
         }
-        *column = transform::output::<V, M>(values);
+        *column = form::output::<V, M>(values);
     }
     for i in 0..height.min(M) {
-        let line = transform::output::<V, M>(row_of(&columns, i));
+        let line = form::output::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
                 // SAFETY: the caller's promise.

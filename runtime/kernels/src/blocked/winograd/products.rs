@@ -1,18 +1,10 @@
-//! What all forms share: transformed weights, and their products with transformed tiles, position by position.
+//! What all forms share: products of transformed weights with transformed tiles, position by position.
 
 use super::super::conv::Convolution;
+use super::super::form::Products;
 use super::super::tile::{Tile, Tiles};
 use super::super::{Epilogue, BLOCK};
 use crate::scratch::Scratch;
-
-/// The products of one form.
-#[derive(Clone, Copy)]
-pub(in crate::blocked) struct Products {
-    /// Of a tile.
-    pub positions: usize,
-    /// The parts of a window whose products are added up.
-    pub pieces: usize,
-}
 
 /// Bytes of transformed input that stay in the second-level cache, beside weights that do and beside weights that do not.
 const BESIDE_FEW_WEIGHTS: usize = 128 << 10;
@@ -41,31 +33,6 @@ impl Buffers {
 }
 
 impl Products {
-    /// Those of one output and channel.
-    pub fn count(self) -> usize {
-        self.positions * self.pieces
-    }
-
-    /// The terms of a sum, as channel and piece, in order: whole blocks of channels first.
-    fn terms(self, channels: usize) -> impl Iterator<Item = (usize, usize)> {
-        let whole = channels - channels % BLOCK;
-        let of = move |range: std::ops::Range<usize>| {
-            (0..self.pieces).flat_map(move |piece| range.clone().map(move |c| (c, piece)))
-        };
-        of(0..whole).chain(of(whole..channels))
-    }
-
-    /// Appends the weights of a span of outputs, `[position][term][outputs of the span]`, from those of each output and
-    /// channel, `[piece][position]`; outputs beyond the last have zeros.
-    pub fn pack(self, outputs: usize, channels: usize, transformed: &[f32], packed: &mut Vec<f32>) {
-        for position in 0..self.positions {
-            for (c, piece) in self.terms(channels) {
-                let at = |o: usize| ((o * channels + c) * self.pieces + piece) * self.positions + position;
-                packed.extend((0..outputs).map(|o| transformed.get(at(o)).copied().unwrap_or(0.0)));
-            }
-        }
-    }
-
     /// As many of an image's tiles as the cache holds, a multiple of what the widest register tile takes.
     pub fn tiles_of_a_part(self, convolution: &Convolution, tiles: usize, parts: usize) -> usize {
         let filter = convolution.filter;

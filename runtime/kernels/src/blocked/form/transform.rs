@@ -68,7 +68,7 @@ fn dot(row: &[f64; 3], at: impl Fn(usize) -> f64) -> f64 {
 
 /// Of `M + 2` inputs.
 #[inline(always)]
-pub(super) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
+pub(in crate::blocked) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
     if M == 2 {
         return [d[2] - d[0], d[2] + d[1], d[2] - d[1], d[3] - d[1], d[4], d[5]];
     }
@@ -85,7 +85,7 @@ pub(super) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
 
 /// The `M` outputs of `M + 2` products.
 #[inline(always)]
-pub(super) fn output<V: Vector, const M: usize>(d: [V; 6]) -> [V; 4] {
+pub(in crate::blocked) fn output<V: Vector, const M: usize>(d: [V; 6]) -> [V; 4] {
     let (even, odd) = (d[1] + d[2], d[1] - d[2]);
     if M == 2 {
         return [d[0] + even, odd + d[3], d[0], d[0]];

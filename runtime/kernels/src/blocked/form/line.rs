@@ -1,0 +1,40 @@
+//! `F(4, 3)` along one axis: its tiles, and its transformed weights.
+
+use super::products::Products;
+use super::transform::{self, Tile};
+use crate::buffer::with_room;
+use crate::conv_shape::Shape;
+
+/// The outputs of a tile, the inputs of a piece of its window, and the taps of that.
+pub(in crate::blocked) const OUTPUTS: usize = 4;
+pub(in crate::blocked) const INPUTS: usize = 6;
+pub(in crate::blocked) const TAPS: usize = 3;
+
+/// The products for a window of so many taps.
+pub(in crate::blocked) fn products(taps: usize) -> Products {
+    Products { positions: INPUTS, pieces: taps.div_ceil(TAPS) }
+}
+
+/// The transformed weights of windows of `taps`, `[piece][position]` each.
+pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
+    let rows = transform::weight_rows(Tile::Four);
+    let mut out = with_room(w.len() / taps * products(taps).count());
+    let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
+    pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
+    out
+}
+
+/// The axis that a window lies along, if it can be done: the other one is left as it is.
+pub(in crate::blocked) fn axis(shape: &Shape) -> Option<usize> {
+    let is_plain = |a: usize| shape.kernel[a] == 1 && shape.before[a] == 0 && shape.input[a] == shape.output[a];
+    (0..2).find(|&a| shape.kernel[a] >= TAPS && is_plain(1 - a)).filter(|_| shape.strides == [1, 1])
+}
+
+/// The tiles of an image.
+pub(super) fn tiles(shape: &Shape) -> usize {
+    let places = |a: usize| match shape.kernel[a] {
+        1 => shape.output[a],
+        _ => shape.output[a].div_ceil(OUTPUTS * shape.dilations[a]) * shape.dilations[a],
+    };
+    places(0) * places(1)
+}

@@ -1,0 +1,73 @@
+//! The register tiles of some instructions, and how they cover any number of rows.
+
+#[cfg(target_arch = "x86_64")]
+use super::amx::{self, Configured};
+use super::dot::{Dot, Scalar};
+use super::instructions::Dots;
+use super::tile::{self, Kernel, Tile};
+
+/// What a task holds while it runs tiles of pieces of `quads` quads.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn configured(dots: Dots, quads: usize) -> Option<Configured> {
+    // SAFETY: there are such instructions only where the processor and the operating system have them.
+    (dots == Dots::Amx).then(|| unsafe { Configured::new(quads) })
+}
+
+/// What a task holds while it runs tiles: nothing.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn configured(_: Dots, _: usize) -> Option<std::convert::Infallible> {
+    None
+}
+
+/// The tiles of one instruction set.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles {
+    /// Columns in a vector.
+    pub lanes: usize,
+    /// By number of vectors less one: numbers of rows, the greatest first, and their kernels.
+    kernels: &'static [&'static [(usize, Kernel)]],
+}
+
+impl Tiles {
+    pub fn of(dots: Dots) -> Tiles {
+        match dots {
+            #[cfg(target_arch = "x86_64")]
+            Dots::Amx => Tiles { lanes: 16, kernels: amx::AMX },
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx512Vnni => Tiles { lanes: 16, kernels: tile::x86::AVX512_VNNI },
+            #[cfg(target_arch = "x86_64")]
+            Dots::AvxVnni => Tiles { lanes: 8, kernels: tile::x86::AVX_VNNI },
+            #[cfg(target_arch = "x86_64")]
+            Dots::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2 },
+            Dots::Scalar => Tiles { lanes: Scalar::LANES, kernels: tile::SCALAR },
+        }
+    }
+
+    /// The vectors of the panels that `n` columns are cut into, such that little is padded.
+    pub fn vectors(&self, n: usize) -> usize {
+        let vectors = n.div_ceil(self.lanes).max(1);
+        let narrowest = vectors.min(2).min(self.kernels.len());
+        let padded = |width: &usize| vectors.next_multiple_of(*width);
+        (narrowest..=self.kernels.len()).rev().min_by_key(padded).unwrap_or(1)
+    }
+
+    /// Computes any number of rows, tile after tile. The last is the least that has room for what is left; where that
+    /// is not full, it does some rows again.
+    ///
+    /// # Safety
+    /// As for [`Kernel`], of `rows` rows and a panel of `vectors` vectors.
+    pub unsafe fn run(&self, rows: usize, vectors: usize, tile: &Tile) {
+        let heights = self.kernels[vectors - 1];
+        let mut done = 0;
+        while done < rows {
+            let least = heights.iter().rev().find(|(height, _)| (rows - done..=rows).contains(height));
+            let Some(&(height, kernel)) = least.or_else(|| heights.iter().find(|(height, _)| *height <= rows)) else {
+                return;
+            };
+            let first = done.min(rows - height);
+            // SAFETY: the tile's rows are some of the caller's.
+            unsafe { kernel(&tile.below(first)) };
+            done = first + height;
+        }
+    }
+}

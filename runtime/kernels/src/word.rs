@@ -1,0 +1,11 @@
+//! The elements of kernels that move them and do not compute with them.
+
+use bytemuck::Pod;
+
+/// An unsigned integer that stands for any element of its width.
+pub trait Word: Pod + Send + Sync + PartialEq + std::fmt::Debug {}
+
+impl Word for u8 {}
+impl Word for u16 {}
+impl Word for u32 {}
+impl Word for u64 {}

@@ -1,0 +1,23 @@
+//! Values → objects of Python: arrays of NumPy, and tensors that stay on the device.
+
+use candle_plan::value::Value;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::arrays::{strings_to_python, tensor_to_python};
+use crate::device_arrays::DeviceArray;
+
+/// A value as a Python value.
+pub fn to_python_value<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::None => Ok(py.None().into_bound(py)),
+        Value::Sequence(items) => {
+            let items: Vec<_> =
+                items.into_values().into_iter().map(|item| to_python_value(py, item)).collect::<PyResult<_>>()?;
+            Ok(PyList::new(py, items)?.into_any())
+        }
+        Value::Strings(strings) => strings_to_python(py, &strings),
+        Value::Tensor(array) if array.is_on_device() => Ok(Bound::new(py, DeviceArray::new(array))?.into_any()),
+        Value::Tensor(array) => tensor_to_python(py, array),
+    }
+}
