@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.ir.symbols import shown
 
-__all__ = ["Prepared", "PreparedStep", "PreparedValue"]
+__all__ = ["Alternative", "Prepared", "PreparedStep", "PreparedValue"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,19 @@ class PreparedValue:
     bytes: int | None
     constant: bool
     taken: bool
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A form of a convolution that the planner compared.
+
+    `in_blocks` says whether its image is in blocks of channels already, and its result stays so. `time` is that of one
+    image as the planner expects it, in multiply-adds of a vector.
+    """
+
+    form: str
+    in_blocks: bool
+    time: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,7 @@ class PreparedStep:
     in_place: list[int]
     shares: list[int]
     alive_bytes: int | None
+    alternatives: list[Alternative]
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,14 @@ class Prepared:
 
 def _step(data: dict[str, Any]) -> PreparedStep:
     values = {which: [_value(value) for value in data[which]] for which in ("inputs", "outputs")}
-    return PreparedStep(**{**data, **values, "dies": [shown(name) for name in data["dies"]]})
+    return PreparedStep(
+        **{
+            **data,
+            **values,
+            "dies": [shown(name) for name in data["dies"]],
+            "alternatives": [Alternative(**each) for each in data["alternatives"]],
+        }
+    )
 
 
 def _value(data: dict[str, Any] | None) -> PreparedValue | None:

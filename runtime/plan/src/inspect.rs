@@ -1,9 +1,13 @@
 //! What prepare made of a plan: every step with its kernel, the layouts of its values, and what is alive at once.
 
+use crate::cpu;
+use crate::device::Device;
 use crate::operator::Kind;
+use crate::ops::Op;
 use crate::types::Types;
 use std::collections::HashMap;
 
+use candle_plan_kernels::blocked;
 use candle_plan_kernels::isa::Isa;
 use serde::Serialize;
 
@@ -61,6 +65,19 @@ pub struct StepForm {
     /// op that may give a view of an input counts as giving one where sizes are equal alone. `None` where a size is not
     /// known, the op does not tell its scratch, or the step runs blocks.
     pub alive_bytes: Option<usize>,
+    /// The forms that the planner compared, of a convolution with constant weights.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// A form of a convolution.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Alternative {
+    /// The form, in words.
+    pub form: String,
+    /// Whether its image is in blocks of channels already, and its result stays so.
+    pub in_blocks: bool,
+    /// The time of one image as the planner expects it, in multiply-adds of a vector.
+    pub time: f64,
 }
 
 /// A value that a step takes or gives.
@@ -123,11 +140,24 @@ impl Listing<'_> {
                 in_place: step.kernel.in_place().to_vec(),
                 shares: (0..step.inputs.len()).filter(|&i| step.ops.shares(i)).collect(),
                 alive_bytes: alive.during(self, step),
+                alternatives: self.alternatives(step),
             });
             for (plan, block) in step.ops.blocks().into_iter().zip(&step.blocks) {
                 Listing { executable: self.executable, plan, block, depth: self.depth + 1 }.list(steps);
             }
         }
+    }
+
+    /// The forms that the planner compared for a step.
+    fn alternatives(&self, step: &PreparedStep) -> Vec<Alternative> {
+        let is_constant = matches!(step.inputs.get(1), Some(Operand::Constant(_)));
+        let kind = |i: usize| step.reads.get(i).copied().flatten().map(|slot| &self.info(slot).kind);
+        let (Some(Op::Conv(conv)), true, Device::Cpu) = (step.ops.single(), is_constant, &self.executable.device)
+        else {
+            return Vec::new();
+        };
+        let found = cpu::alternatives(conv, kind(0), kind(1)).into_iter();
+        found.map(|blocked::Alternative { form, in_blocks, time }| Alternative { form, in_blocks, time }).collect()
     }
 
     fn input(&self, step: &PreparedStep, i: usize, operand: Operand) -> Option<Slot> {

@@ -1,4 +1,4 @@
-//! Which form of a convolution takes the least time.
+//! The times of the forms of a convolution in blocks.
 
 use super::form::{Form, Tile};
 use super::BLOCK;
@@ -14,14 +14,6 @@ const LINES: [f64; 2] = [110.0, 90.0];
 const FETCH: [f64; 2] = [16.0, 32.0];
 /// Vectors of weights that stay there: 1 MB.
 const NEAR: f64 = 16384.0;
-
-/// The form of a convolution; [`None`]: tap by tap.
-pub(super) fn cheapest(shape: &Shape) -> Option<Form> {
-    let forms = Form::ALL.into_iter().filter(|form| shape.pixels() > 0 && form.fits(shape));
-    let costs = forms.map(|form| (Some(form), winograd(shape, form)));
-    let cheapest = costs.chain([(None, direct(shape))]).min_by(|(_, a), (_, b)| a.total_cmp(b));
-    cheapest.and_then(|(form, _)| form)
-}
 
 /// The time of each pixel's product with vectors of weights, which are fetched in some time.
 pub(super) fn products(weights: f64, pixels: f64) -> f64 {

@@ -1,9 +1,9 @@
-//! The weights of a convolution over blocks of channels, packed once for the form that takes the least time.
+//! The weights of a convolution over blocks of channels, packed once for a form.
 
 use super::form::Form;
 use super::tile::Tiles;
 use super::window::Windows;
-use super::{cost, BLOCK};
+use super::BLOCK;
 use crate::buffer;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
@@ -38,32 +38,20 @@ impl Filter {
         groups == 1 || (groups > 1 && is_whole(channels) && is_whole(outputs))
     }
 
-    /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
+    /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for a form of Winograd's algorithm, or tap by tap.
     ///
     /// # Panics
     /// `w` is not of that shape, or the groups are not whole blocks.
-    pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
-        Filter::of_form(isa, shape, w, cost::cheapest(shape))
+    pub(super) fn new(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
+        Filter::pack(isa, shape, w, form, BLOCK)
     }
 
-    /// As [`Filter::new`], tap by tap.
-    ///
-    /// # Panics
-    /// As for [`Filter::new`].
-    pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
-        Filter::of_form(isa, shape, w, None)
-    }
-
-    /// As [`Filter::new`], for an input in rows, `[N, C, H, W]`: of few channels, which would not fill a block.
+    /// As [`Filter::new`], tap by tap, for an input in rows, `[N, C, H, W]`: of few channels, which would not fill a block.
     ///
     /// # Panics
     /// As for [`Filter::new`].
     pub fn for_rows(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
         Filter::pack(isa, shape, w, None, 1)
-    }
-
-    pub(super) fn of_form(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
-        Filter::pack(isa, shape, w, form, BLOCK)
     }
 
     fn pack(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>, unit: usize) -> Filter {

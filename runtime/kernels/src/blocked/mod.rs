@@ -11,7 +11,7 @@ mod direct;
 mod dispatch;
 mod filter;
 mod form;
-mod gain;
+mod planner;
 mod pool;
 mod reorder;
 mod separable;
@@ -24,7 +24,7 @@ mod winograd;
 mod tests;
 
 pub use depthwise::{depthwise, DepthwiseFilter};
-pub use gain::{gain, is_worth_reordering, REORDER};
+pub use planner::{alternatives, gain, is_worth_reordering, Alternative, REORDER};
 pub use pool::{pool, Pool};
 pub use reorder::{from_blocks, to_blocks};
 pub use separable::{is_separable, separable, Stage};

@@ -59,7 +59,7 @@ fn check(s: &Shape) {
 }
 
 fn check_form(s: &Shape, form: Option<Form>, tolerance: f64) {
-    let pack = |isa: Isa, w: &[f32]| Filter::of_form(isa, s, w, form);
+    let pack = |isa: Isa, w: &[f32]| Filter::new(isa, s, w, form);
     let name = format!("{form:?}");
     check_filter(s, &name, pack, tolerance, |x| blocked(s.batch, s.channels, s.input[0] * s.input[1], x));
 }

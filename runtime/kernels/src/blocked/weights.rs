@@ -3,7 +3,8 @@
 use super::depthwise::{depthwise, DepthwiseFilter};
 use super::dispatch::conv;
 use super::filter::Filter;
-use super::{Epilogue, BLOCK};
+use super::planner::{self, BlockForm};
+use super::Epilogue;
 use crate::conv_shape::Shape;
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -22,13 +23,12 @@ pub enum Weights {
 impl Weights {
     /// Whether a convolution can be done in blocks.
     pub fn fits(shape: &Shape) -> bool {
-        let Shape { groups, channels, outputs, .. } = *shape;
-        DepthwiseFilter::fits(groups, channels, outputs) || Filter::fits(groups, channels, outputs)
+        planner::fits(shape)
     }
 
     /// Whether the input is taken in rows.
     pub fn take_rows(shape: &Shape) -> bool {
-        shape.groups == 1 && shape.channels < BLOCK
+        planner::takes_rows(shape)
     }
 
     /// Packs the weights `w`, of shape `[O, C / groups, kernel…]`, for inputs about as large as that of `shape`.
@@ -36,7 +36,7 @@ impl Weights {
     /// # Panics
     /// `w` is not of that shape, or the convolution does not [fit](Weights::fits).
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
-        Weights::packed(isa, shape, w, Filter::new)
+        Weights::packed(isa, shape, w, true)
     }
 
     /// [`Weights::new`] of as many numbers as `w` has, but for what fills blocks: not transformed for Winograd's algorithm.
@@ -44,17 +44,18 @@ impl Weights {
     /// # Panics
     /// As for [`Weights::new`].
     pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
-        Weights::packed(isa, shape, w, Filter::direct)
+        Weights::packed(isa, shape, w, false)
     }
 
-    fn packed(isa: Isa, shape: &Shape, w: &[f32], groups: fn(Isa, &Shape, &[f32]) -> Filter) -> Weights {
+    fn packed(isa: Isa, shape: &Shape, w: &[f32], may_transform: bool) -> Weights {
         let shape = &shape.lying();
-        if shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs) {
-            Weights::Depthwise(DepthwiseFilter::new(isa, shape, w))
-        } else if Weights::take_rows(shape) {
-            Weights::Rows(Filter::for_rows(isa, shape, w))
-        } else {
-            Weights::Groups(groups(isa, shape, w))
+        match planner::fastest(shape) {
+            Some((BlockForm::Depthwise, _)) => Weights::Depthwise(DepthwiseFilter::new(isa, shape, w)),
+            Some((BlockForm::FromRows, _)) => Weights::Rows(Filter::for_rows(isa, shape, w)),
+            Some((BlockForm::Winograd(form), _)) if may_transform => {
+                Weights::Groups(Filter::new(isa, shape, w, Some(form)))
+            }
+            _ => Weights::Groups(Filter::new(isa, shape, w, None)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use candle_plan_kernels::blocked::{self, Epilogue, Weights};
+use candle_plan_kernels::blocked::{self, Alternative, Epilogue, Weights};
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::Program;
@@ -40,6 +40,13 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
         gain: blocked::gain(Isa::get(), &shape),
     };
     Some((kernel, blocked))
+}
+
+/// Every form of a convolution of images of a type with weights of a type, and what it takes; none where the sizes of the
+/// weights are not known.
+pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>) -> Vec<Alternative> {
+    let shape = || conv.usual_shape(x, &w?.tensor().ok()?.sizes()?).ok();
+    shape().map_or_else(Vec::new, |shape| blocked::alternatives(Isa::get(), &shape))
 }
 
 /// [`Conv`] of images in blocks.

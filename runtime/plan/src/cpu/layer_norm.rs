@@ -2,8 +2,8 @@
 
 use candle_plan_kernels::buffer::{collected, filled, with_room, CACHED};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;

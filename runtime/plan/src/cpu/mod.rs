@@ -25,6 +25,7 @@ family_modules!();
 
 pub(crate) use blocks::Blocked;
 pub(crate) use choice::{blocked, joined, Choice};
+pub(crate) use conv_blocks::alternatives;
 
 /// An operator that the CPU computes.
 pub(crate) trait OnCpu: Debug {

@@ -2,8 +2,8 @@
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
 use half::{bf16, f16};

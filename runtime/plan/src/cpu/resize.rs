@@ -1,8 +1,8 @@
 //! CPU kernels: tensors made larger or smaller along one or two axes.
 
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::pad::{pad, Places};
+use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::resize::{resample, take, Filter};
 use candle_plan_kernels::threads::Threads;

@@ -1,0 +1,164 @@
+//! The planner of convolutions: every form, what it takes, and which takes the least time.
+
+use super::cost::{direct, products, winograd};
+use super::depthwise::DepthwiseFilter;
+use super::filter::Filter;
+use super::form::Form;
+use super::BLOCK;
+use crate::conv_shape::Shape;
+use crate::gemm::tiles::Tiles;
+use crate::isa::Isa;
+
+/// Multiply-adds of a vector that cost as much as moving a vector from rows to blocks or back.
+pub const REORDER: f64 = 15.0;
+/// What a tap of a depthwise convolution saves over blocks, in its own time: it needs no shuffles.
+const DEPTHWISE: f64 = 2.0;
+/// The time of a multiply-add in a tile of `r` rows of pixels, in that of one over blocks: `ALL + FEW / r`. Few rows
+/// leave the processor waiting for the elements that each multiply-add reads.
+const ALL: f64 = 0.85;
+const FEW: f64 = 3.0;
+/// Multiply-adds of a vector that cost as much as copying a row with its padding: for itself, and for each vector of it.
+const COPY: [f64; 2] = [60.0, 6.0];
+
+/// A form in blocks of channels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum BlockForm {
+    Depthwise,
+    /// From an image in rows, of too few channels to fill a block.
+    FromRows,
+    Direct,
+    Winograd(Form),
+}
+
+impl BlockForm {
+    /// The table of forms, the plainest first.
+    const ALL: [BlockForm; 6] = [
+        BlockForm::Depthwise,
+        BlockForm::FromRows,
+        BlockForm::Direct,
+        BlockForm::Winograd(Form::ALL[0]),
+        BlockForm::Winograd(Form::ALL[1]),
+        BlockForm::Winograd(Form::ALL[2]),
+    ];
+
+    /// Whether it can do a convolution.
+    fn fits(self, shape: &Shape) -> bool {
+        let is_depthwise = shape.groups > 1 && DepthwiseFilter::fits(shape.groups, shape.channels, shape.outputs);
+        let has_blocks = fits(shape) && !is_depthwise && !takes_rows(shape);
+        match self {
+            BlockForm::Depthwise => is_depthwise,
+            BlockForm::FromRows => takes_rows(shape) && !is_depthwise,
+            BlockForm::Direct => has_blocks,
+            BlockForm::Winograd(form) => has_blocks && shape.pixels() > 0 && form.fits(shape),
+        }
+    }
+
+    /// The time of one image, in multiply-adds of a vector.
+    fn time(self, shape: &Shape) -> f64 {
+        let groups = shape.groups as f64;
+        match self {
+            BlockForm::Depthwise => {
+                (shape.kernel[0] * shape.kernel[1] * shape.channels.div_ceil(BLOCK) * shape.pixels()) as f64
+            }
+            BlockForm::FromRows | BlockForm::Direct => groups * direct(shape),
+            BlockForm::Winograd(form) => groups * winograd(shape, form),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            BlockForm::Depthwise => "depthwise",
+            BlockForm::FromRows => "direct, from rows to blocks",
+            BlockForm::Direct => "direct",
+            BlockForm::Winograd(form) => form.name(),
+        }
+    }
+}
+
+/// The form in blocks that takes the least time, with the time; `None` where no form can do the convolution.
+pub(super) fn fastest(shape: &Shape) -> Option<(BlockForm, f64)> {
+    let forms = BlockForm::ALL.into_iter().filter(|form| form.fits(shape)).map(|form| (form, form.time(shape)));
+    forms.min_by(|(_, a), (_, b)| a.total_cmp(b))
+}
+
+/// Whether a convolution can be done in blocks.
+pub(super) fn fits(shape: &Shape) -> bool {
+    let Shape { groups, channels, outputs, .. } = *shape;
+    DepthwiseFilter::fits(groups, channels, outputs) || Filter::fits(groups, channels, outputs)
+}
+
+/// Whether a convolution in blocks takes its image in rows.
+pub(super) fn takes_rows(shape: &Shape) -> bool {
+    shape.groups == 1 && shape.channels < BLOCK
+}
+
+/// A way to compute a convolution, and what it takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    /// The form, in words.
+    pub form: String,
+    /// Whether its image is in blocks of channels already, and its result stays so.
+    pub in_blocks: bool,
+    /// The time of one image, in multiply-adds of a vector.
+    pub time: f64,
+}
+
+/// Every form of a convolution, of images as they are and of images in blocks.
+pub fn alternatives(isa: Isa, shape: &Shape) -> Vec<Alternative> {
+    let shape = &shape.lying();
+    let rows = shape.groups as f64 * rows(isa, shape);
+    let mut found = vec![Alternative { form: "direct, in rows".to_string(), in_blocks: false, time: rows }];
+    for form in BlockForm::ALL.into_iter().filter(|form| form.fits(shape)) {
+        let (name, time) = (form.name(), form.time(shape));
+        if shape.outputs >= BLOCK {
+            let form = format!("{name}, in blocks within the step");
+            found.push(Alternative { form, in_blocks: false, time: time + reordered(shape) });
+        }
+        found.push(Alternative { form: format!("{name}, in blocks"), in_blocks: true, time });
+    }
+    found
+}
+
+/// Whether a convolution of an image in rows takes less time in blocks of channels, the way there and back included.
+pub fn is_worth_reordering(isa: Isa, shape: &Shape) -> bool {
+    let in_blocks = fastest(shape).filter(|_| shape.outputs >= BLOCK).map(|(_, time)| time + reordered(shape));
+    in_blocks.is_some_and(|time| time < shape.groups as f64 * rows(isa, shape))
+}
+
+/// The time that moving one image to blocks and its result back takes; one of few channels stays in rows.
+fn reordered(shape: &Shape) -> f64 {
+    let input = if takes_rows(shape) { 0 } else { shape.channels.div_ceil(BLOCK) };
+    let vectors = input * shape.input[0] * shape.input[1] + shape.outputs.div_ceil(BLOCK) * shape.pixels();
+    vectors as f64 * REORDER
+}
+
+/// What a convolution saves in blocks of channels, in multiply-adds of a vector, when nothing has to be moved there or
+/// back.
+pub fn gain(isa: Isa, shape: &Shape) -> i64 {
+    let shape = &shape.lying();
+    let saved = match fastest(shape) {
+        None => return 0,
+        Some((BlockForm::Depthwise, time)) => DEPTHWISE * time,
+        Some(_) if is_worth_reordering(isa, shape) => reordered(shape),
+        Some((_, time)) => shape.groups as f64 * rows(isa, shape) - time,
+    };
+    (shape.batch as f64 * saved) as i64
+}
+
+/// The time of one group over rows of pixels.
+fn rows(isa: Isa, shape: &Shape) -> f64 {
+    let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
+    let tiles = Tiles::of(isa);
+    let reach = [0, 1].map(|a| shape.kernel[a].saturating_sub(1) * shape.dilations[a]);
+    let [height, width] = shape.output;
+    let vectors = |elements: usize| elements.next_multiple_of(tiles.lanes) as f64 / BLOCK as f64;
+    // Rows one by one, or in one line with what stands between them.
+    let line = height.saturating_sub(1) * (width + reach[1] / shape.strides[1]) + width;
+    let in_a_tile = outputs as f64 / outputs.div_ceil(tiles.rows()).max(1) as f64;
+    let terms = (channels * shape.kernel[0] * shape.kernel[1] * outputs) as f64;
+    let copied = (channels * (height * shape.strides[0] + reach[0])) as f64;
+    let length = vectors(width * shape.strides[1] + reach[1]);
+    let copies = if reach == [0, 0] { 0.0 } else { copied * (COPY[0] + COPY[1] * length) };
+    let time = (height as f64 * vectors(width)).min(vectors(line)) * (ALL + FEW / in_a_tile.max(1.0));
+    products(terms / BLOCK as f64, time * BLOCK as f64) + copies
+}
