@@ -21,9 +21,9 @@ pub(crate) struct Faults {
     /// A number of 32 bits on the GPU for each of the nested runs: the mark of the first fault, 0 before.
     words: Memory,
     /// What the next kernels are marked with.
-    pub mark: AtomicU32,
+    mark: AtomicU32,
     /// A bit for each word that may hold something else than 0.
-    pub unclear: AtomicU32,
+    unclear: AtomicU32,
     /// How many runs are nested now.
     pub depth: AtomicUsize,
     /// Held by the run that the GPU works for.
@@ -37,9 +37,25 @@ impl Faults {
         Faults { words, mark, unclear, depth, turn: ReentrantMutex::new(()) }
     }
 
+    /// Marks the kernels from here on.
+    pub fn set_mark(&self, mark: u32) {
+        self.mark.store(mark, Ordering::Relaxed);
+    }
+
+    /// The parameter of the kernels from here on.
+    pub fn fault(&self) -> Fault {
+        let word = self.depth.load(Ordering::Relaxed).saturating_sub(1);
+        Fault { word: self.address(word), mark: self.mark.load(Ordering::Relaxed), padding: 0 }
+    }
+
     /// Where a word lies.
     pub fn address(&self, word: usize) -> u64 {
         self.words.address + (word * WORD) as u64
+    }
+
+    /// Whether a word is 0 for sure.
+    pub fn is_clear(&self, word: usize) -> bool {
+        self.unclear.load(Ordering::Relaxed) & 1 << word == 0
     }
 
     /// Keeps whether a word is 0 for sure.
@@ -57,5 +73,5 @@ impl Faults {
 pub struct Fault {
     pub(crate) word: u64,
     pub(crate) mark: u32,
-    pub(crate) padding: u32,
+    padding: u32,
 }

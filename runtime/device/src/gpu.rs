@@ -29,7 +29,7 @@ impl Gpu {
     /// NVIDIA's GPU of this number, with a stream of its own.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] in one sentence that says what to do.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) in one sentence that says what to do.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
         Gpu::of(Arc::new(Cuda::open(ordinal)?))

@@ -19,13 +19,12 @@ pub struct Turn<'a> {
 impl Gpu {
     /// Marks the kernels from here on: what [`Turn::finish`] gives if one of them finds a fault. Not 0.
     pub fn mark(&self, mark: u32) {
-        self.faults.mark.store(mark, Ordering::Relaxed);
+        self.faults.set_mark(mark);
     }
 
     /// The parameter with which a kernel tells of a fault.
     pub fn fault(&self) -> Fault {
-        let word = self.faults.depth.load(Ordering::Relaxed).saturating_sub(1);
-        Fault { word: self.faults.address(word), mark: self.faults.mark.load(Ordering::Relaxed), padding: 0 }
+        self.faults.fault()
     }
 
     /// Waits until no other thread's run has the GPU.
@@ -50,8 +49,7 @@ impl Turn<'_> {
     /// Makes the word 0 where it may be something else.
     fn clear(&self) -> Result<()> {
         let faults = &self.gpu.faults;
-        let is_clear = faults.unclear.load(Ordering::Relaxed) & 1 << self.word == 0;
-        if is_clear {
+        if faults.is_clear(self.word) {
             return Ok(());
         }
         // SAFETY: the memory has as many bytes.

@@ -86,6 +86,7 @@ macro_rules! kernels {
         &[$(&[$(($rows as usize, $function::<$rows, $vectors> as Kernel)),*] as &[(usize, Kernel)]),*]
     };
 }
+#[cfg(target_arch = "x86_64")]
 pub(super) use kernels;
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
