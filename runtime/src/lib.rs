@@ -68,7 +68,7 @@ fn schema() -> String {
 /// The instruction-set levels of this processor, by the names that `CANDLE_PLAN_ISA` takes, the plainest first.
 #[pyfunction]
 fn levels() -> Vec<&'static str> {
-    Isa::available().map(Isa::name).collect()
+    Isa::available().map(|isa| isa.level().name()).collect()
 }
 
 /// Every op as a JSON list of family, name and placement on a GPU.
