@@ -1,7 +1,11 @@
 //! The Python extension `compiler._runtime`: converts arrays and errors, and does nothing else.
 
+#![deny(unsafe_code)]
+
 mod arrays;
+#[allow(unsafe_code)] // Lends tensors of other Python libraries: their memory is theirs.
 mod device_arrays;
+#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls the functions that they name.
 mod dlpack;
 mod errors;
 mod outputs;
