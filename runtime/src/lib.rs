@@ -1,7 +1,11 @@
 //! The Python extension `compiler._runtime`: converts arrays and errors, and does nothing else.
 
+#![deny(unsafe_code)]
+
 mod arrays;
+#[allow(unsafe_code)] // Lends tensors of other Python libraries: their memory is theirs.
 mod device_arrays;
+#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls the functions that they name.
 mod dlpack;
 mod errors;
 mod outputs;
@@ -68,7 +72,7 @@ fn schema() -> String {
 /// The instruction-set levels of this processor, by the names that `CANDLE_PLAN_ISA` takes, the plainest first.
 #[pyfunction]
 fn levels() -> Vec<&'static str> {
-    Isa::available().map(Isa::name).collect()
+    Isa::available().map(|isa| isa.level().name()).collect()
 }
 
 /// Every op as a JSON list of family, name and placement on a GPU.

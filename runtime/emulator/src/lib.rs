@@ -1,9 +1,13 @@
 //! The Python extension `compiler._runtime_emulator`: plans on a GPU that the processor stands in for, for tests.
 
+#![deny(unsafe_code)]
+
 #[path = "../../src/arrays.rs"]
 mod arrays;
+#[allow(unsafe_code)] // Lends tensors of other Python libraries: their memory is theirs.
 #[path = "../../src/device_arrays.rs"]
 mod device_arrays;
+#[allow(unsafe_code)] // Reads and writes DLPack's structures, and calls the functions that they name.
 #[path = "../../src/dlpack.rs"]
 mod dlpack;
 #[path = "../../src/errors.rs"]

@@ -2,18 +2,45 @@
 
 use std::sync::OnceLock;
 
-/// The instruction set that kernels use, from the plainest to the widest.
+/// An instruction set that kernels are compiled for, from the plainest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Isa {
+pub enum Level {
     /// Portable Rust, on any architecture: the reference of the others.
     Scalar,
     /// x86-64 with AVX2, FMA and F16C: 256-bit vectors.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, CD, DQ and VL (and all of [`Isa::Avx2`]): 512-bit vectors.
+    /// x86-64 with AVX-512 F, BW, CD, DQ and VL (and all of [`Level::Avx2`]): 512-bit vectors.
     Avx512,
 }
 
+impl Level {
+    /// The name by which the environment variable `CANDLE_PLAN_ISA` knows the level.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Scalar => "scalar",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
+
+/// The level that kernels use, and the proof that this processor has it.
+///
+/// Only this module makes an `Isa`, after it asked the processor. So whoever holds one may call functions that are compiled
+/// for its level, and for those below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Isa(Level);
+
 impl Isa {
+    /// Portable Rust, which every processor runs.
+    pub const SCALAR: Isa = Isa(Level::Scalar);
+
+    /// The level, which this processor has.
+    #[inline(always)]
+    pub const fn level(self) -> Level {
+        self.0
+    }
+
     /// The widest level of this processor, or the level that the environment variable `CANDLE_PLAN_ISA` names: `scalar`,
     /// `avx2`, `avx512`, or `amx`, for AVX-512 with the tiles that it has by itself, too. Read once.
     pub fn get() -> Isa {
@@ -25,7 +52,7 @@ impl Isa {
     /// environment variable `CANDLE_PLAN_ISA` does not name `avx512`. Asked once.
     pub fn takes_amx() -> bool {
         static TAKEN: OnceLock<bool> = OnceLock::new();
-        *TAKEN.get_or_init(|| wanted() != Isa::Avx512.name() && Isa::has_amx())
+        *TAKEN.get_or_init(|| wanted() != Level::Avx512.name() && Isa::has_amx())
     }
 
     /// Whether the environment variable `CANDLE_PLAN_ISA` names a level of this processor, or nothing.
@@ -40,11 +67,11 @@ impl Isa {
     fn named(name: &str) -> Result<Option<Isa>, String> {
         let found = match name {
             "" => return Ok(None),
-            "amx" => Some(Isa::Avx512).filter(|_| Isa::widest() == Isa::Avx512 && Isa::has_amx()),
-            _ => Isa::available().find(|isa| isa.name() == name),
+            "amx" => Some(Isa::widest()).filter(|isa| isa.level() == Level::Avx512 && Isa::has_amx()),
+            _ => Isa::available().find(|isa| isa.level().name() == name),
         };
         found.map(Some).ok_or_else(|| {
-            let names: Vec<_> = Isa::available().map(Isa::name).collect();
+            let names: Vec<_> = Isa::available().map(|isa| isa.level().name()).collect();
             format!("CANDLE_PLAN_ISA is {name:?}, and this processor has {}", names.join(", "))
         })
     }
@@ -71,19 +98,10 @@ impl Isa {
         false
     }
 
-    /// The name by which the environment variable `CANDLE_PLAN_ISA` knows the level.
-    pub fn name(self) -> &'static str {
-        match self {
-            Isa::Scalar => "scalar",
-            Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
-        }
-    }
-
     /// Every level that this processor can run, plainest first: what a test walks through.
     pub fn available() -> impl Iterator<Item = Isa> {
         let widest = Isa::widest();
-        [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(move |isa| *isa <= widest)
+        [Level::Scalar, Level::Avx2, Level::Avx512].into_iter().filter(move |level| *level <= widest.level()).map(Isa)
     }
 
     /// The widest level of this processor.
@@ -91,18 +109,18 @@ impl Isa {
     pub fn widest() -> Isa {
         use std::arch::is_x86_feature_detected as has;
         if !(has!("avx2") && has!("fma") && has!("f16c")) {
-            Isa::Scalar
+            Isa::SCALAR
         } else if has!("avx512f") && has!("avx512bw") && has!("avx512cd") && has!("avx512dq") && has!("avx512vl") {
-            Isa::Avx512
+            Isa(Level::Avx512)
         } else {
-            Isa::Avx2
+            Isa(Level::Avx2)
         }
     }
 
     /// The widest level of this processor.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn widest() -> Isa {
-        Isa::Scalar
+        Isa::SCALAR
     }
 }
 
@@ -118,12 +136,12 @@ mod tests {
     #[test]
     fn levels_have_names() {
         for isa in Isa::available() {
-            assert_eq!(Isa::named(isa.name()), Ok(Some(isa)));
+            assert_eq!(Isa::named(isa.level().name()), Ok(Some(isa)));
         }
         assert_eq!(Isa::named(""), Ok(None));
         for name in ["AVX2", "vnni", "avx2 "] {
             assert!(Isa::named(name).is_err_and(|error| error.contains("this processor has scalar")), "{name}");
         }
-        assert_eq!(Isa::named("amx").is_ok(), Isa::widest() == Isa::Avx512 && Isa::has_amx());
+        assert_eq!(Isa::named("amx").is_ok(), Isa::widest().level() == Level::Avx512 && Isa::has_amx());
     }
 }

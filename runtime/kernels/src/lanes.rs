@@ -7,17 +7,18 @@
 /// The number of partial results that a fold keeps: four 512-bit vectors of `f32`, enough to hide an addition's latency.
 pub(crate) const LANES: usize = 64;
 
-/// Compiles a function once for each level of [`Isa`](crate::isa::Isa), and adds a first parameter that chooses.
+/// Compiles a function once for each [`Level`](crate::isa::Level), and adds a first parameter, an
+/// [`Isa`](crate::isa::Isa), that chooses.
 ///
 /// The body may use the constant `FMA`: whether a multiplication and an addition fuse into one instruction. After
-/// `up to (LEVEL)`, a constant, there is no code for the levels above, which run that of `LEVEL`: for types that few
+/// `up to (LEVEL)`, a constant [`Level`](crate::isa::Level), there is no code for the levels above, which run that of `LEVEL`: for types that few
 /// models use.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
      ($($arg:ident: $kind:ty),* $(,)?) $(-> $result:ty)? where FMA $body:block) => {
         per_isa! {
             $(#[$meta])* $vis fn $name $(<$($generic: $bound),+>)?
-            ($($arg: $kind),*) $(-> $result)? where FMA up to ($crate::isa::Isa::Avx512) $body
+            ($($arg: $kind),*) $(-> $result)? where FMA up to ($crate::isa::Level::Avx512) $body
         }
     };
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
@@ -45,16 +46,16 @@ macro_rules! per_isa {
 
             // What is behind a constant condition that does not hold is not compiled.
             #[cfg(target_arch = "x86_64")]
-            match isa.min($crate::isa::Isa::widest()).min($widest) {
-                $crate::isa::Isa::Scalar => {}
-                $crate::isa::Isa::Avx2 => {
-                    if const { $widest as u8 >= $crate::isa::Isa::Avx2 as u8 } {
-                        // SAFETY: the level is not above the widest that the processor was found to have.
+            match isa.level().min($widest) {
+                $crate::isa::Level::Scalar => {}
+                $crate::isa::Level::Avx2 => {
+                    if const { $widest as u8 >= $crate::isa::Level::Avx2 as u8 } {
+                        // SAFETY: `isa` proves that the processor has its level, and this level is not above it.
                         return unsafe { avx2 $(::<$($generic),+>)? ($($arg),*) };
                     }
                 }
-                $crate::isa::Isa::Avx512 => {
-                    if const { $widest as u8 >= $crate::isa::Isa::Avx512 as u8 } {
+                $crate::isa::Level::Avx512 => {
+                    if const { $widest as u8 >= $crate::isa::Level::Avx512 as u8 } {
                         // SAFETY: as above.
                         return unsafe { avx512 $(::<$($generic),+>)? ($($arg),*) };
                     }

@@ -4,6 +4,8 @@
 //! [ONNX QuantizeLinear](https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
 
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 
 /// An integer that codes are stored in.
 pub trait Code: Copy + Send + Sync {
@@ -46,13 +48,13 @@ pub struct Scale {
 /// The lengths differ.
 pub fn quantize<C: Code>(isa: Isa, x: &[f32], by: Scale, out: &mut [C]) {
     assert_eq!(x.len(), out.len(), "as many out as in");
-    match isa {
-        // SAFETY: the level was detected on this processor.
+    match isa.level() {
+        // SAFETY: `isa` proves that the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { quantize_avx512(x, by, out) },
-        // SAFETY: the level was detected on this processor.
+        Level::Avx512 => unsafe { quantize_avx512(x, by, out) },
+        // SAFETY: `isa` proves that the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { quantize_avx2(x, by, out) },
+        Level::Avx2 => unsafe { quantize_avx2(x, by, out) },
         _ => quantize_any(x, by, out),
     }
 }
@@ -63,13 +65,13 @@ pub fn quantize<C: Code>(isa: Isa, x: &[f32], by: Scale, out: &mut [C]) {
 /// The lengths differ.
 pub fn dequantize<C: Code>(isa: Isa, codes: &[C], by: Scale, out: &mut [f32]) {
     assert_eq!(codes.len(), out.len(), "as many out as in");
-    match isa {
-        // SAFETY: the level was detected on this processor.
+    match isa.level() {
+        // SAFETY: `isa` proves that the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { dequantize_avx512(codes, by, out) },
-        // SAFETY: the level was detected on this processor.
+        Level::Avx512 => unsafe { dequantize_avx512(codes, by, out) },
+        // SAFETY: `isa` proves that the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { dequantize_avx2(codes, by, out) },
+        Level::Avx2 => unsafe { dequantize_avx2(codes, by, out) },
         _ => dequantize_any(codes, by, out),
     }
 }
@@ -102,17 +104,15 @@ fn dequantize_any<C: Code>(codes: &[C], by: Scale, out: &mut [f32]) {
 macro_rules! levels {
     ($($quantize:ident $dequantize:ident: $features:literal;)*) => {
         $(
-            // SAFETY: for processors with the features alone.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = $features)]
-            unsafe fn $quantize<C: Code>(x: &[f32], by: Scale, out: &mut [C]) {
+            fn $quantize<C: Code>(x: &[f32], by: Scale, out: &mut [C]) {
                 quantize_any(x, by, out);
             }
 
-            // SAFETY: for processors with the features alone.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = $features)]
-            unsafe fn $dequantize<C: Code>(codes: &[C], by: Scale, out: &mut [f32]) {
+            fn $dequantize<C: Code>(codes: &[C], by: Scale, out: &mut [f32]) {
                 dequantize_any(codes, by, out);
             }
         )*

@@ -126,7 +126,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::{tiled, Plane};
-    use crate::isa::Isa;
+    use crate::isa::{Isa, Level};
 
     /// Transposes with the widest tile that the plane holds; `false` where it holds none. The caller has checked that the
     /// plane lies inside both slices.
@@ -134,16 +134,16 @@ mod x86 {
         let (from, to) = (source.as_ptr(), out.as_mut_ptr());
         let at = |row, column| (column * plane.from + row, row * plane.to + column);
         let least = plane.rows.min(plane.columns);
-        if isa >= Isa::Avx512 && least >= 16 {
+        if isa.level() >= Level::Avx512 && least >= 16 {
             tiled::<16>(plane, |row, column| {
                 let (i, j) = at(row, column);
-                // SAFETY: the processor has AVX-512; the tile lies inside the plane, and the plane inside both slices.
+                // SAFETY: `isa` proves AVX-512; the tile lies inside the plane, and the plane inside both slices.
                 unsafe { tile16(from.add(i), plane.from, to.add(j), plane.to) }
             });
-        } else if isa >= Isa::Avx2 && least >= 8 {
+        } else if isa.level() >= Level::Avx2 && least >= 8 {
             tiled::<8>(plane, |row, column| {
                 let (i, j) = at(row, column);
-                // SAFETY: the processor has AVX2; the tile lies inside the plane, and the plane inside both slices.
+                // SAFETY: `isa` proves AVX2; the tile lies inside the plane, and the plane inside both slices.
                 unsafe { tile8(from.add(i), plane.from, to.add(j), plane.to) }
             });
         } else {
@@ -155,13 +155,13 @@ mod x86 {
     /// [`transpose`] of bytes, also of three columns to rows that follow one another, as a picture's are.
     pub fn transpose_bytes(source: &[u8], out: &mut [u8], plane: Plane, isa: Isa) -> bool {
         let (from, to) = (source.as_ptr(), out.as_mut_ptr());
-        if isa < Isa::Avx2 || plane.rows < 16 {
+        if isa.level() < Level::Avx2 || plane.rows < 16 {
             return false;
         }
         match (plane.columns, plane.to) {
             (16.., _) => tiled::<16>(plane, |row, column| {
                 let (i, j) = (column * plane.from + row, row * plane.to + column);
-                // SAFETY: the processor has AVX2; the tile lies inside the plane, and the plane inside both slices.
+                // SAFETY: `isa` proves AVX2; the tile lies inside the plane, and the plane inside both slices.
                 unsafe { tile_bytes(from.add(i), plane.from, to.add(j), plane.to) }
             }),
             (3, 3) => {

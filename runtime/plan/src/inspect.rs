@@ -105,7 +105,7 @@ impl Executable {
         Listing { executable: self, plan: &self.plan.main, block: &self.main, depth: 0 }.list(&mut steps);
         let alive = steps.iter().filter(|step| step.depth == 0).map(|step| step.alive_bytes);
         Prepared {
-            isa: Isa::get().name(),
+            isa: Isa::get().level().name(),
             constant_bytes: bytes_held(self.constants.iter()),
             packed_bytes: steps.iter().map(|step| step.form.packed_bytes).sum(),
             peak_bytes: alive.clone().flatten().max().unwrap_or(0),

@@ -2,10 +2,13 @@
 //!
 //! One line of data flow: bytes are [read], [verified](verify), [prepared](prepare) and [executed](execute).
 
+#![deny(unsafe_code)]
+
 mod array;
 pub mod axes;
 pub mod broadcast;
 #[cfg(feature = "candle-cuda")]
+#[allow(unsafe_code)] // Lends Candle's tensors, and fills those that it allocates.
 pub mod candle_tensors;
 mod cpu;
 pub mod device;
@@ -16,6 +19,7 @@ pub mod error;
 pub mod execute;
 pub mod float;
 pub mod form;
+#[allow(unsafe_code)] // Launches kernels, which trust addresses and sizes.
 pub mod gpu;
 pub mod gpu_run;
 pub mod infer;
@@ -24,6 +28,7 @@ pub mod inspect;
 pub mod interrupt;
 pub mod kernel;
 pub mod layout;
+#[allow(unsafe_code)] // Reads memory that belongs to the caller.
 pub mod lend;
 mod memory;
 pub mod movable;

@@ -65,7 +65,7 @@ impl<'a> Direct<'a> {
                 let x = tile.x.wrapping_add(y * tile.row + at * tile.pixel);
                 let out = tile.out.wrapping_add(y * tile.out_row + at * BLOCK);
                 // SAFETY: `conv` and `Windows` keep every tap inside `x`, and `Filter` the weights; this part of these
-                // outputs is this task's.
+                // outputs is this task's; `tiles` are those of an `Isa`, which proves that the processor has their instructions.
                 unsafe { tiles.run(rows, columns, outputs, Tile { x, out, ..tile }) };
                 let ready = (y + rows - 1) * width + at + columns;
                 if ready - done >= FINISHED || ready == height * width {

@@ -3,6 +3,8 @@
 use super::{Images, BLOCK};
 use crate::gemm::{Finish, Shared};
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 use crate::threads::Threads;
 
 /// The elements of a tile of 16 channels by 16 pixels.
@@ -117,14 +119,14 @@ type Transpose = unsafe fn(*const f32, usize, *mut f32, usize);
 /// Transposes the tile at the beginning of `x`, whose rows are `from` apart, to rows `to` apart.
 fn transpose(isa: Isa, x: &[f32], from: usize, out: &mut [f32], to: usize) {
     assert!(x.len() >= (BLOCK - 1) * from + BLOCK && out.len() >= (BLOCK - 1) * to + BLOCK);
-    let tile: Transpose = match isa.min(Isa::widest()) {
+    let tile: Transpose = match isa.level() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => x86::tile_512,
+        Level::Avx512 => x86::tile_512,
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => x86::tile_256,
+        Level::Avx2 => x86::tile_256,
         _ => tile,
     };
-    // SAFETY: the tile is inside both slices, and the processor was asked.
+    // SAFETY: the tile is inside both slices, and `isa` proves that the processor has its instruction set.
     unsafe { tile(x.as_ptr(), from, out.as_mut_ptr(), to) }
 }
 

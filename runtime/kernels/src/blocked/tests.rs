@@ -40,7 +40,7 @@ fn blocks_hold_the_channels_of_each_pixel() {
 fn blocked(batch: usize, channels: usize, plane: usize, x: &[f32]) -> Vec<f32> {
     let images = images(batch, channels, plane);
     let mut out = vec![0.0; images.blocked_len()];
-    to_blocks(Isa::Scalar, &Threads::serial(), images, x, &mut out);
+    to_blocks(Isa::SCALAR, &Threads::serial(), images, x, &mut out);
     for (i, value) in out.iter_mut().enumerate() {
         if i / BLOCK / plane % images.blocks() * BLOCK + i % BLOCK >= channels {
             *value = f32::NAN;
@@ -234,9 +234,9 @@ fn pools_of_blocks_are_those_of_rows() {
         for how in [Pool::Max, Pool::Average(Divisor::Inside), Pool::Average(Divisor::Padded)] {
             let mut expected = vec![f32::NAN; to.len()];
             match how {
-                Pool::Max => crate::pool::max(Isa::Scalar, &Threads::serial(), &x, windows, &mut expected),
+                Pool::Max => crate::pool::max(Isa::SCALAR, &Threads::serial(), &x, windows, &mut expected),
                 Pool::Average(by) => {
-                    crate::pool::average(Isa::Scalar, &Threads::serial(), &x, windows, by, &mut expected)
+                    crate::pool::average(Isa::SCALAR, &Threads::serial(), &x, windows, by, &mut expected)
                 }
             }
             for (isa, count) in Isa::available().flat_map(|isa| [(isa, 1), (isa, 3)]) {
@@ -332,7 +332,7 @@ fn few_outputs_stay_in_rows() {
         (same(1, 32, 1, 1, 100, 3), false),
         (same(1, 64, 6, 1, 30, 1), false),
     ] {
-        for isa in Isa::available().filter(|&isa| isa != Isa::Scalar) {
+        for isa in Isa::available().filter(|&isa| isa != Isa::SCALAR) {
             assert_eq!(is_worth_reordering(isa, &shape), is_worth_it, "{shape:?} {isa:?}");
             assert_eq!(gain(isa, &shape) > 0, is_worth_it, "{shape:?} {isa:?}");
         }

@@ -5,6 +5,8 @@
 
 use super::{Epilogue, BLOCK};
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 use crate::prefetch::prefetch;
 use crate::vector::Vector;
 
@@ -55,11 +57,11 @@ pub(super) struct Tiles {
 
 impl Tiles {
     pub fn of(isa: Isa) -> Tiles {
-        match isa {
+        match isa.level() {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => x86::AVX512,
+            Level::Avx512 => x86::AVX512,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => x86::AVX2,
+            Level::Avx2 => x86::AVX2,
             _ => SCALAR,
         }
     }

@@ -138,7 +138,8 @@ impl<'a> Product<'a> {
         for i in 0..count {
             let rows = least + usize::from(i < longer);
             // SAFETY: `gemm` checked that the sizes fit the slices; the block belongs to this task alone; the panel is
-            // no wider than a tile of the most rows; where rows end with the matrix, they are `f32`.
+            // no wider than a tile of the most rows; where rows end with the matrix, they are `f32`; `tiles` are those of an
+            // `Isa`, which proves that the processor has their instructions.
             unsafe {
                 match masked {
                     Some(offsets) => self.tiles.run(rows, Tile { offsets: &offsets[..length], ..strip.tile }),

@@ -3,6 +3,8 @@
 use super::strip;
 use super::tile::{self, Kernel, Tile};
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 
 /// The tiles of one instruction set.
 #[derive(Clone, Copy)]
@@ -17,11 +19,11 @@ pub(crate) struct Tiles {
 
 impl Tiles {
     pub fn of(isa: Isa) -> Tiles {
-        match isa {
+        match isa.level() {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Tiles { lanes: 16, kernels: tile::x86::AVX512, strips: &strip::x86::AVX512 },
+            Level::Avx512 => Tiles { lanes: 16, kernels: tile::x86::AVX512, strips: &strip::x86::AVX512 },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2, strips: &strip::x86::AVX2 },
+            Level::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2, strips: &strip::x86::AVX2 },
             _ => Tiles { lanes: 1, kernels: tile::SCALAR, strips: &strip::SCALAR },
         }
     }

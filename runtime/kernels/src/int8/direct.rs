@@ -103,7 +103,7 @@ impl<'a> Direct<'a> {
                     out_row: weights.n,
                 };
                 // SAFETY: the band has every row and column that the windows read, and what fills them up; `data` has whole
-                // panels; the tasks' outputs are disjoint.
+                // panels; the tasks' outputs are disjoint; `dots` proves that the processor has the instructions of the tiles.
                 unsafe { Tiles::of(dots).run(shape.output[1], weights.vectors, &tile) };
             }
         }

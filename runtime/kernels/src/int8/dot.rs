@@ -46,7 +46,7 @@ pub(super) trait Dot {
     );
 }
 
-/// [`Dots::Scalar`](super::instructions::Dots::Scalar)
+/// [`Instructions::Scalar`](super::instructions::Instructions::Scalar)
 pub(super) struct Scalar;
 
 impl Dot for Scalar {
@@ -111,7 +111,7 @@ mod x86 {
     use crate::int8::rows;
     use crate::int8::vector::Vector;
 
-    /// [`Dots::Avx2`](crate::int8::instructions::Dots::Avx2)
+    /// [`Instructions::Avx2`](crate::int8::instructions::Instructions::Avx2)
     pub struct Avx2;
 
     impl Dot for Avx2 {

@@ -1,10 +1,12 @@
 //! The instructions that products of bytes are summed with, and how they want the depth of a product cut.
 
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 
 /// The instructions that products of bytes are summed with. None saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dots {
+pub(super) enum Instructions {
     /// Portable Rust.
     Scalar,
     /// Bytes widened to 16 bits, multiplied and added in pairs.
@@ -17,10 +19,15 @@ pub(super) enum Dots {
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
     /// 64 products for each sum of 16 rows and 16 columns in one instruction. What it does not suit is left to
-    /// [`Dots::Avx512Vnni`], which reads the same panels.
+    /// [`Instructions::Avx512Vnni`], which reads the same panels.
     #[cfg(target_arch = "x86_64")]
     Amx,
 }
+
+/// The instructions that a product uses, and the proof that this processor has them: only this module makes it, from an
+/// [`Isa`] and what the processor was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dots(Instructions);
 
 /// The quads of a row that one instruction takes, where it takes several.
 const QUADS: usize = 16;
@@ -28,38 +35,43 @@ const QUADS: usize = 16;
 const ROWS: usize = 16;
 
 impl Dots {
+    /// The instructions, which this processor has.
+    pub fn instructions(self) -> Instructions {
+        self.0
+    }
+
     /// In words.
     pub fn name(self) -> &'static str {
-        match self {
-            Dots::Scalar => "scalar",
+        match self.0 {
+            Instructions::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Dots::Avx2 => "AVX2",
+            Instructions::Avx2 => "AVX2",
             #[cfg(target_arch = "x86_64")]
-            Dots::AvxVnni => "AVX-VNNI",
+            Instructions::AvxVnni => "AVX-VNNI",
             #[cfg(target_arch = "x86_64")]
-            Dots::Avx512Vnni => "AVX-512 VNNI",
+            Instructions::Avx512Vnni => "AVX-512 VNNI",
             #[cfg(target_arch = "x86_64")]
-            Dots::Amx => "AMX",
+            Instructions::Amx => "AMX",
         }
     }
 
-    /// The best that processors of a level have, and this one.
+    /// The best that this processor has at a level.
     #[cfg(target_arch = "x86_64")]
     pub fn of(isa: Isa) -> Dots {
         use std::arch::is_x86_feature_detected as has;
-        match isa.min(Isa::widest()) {
-            Isa::Avx512 if has!("avx512vnni") && Isa::takes_amx() => Dots::Amx,
-            Isa::Avx512 if has!("avx512vnni") => Dots::Avx512Vnni,
-            Isa::Avx512 | Isa::Avx2 if has!("avxvnni") => Dots::AvxVnni,
-            Isa::Avx512 | Isa::Avx2 => Dots::Avx2,
-            Isa::Scalar => Dots::Scalar,
-        }
+        Dots(match isa.level() {
+            Level::Avx512 if has!("avx512vnni") && Isa::takes_amx() => Instructions::Amx,
+            Level::Avx512 if has!("avx512vnni") => Instructions::Avx512Vnni,
+            Level::Avx512 | Level::Avx2 if has!("avxvnni") => Instructions::AvxVnni,
+            Level::Avx512 | Level::Avx2 => Instructions::Avx2,
+            Level::Scalar => Instructions::Scalar,
+        })
     }
 
-    /// The best that processors of a level have, and this one.
+    /// The best that this processor has at a level.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn of(_: Isa) -> Dots {
-        Dots::Scalar
+        Dots(Instructions::Scalar)
     }
 
     /// All that this processor has, and a level to each: what a test walks through.
@@ -67,19 +79,16 @@ impl Dots {
     pub fn available() -> Vec<(Isa, Dots)> {
         let mut all: Vec<_> = Isa::available().map(|isa| (isa, Dots::of(isa))).collect();
         #[cfg(target_arch = "x86_64")]
-        {
-            let has_vnni = std::arch::is_x86_feature_detected!("avx512vnni") && Isa::widest() == Isa::Avx512;
+        for isa in Isa::available() {
+            let has_vnni = std::arch::is_x86_feature_detected!("avx512vnni") && isa.level() == Level::Avx512;
             let others = [
-                (Isa::Avx2, Dots::Avx2, Isa::widest() >= Isa::Avx2),
-                (Isa::Avx512, Dots::Avx512Vnni, has_vnni),
-                (Isa::Avx512, Dots::Amx, has_vnni && Isa::has_amx()),
+                (Instructions::Avx2, isa.level() == Level::Avx2),
+                (Instructions::Avx512Vnni, has_vnni),
+                (Instructions::Amx, has_vnni && Isa::has_amx()),
             ];
-            for (isa, dots, _) in others.into_iter().filter(|&(_, _, has)| has) {
-                if !all.contains(&(isa, dots)) {
-                    all.push((isa, dots));
-                }
-            }
+            all.extend(others.into_iter().filter(|(_, has)| *has).map(|(instructions, _)| (isa, Dots(instructions))));
         }
+        all.dedup();
         all
     }
 
@@ -146,9 +155,9 @@ impl Dots {
     /// The vectors' instructions that read the same panels.
     #[cfg(target_arch = "x86_64")]
     fn without_tiles(self) -> Dots {
-        match self {
-            Dots::Amx => Dots::Avx512Vnni,
-            other => other,
+        match self.0 {
+            Instructions::Amx => Dots(Instructions::Avx512Vnni), // AMX is taken only where VNNI is there, too
+            _ => self,
         }
     }
 

@@ -10,7 +10,7 @@ use num_integer::gcd;
 
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
-use super::instructions::Dots;
+use super::instructions::{Dots, Instructions};
 use super::positions::{position, within};
 use super::product::shifted_zero;
 use super::rows;
@@ -67,10 +67,10 @@ impl Interleaved {
 
 /// The lanes of registers whose lanes sum four products of bytes.
 fn lanes(dots: Dots) -> Option<usize> {
-    match dots {
-        Dots::Avx512Vnni | Dots::Amx => Some(<__m512i as Vector>::LANES),
-        Dots::AvxVnni => Some(<__m256i as Vector>::LANES),
-        Dots::Avx2 | Dots::Scalar => None,
+    match dots.instructions() {
+        Instructions::Avx512Vnni | Instructions::Amx => Some(<__m512i as Vector>::LANES),
+        Instructions::AvxVnni => Some(<__m256i as Vector>::LANES),
+        Instructions::Avx2 | Instructions::Scalar => None,
     }
 }
 
@@ -90,8 +90,8 @@ pub(super) fn conv(
     let outside = Scratch::filled(x.zero as u8, shape.channels * shape.input[1]);
     let task = Task { weights, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
     weights.plain.for_each_run(threads, shape, |run| {
-        // SAFETY: there are such weights only where the processor has the features; the results of the run's pixels are
-        // this task's alone.
+        // SAFETY: the `Dots` that the weights were made with proves that the processor has VNNI for so many lanes; the
+        // results of the run's pixels are this task's alone.
         unsafe {
             match weights.lanes {
                 <__m512i as Vector>::LANES => wide(&task, run),

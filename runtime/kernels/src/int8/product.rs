@@ -125,7 +125,7 @@ impl Product<'_> {
                 out_row: self.out_row,
             };
             // SAFETY: `run` checked that the rows and the output are as large as said, and `data` has whole panels; the
-            // blocks of tasks are disjoint.
+            // blocks of tasks are disjoint; `dots` proves that the processor has the instructions of the tiles.
             unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
         }
         drop(gathered);

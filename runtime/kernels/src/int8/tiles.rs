@@ -3,14 +3,14 @@
 #[cfg(target_arch = "x86_64")]
 use super::amx::{self, Configured};
 use super::dot::{Dot, Scalar};
-use super::instructions::Dots;
+use super::instructions::{Dots, Instructions};
 use super::tile::{self, Kernel, Tile};
 
 /// What a task holds while it runs tiles of pieces of `quads` quads.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn configured(dots: Dots, quads: usize) -> Option<Configured> {
-    // SAFETY: there are such instructions only where the processor and the operating system have them.
-    (dots == Dots::Amx).then(|| unsafe { Configured::new(quads) })
+    // SAFETY: `dots` proves that the processor has AMX, and that the operating system lets this process use it.
+    (dots.instructions() == Instructions::Amx).then(|| unsafe { Configured::new(quads) })
 }
 
 /// What a task holds while it runs tiles: nothing.
@@ -30,16 +30,16 @@ pub(super) struct Tiles {
 
 impl Tiles {
     pub fn of(dots: Dots) -> Tiles {
-        match dots {
+        match dots.instructions() {
             #[cfg(target_arch = "x86_64")]
-            Dots::Amx => Tiles { lanes: 16, kernels: amx::AMX },
+            Instructions::Amx => Tiles { lanes: 16, kernels: amx::AMX },
             #[cfg(target_arch = "x86_64")]
-            Dots::Avx512Vnni => Tiles { lanes: 16, kernels: tile::x86::AVX512_VNNI },
+            Instructions::Avx512Vnni => Tiles { lanes: 16, kernels: tile::x86::AVX512_VNNI },
             #[cfg(target_arch = "x86_64")]
-            Dots::AvxVnni => Tiles { lanes: 8, kernels: tile::x86::AVX_VNNI },
+            Instructions::AvxVnni => Tiles { lanes: 8, kernels: tile::x86::AVX_VNNI },
             #[cfg(target_arch = "x86_64")]
-            Dots::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2 },
-            Dots::Scalar => Tiles { lanes: Scalar::LANES, kernels: tile::SCALAR },
+            Instructions::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2 },
+            Instructions::Scalar => Tiles { lanes: Scalar::LANES, kernels: tile::SCALAR },
         }
     }
 

@@ -7,7 +7,7 @@ mod indices;
 mod line;
 pub(crate) mod window;
 
-use crate::isa::Isa;
+use crate::isa::{Isa, Level};
 use crate::lanes::per_isa;
 use crate::real::Real;
 use crate::reduce::Ordered;
@@ -24,7 +24,7 @@ trait Rule: Copy + Sync {
     type Element: bytemuck::Pod + Send + Sync;
     type Partial: Copy + Send;
     /// The widest level that it is compiled for.
-    const WIDEST: Isa;
+    const WIDEST: Level;
     const START: Self::Partial;
     fn lift(self, x: Self::Element) -> Self::Partial;
     fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
@@ -56,7 +56,7 @@ copy! { Max Average Norm }
 impl<T: Ordered> Rule for Max<T> {
     type Element = T;
     type Partial = T;
-    const WIDEST: Isa = T::WIDEST;
+    const WIDEST: Level = T::WIDEST;
     const START: T = T::LEAST;
     #[inline(always)]
     fn lift(self, x: T) -> T {
@@ -79,7 +79,7 @@ impl<T: Ordered> Rule for Max<T> {
 impl<R: Real> Rule for Average<R> {
     type Element = R;
     type Partial = R;
-    const WIDEST: Isa = R::WIDEST;
+    const WIDEST: Level = R::WIDEST;
     const START: R = R::ZERO;
     #[inline(always)]
     fn lift(self, x: R) -> R {
@@ -112,7 +112,7 @@ impl<R: Real> Rule for Average<R> {
 impl<R: Real> Rule for Norm<R> {
     type Element = R;
     type Partial = R;
-    const WIDEST: Isa = Isa::Scalar;
+    const WIDEST: Level = Level::Scalar;
     const START: R = R::ZERO;
     #[inline(always)]
     fn lift(self, x: R) -> R {

@@ -136,7 +136,7 @@ fn binary(function: Binary, x: f32, y: f32) -> f32 {
         Binary::Div => x / y,
         Binary::Pow => {
             let mut power = [x];
-            pow_in_place(Isa::Scalar, &mut power, &[y]);
+            pow_in_place(Isa::SCALAR, &mut power, &[y]);
             power[0]
         }
         Binary::Mod if x % y == 0.0 => 0f32.copysign(y),
@@ -181,7 +181,7 @@ fn evaluate(program: &Program, inputs: &[f32]) -> f32 {
             }
             Instruction::Unary(function) => {
                 let mut out = [0.0];
-                unary(Isa::Scalar, function, &[acc], &mut out);
+                unary(Isa::SCALAR, function, &[acc], &mut out);
                 out[0]
             }
             Instruction::Binary(function, operand) => binary(function, acc, get(operand)),

@@ -66,8 +66,8 @@ impl Case {
 
     /// Asserts that every instruction set and 1, 2 and 3 threads give the same bits, near those of double precision.
     fn check(&self, name: &str) {
-        let expected = self.outputs::<f64>(Isa::Scalar, &Threads::serial());
-        let single = self.outputs::<f32>(Isa::Scalar, &Threads::serial());
+        let expected = self.outputs::<f64>(Isa::SCALAR, &Threads::serial());
+        let single = self.outputs::<f32>(Isa::SCALAR, &Threads::serial());
         for (i, (found, expected)) in single.iter().zip(&expected).enumerate() {
             assert!((f64::from(*found) - expected).abs() < 2e-6, "{name}, element {i}: {found} {expected}");
         }
@@ -170,7 +170,7 @@ fn a_step_is_its_formula() {
     let form = Form { cell, hidden: 1, activations: USUAL, clip: None, reversed: false };
     let bias = Some(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6][..]);
     let weights = Weights { input: &[0.5, -1.0, 2.0], state: &[0.25, 0.75, -0.5], bias, peepholes: None };
-    let layers = [Layer::new(Isa::Scalar, form, weights)];
+    let layers = [Layer::new(Isa::SCALAR, form, weights)];
     let pass = Pass { layers: &layers, batch: 1, steps: 1, lengths: None, batch_first: false };
     let (mut h, mut y) = ([0.8], [0.0]);
     let mut workspace = vec![0.0; pass.workspace(&Threads::serial()).expect("it is small")];

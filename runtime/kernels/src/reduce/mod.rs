@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use crate::isa::Isa;
+use crate::isa::{Isa, Level};
 use crate::lanes::{fold, per_isa, LANES};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
@@ -40,7 +40,7 @@ pub trait Ordered: bytemuck::Pod + Send + Sync + PartialOrd {
     /// ∞, or the greatest integer.
     const GREATEST: Self;
     /// The widest level that kernels of the type are compiled for; less where few models use it, so that it stays small.
-    const WIDEST: Isa;
+    const WIDEST: Level;
 
     /// The extremum along the middle axis of `x [outer, n, inner]`, in `out [outer, inner]`. A NaN wins.
     fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[Self], dims: [usize; 3], out: &mut [Self]);
@@ -74,7 +74,7 @@ trait Rule {
     type Lane: Copy;
     type Total: Copy + Send + Sync;
     /// The widest level that it is compiled for.
-    const WIDEST: Isa;
+    const WIDEST: Level;
     const START: Self::Lane;
     fn step(lane: Self::Lane, value: Self::In) -> Self::Lane;
     fn join(a: Self::Lane, b: Self::Lane) -> Self::Lane;
@@ -220,7 +220,7 @@ macro_rules! sum_rule {
             type In = $number;
             type Lane = $lane;
             type Total = $total;
-            const WIDEST: Isa = $widest;
+            const WIDEST: Level = $widest;
             const START: $lane = $start;
             #[inline(always)]
             fn step(lane: $lane, $v: $number) -> $lane {
@@ -249,7 +249,7 @@ impl<T: Ordered, const MAX: bool> Rule for Extreme<T, MAX> {
     type In = T;
     type Lane = T;
     type Total = T;
-    const WIDEST: Isa = T::WIDEST;
+    const WIDEST: Level = T::WIDEST;
     const START: T = if MAX { T::LEAST } else { T::GREATEST };
     #[inline(always)]
     #[allow(clippy::eq_op)] // only a NaN differs from itself
@@ -280,7 +280,7 @@ macro_rules! ordered {
         $(impl Ordered for $number {
             const LEAST: $number = $least;
             const GREATEST: $number = $greatest;
-            const WIDEST: Isa = $widest;
+            const WIDEST: Level = $widest;
 
             fn extremum(which: Extremum, isa: Isa, threads: &Threads, x: &[$number], dims: [usize; 3], out: &mut [$number]) {
                 match which {
@@ -293,14 +293,14 @@ macro_rules! ordered {
 }
 
 ordered! {
-    f32 up to Isa::Avx512, f32::NEG_INFINITY, f32::INFINITY;
-    f64 up to Isa::Avx2, f64::NEG_INFINITY, f64::INFINITY;
-    i8 up to Isa::Avx2, i8::MIN, i8::MAX;
-    i32 up to Isa::Avx2, i32::MIN, i32::MAX;
-    i64 up to Isa::Avx2, i64::MIN, i64::MAX;
-    u8 up to Isa::Avx2, u8::MIN, u8::MAX;
-    u32 up to Isa::Scalar, u32::MIN, u32::MAX;
-    u64 up to Isa::Scalar, u64::MIN, u64::MAX;
+    f32 up to Level::Avx512, f32::NEG_INFINITY, f32::INFINITY;
+    f64 up to Level::Avx2, f64::NEG_INFINITY, f64::INFINITY;
+    i8 up to Level::Avx2, i8::MIN, i8::MAX;
+    i32 up to Level::Avx2, i32::MIN, i32::MAX;
+    i64 up to Level::Avx2, i64::MIN, i64::MAX;
+    u8 up to Level::Avx2, u8::MIN, u8::MAX;
+    u32 up to Level::Scalar, u32::MIN, u32::MAX;
+    u64 up to Level::Scalar, u64::MIN, u64::MAX;
 }
 
 /// `$lane` holds sums within a block, `$total` everything else; `$rare` is the widest level of all but plain sums.
@@ -358,7 +358,7 @@ macro_rules! float {
 
 macro_rules! integer {
     ($($number:ident in $total:ident, $abs:expr;)*) => {
-        $(number!(rare up to Isa::Scalar, $number, $total, $total, $abs, $total::wrapping_add, $total::wrapping_mul,
+        $(number!(rare up to Level::Scalar, $number, $total, $total, $abs, $total::wrapping_add, $total::wrapping_mul,
             1, mean: |total, count| total.wrapping_div(count));)*
     };
 }

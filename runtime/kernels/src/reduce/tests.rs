@@ -68,7 +68,7 @@ fn threads_and_instruction_sets_do_not_change_a_bit() {
             f32::fold(Fold::Sum, isa, threads, &x, dims, &mut out);
             out
         };
-        let scalar = run(Isa::Scalar, &Threads::serial());
+        let scalar = run(Isa::SCALAR, &Threads::serial());
         for isa in Isa::available() {
             assert_eq!(run(isa, &two), scalar, "{dims:?} {isa:?}");
         }

@@ -31,8 +31,8 @@ pub(crate) use avx512::F32x16;
 /// A vector of `f32` in a register.
 ///
 /// Code that is generic over a vector is `#[inline(always)]` down from a function with the vector's
-/// `#[target_feature]`; that function is reached through [`dispatch_isa`] only, which asks the processor first.
-/// That is what makes the intrinsics inside the methods safe to execute.
+/// `#[target_feature]`. Such a function runs only for an [`Isa`](crate::isa::Isa) of its level, which proves that the
+/// processor has the features. That is what makes the intrinsics inside the methods safe to execute.
 pub(crate) trait Vector:
     Copy
     + std::ops::Add<Output = Self>
@@ -202,13 +202,13 @@ macro_rules! dispatch_isa {
             type $V = f32;
             $body
         }
-        match $isa.min($crate::isa::Isa::widest()) {
-            // SAFETY: the level is not above the widest that the processor was found to have.
+        match $crate::isa::Isa::level($isa) {
+            // SAFETY: the `Isa` proves that the processor has its level.
             #[cfg(target_arch = "x86_64")]
-            $crate::isa::Isa::Avx512 => unsafe { avx512($($value),*) },
+            $crate::isa::Level::Avx512 => unsafe { avx512($($value),*) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            $crate::isa::Isa::Avx2 => unsafe { avx2($($value),*) },
+            $crate::isa::Level::Avx2 => unsafe { avx2($($value),*) },
             _ => scalar($($value),*),
         }
     }};

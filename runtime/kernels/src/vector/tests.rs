@@ -88,7 +88,7 @@ fn instruction_sets_agree_to_the_bit() {
     let more: [(&str, Slices); 3] = [("gelu", gelu), ("gelu_tanh", gelu_tanh), ("mish", mish)];
     for (name, function) in functions.chain(more) {
         let mut expected = vec![0.0; x.len()];
-        function(Isa::Scalar, &x, &mut expected);
+        function(Isa::SCALAR, &x, &mut expected);
         for isa in Isa::available() {
             let mut out = vec![0.0; x.len()];
             function(isa, &x, &mut out);
@@ -130,7 +130,7 @@ fn pairs() -> (Vec<f32>, Vec<f32>) {
 fn powers_are_within_one_ulp_at_every_instruction_set() {
     let (x, y) = pairs();
     let mut scalar = x.clone();
-    pow_in_place(Isa::Scalar, &mut scalar, &y);
+    pow_in_place(Isa::SCALAR, &mut scalar, &y);
     for ((&x, &y), &power) in x.iter().zip(&y).zip(&scalar) {
         let exact = f64::from(x).powf(f64::from(y));
         assert!(ulps(power, exact) <= 1.0, "{x:e} ^ {y:e} = {power:e}, not {exact:e}");

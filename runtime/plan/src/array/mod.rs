@@ -2,6 +2,7 @@
 
 pub(crate) mod backing;
 mod candle;
+#[allow(unsafe_code)] // Leaves memory to a stream that the caller names.
 mod on_device;
 #[cfg(test)]
 mod tests;

@@ -203,7 +203,8 @@ impl Depthwise<'_> {
                 columns: self.shape.output[1],
                 apart: dilation(self.shape, 1),
             };
-            // SAFETY: `depthwise` checked the slices, [`Form::of`] the window; the rows are this task's.
+            // SAFETY: `depthwise` checked the slices, [`Form::of`] the window; the rows are this task's; the kernel is of the
+            // filter's `isa`, which proves that the processor has its instructions.
             unsafe { kernel(&rows) };
             y += count;
         }
@@ -241,7 +242,8 @@ impl Depthwise<'_> {
             return;
         }
         let tile = Tile { pixel: axes[1].stride * BLOCK, ..self.tile(axes, block, y, columns.start) };
-        // SAFETY: the taps of the inner columns are inside the image.
+        // SAFETY: the taps of the inner columns are inside the image; the filter's `isa` proves that the processor has the
+        // instructions of the tiles.
         unsafe { tile::run(tile::tiles(self.filter.isa), columns.len(), tile) };
     }
 
@@ -252,7 +254,8 @@ impl Depthwise<'_> {
         let run = |y: usize, pixels: usize| {
             let tile = self.tile(axes, block, y, x);
             let (pixel, out_pixel) = (tile.pixel * down.stride, self.shape.output[1] * BLOCK);
-            // SAFETY: the taps are inside the image, for one pixel and for pixels that have all taps of a column.
+            // SAFETY: the taps are inside the image, for one pixel and for pixels that have all taps of a column; `isa` as in
+            // `row`.
             unsafe { tile::run(any, pixels, Tile { pixel, out_pixel, ..tile }) };
         };
         let whole = rows.start.max(down.whole.start)..rows.end.min(down.whole.end);

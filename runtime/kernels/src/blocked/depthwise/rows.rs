@@ -4,6 +4,8 @@
 
 use crate::blocked::BLOCK;
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 use crate::vector::Vector;
 
 /// The operands: one or two rows of one block of channels, `[columns, 16]`, of an image `[height, width, 16]`.
@@ -43,11 +45,11 @@ type Table = [&'static [Kernel]; 2];
 /// The kernels for windows of `columns` side by side, `stride` apart. Two rows at a time are for square windows whose rows
 /// lie side by side too, one apart.
 pub(super) fn table(isa: Isa, columns: usize, stride: usize) -> Option<Table> {
-    let tables: &[([usize; 2], Table)] = match isa {
+    let tables: &[([usize; 2], Table)] = match isa.level() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => x86::AVX512,
+        Level::Avx512 => x86::AVX512,
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => x86::AVX2,
+        Level::Avx2 => x86::AVX2,
         _ => &[],
     };
     tables.iter().find(|(window, _)| *window == [columns, stride]).map(|(_, table)| *table)

@@ -2,6 +2,8 @@
 
 use crate::blocked::BLOCK;
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 use crate::vector::Vector;
 
 /// The operands: `out[p · out_pixel] = bias + Σᵢ Σⱼ x[p · pixel + i · row + j · column] · w[i · w_row + j · 16]`, where
@@ -42,11 +44,11 @@ macro_rules! kernels {
 
 /// The tiles of one instruction set, by number of pixels less one.
 pub(super) fn tiles(isa: Isa) -> &'static [Kernel] {
-    match isa {
+    match isa.level() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => kernels!(avx512: 1 2 3 4 5 6 7 8 9 10 11 12),
+        Level::Avx512 => kernels!(avx512: 1 2 3 4 5 6 7 8 9 10 11 12),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => kernels!(avx2: 1 2 3 4 5 6 7 8 9 10 11 12),
+        Level::Avx2 => kernels!(avx2: 1 2 3 4 5 6 7 8 9 10 11 12),
         _ => kernels!(scalar: 1 2 3 4),
     }
 }

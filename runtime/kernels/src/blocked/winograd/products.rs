@@ -81,7 +81,8 @@ impl Products {
                 out_row: 0,
                 limits: Epilogue::NO_LIMITS,
             };
-            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles.
+            // SAFETY: the scratch buffers and the weights hold every position's blocks of `count` tiles; the filter's `isa`
+            // proves that the processor has the instructions of the tiles.
             unsafe { Tiles::of(filter.isa).run(1, count, outputs, tile) };
         }
         out_step
