@@ -65,12 +65,13 @@ impl BlockForm {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// In words, as those of the packed weights.
+    fn name(self) -> String {
         match self {
-            BlockForm::Depthwise => "depthwise",
-            BlockForm::FromRows => "direct, from rows to blocks",
-            BlockForm::Direct => "direct",
-            BlockForm::Winograd(form) => form.name(),
+            BlockForm::Depthwise => "depthwise, in blocks".to_string(),
+            BlockForm::FromRows => "direct, from rows to blocks".to_string(),
+            BlockForm::Direct => "direct, in blocks".to_string(),
+            BlockForm::Winograd(form) => format!("{}, in blocks", form.name()),
         }
     }
 }
@@ -111,10 +112,10 @@ pub fn alternatives(isa: Isa, shape: &Shape) -> Vec<Alternative> {
     for form in BlockForm::ALL.into_iter().filter(|form| form.fits(shape)) {
         let (name, time) = (form.name(), form.time(shape));
         if shape.outputs >= BLOCK {
-            let form = format!("{name}, in blocks within the step");
+            let form = format!("{name} within the step");
             found.push(Alternative { form, in_blocks: false, time: time + reordered(shape) });
         }
-        found.push(Alternative { form: format!("{name}, in blocks"), in_blocks: true, time });
+        found.push(Alternative { form: name, in_blocks: true, time });
     }
     found
 }
