@@ -174,6 +174,14 @@ PAGES = {
         "Numeric constants do not count.",
         "`--strip-origins` makes the description smaller. Look up tables of strings outside the model.",
     ),
+    "CC0505": Page(
+        "A pass of `--passes` requires a fact about the model, and no pass before it ensures this fact.",
+        "Add one of the passes that the error names to `--passes`, or leave out the pass that requires the fact.",
+    ),
+    "CC0506": Page(
+        "A pass or a phase of passes does not end: its rewrites undo each other.",
+        f"{_REPORT} To avoid it, use `--passes` without the pass that the error names.",
+    ),
 }
 """Code → the page that `candlec explain` prints."""
 
