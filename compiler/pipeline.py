@@ -152,12 +152,11 @@ def _recognizing() -> list[Pass | Phase]:
         expand_einsum,
         recognize_attention,
         recognize_repeat,  # before reshapes are merged
-        absorb_transposes,
         recognize_gelu,
         recognize_activations,
         unflatten_gemm,  # before its reshapes are merged with others
-        # Those that come down to a product or attention are absorbed, and attention leaves others.
-        Phase("move_transposes", [cancel_transposes, absorb_transposes]),
+        # Attention leaves transposes to cancel, and those that come down to a product can be absorbed.
+        Phase("move_transposes", [absorb_transposes, cancel_transposes]),
         split_slices,
         recognize_interpolate,  # of what transposes stood between
         raise_transposes,  # those that nothing canceled
