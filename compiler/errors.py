@@ -133,7 +133,8 @@ PAGES = {
         "two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
-        "Constant folding fails: the shapes or values of constant nodes contradict each other.",
+        "Constant folding fails: the shapes or values of constant nodes contradict each other, such as an integer that "
+        "is divided by zero. With `--no-optimize`, only small integers are folded, and other such nodes fail in a run.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
