@@ -116,7 +116,11 @@ def _interpolate(node: ir.Node, version: int, target: list[_Axis], new: Rewriter
     for group in filter(None, groups):
         rounding = "ceil" if group[0].shrinks else "floor"
         how = {"mode": mode, "coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
-        given = _add(new, given, group, how)
+        source, given = given, _add(new, given, group, how)
+        if group is not groups[-1] and source.shape is not None:  # the last result has the shape of the node's
+            sizes = {change.axis: change.size for change in group}
+            dims = [sizes.get(axis, dim) for axis, dim in enumerate(source.shape.dims)]
+            given.type, given.shape = source.type, ir.Shape(dims)
     return given
 
 

@@ -89,7 +89,9 @@ class RecognizeAttention(FindingRule[_Found]):
             return _attention(match, new, q, k, v, scale)
         axis = new.constant(np.array([0], np.int64), "axis")
         q, k, v = (new.op("Unsqueeze", value, axis, version=13) for value in (q, k, v))
-        return new.op("Squeeze", _attention(match, new, q, k, v, scale), axis, version=13)
+        result, output = _attention(match, new, q, k, v, scale), match.root.outputs[0]
+        typed(result, output.type, None if output.shape is None else ir.Shape([1, *output.shape.dims]))
+        return new.op("Squeeze", result, axis, version=13)
 
 
 def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Value, scale: float) -> ir.Value:
