@@ -133,7 +133,8 @@ PAGES = {
         "two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
-        "Constant folding fails: the shapes or values of constant nodes contradict each other.",
+        "Constant folding fails: the shapes or values of constant nodes contradict each other, such as an integer that "
+        "is divided by zero. With `--no-optimize`, only small integers are folded, and other such nodes fail in a run.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
@@ -173,6 +174,14 @@ PAGES = {
         "The plan's description (steps, names, strings) is larger than the file format allows: 100,000,000 bytes. "
         "Numeric constants do not count.",
         "`--strip-origins` makes the description smaller. Look up tables of strings outside the model.",
+    ),
+    "CC0505": Page(
+        "A pass of `--passes` requires a fact about the model, and no pass before it ensures this fact.",
+        "Add one of the passes that the error names to `--passes`, or leave out the pass that requires the fact.",
+    ),
+    "CC0506": Page(
+        "A pass or a phase of passes does not end: its rewrites undo each other.",
+        f"{_REPORT} To avoid it, use `--passes` without the pass that the error names.",
     ),
 }
 """Code → the page that `candlec explain` prints."""

@@ -6,6 +6,7 @@ from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx
 
 # isort: split
 import warnings
+from collections.abc import Iterator
 
 import onnx_ir as ir
 
@@ -71,7 +72,8 @@ from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan
 from compiler.plan.write import write
-from compiler.rewrite.report import Pass
+from compiler.rewrite.phase import Phase
+from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["compile", "current_name", "optimize", "passes"]
 
@@ -85,11 +87,20 @@ def passes(options: Options) -> list[Pass]:
     Those that are `needed` run always, the others as the options say, and `check_nodes` before any of these, because
     they may hide what is wrong with a node; where none runs, the lowering finds it.
     """
-    return [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
+    return [step for phase in _phases(options) for step in phase.passes]
 
 
-def _needed(options: Options) -> list[Pass]:
+def _phases(options: Options) -> list[Phase]:
+    """The passes in phases. A pass that stands alone is a phase of its own, which runs once."""
+    steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
+    return [step if isinstance(step, Phase) else Phase(step.name, [step]) for step in steps]
+
+
+def _needed(options: Options) -> list[Pass | Phase]:
     """From any opset, with functions and branches, to operators that a plan has."""
+    known = Phase(
+        "inline_known_branches", [fold_constants(lower.evaluate, only_indices=True), inline_branches, infer_shapes]
+    )
     return [
         pin_defaults,
         pin_dims(options.dims),
@@ -99,21 +110,17 @@ def _needed(options: Options) -> list[Pass]:
         infer_shapes,
         check_types,
         raise_legacy,
-        fold_constants(lower.evaluate, only_indices=True),
-        inline_branches,
-        infer_shapes,  # again with the constants known
+        known,
         reject_3d,
         expand_functions(lower.can_lower),
-        fold_constants(lower.evaluate, only_indices=True),
-        inline_branches,
-        infer_shapes,  # again without the branches that are not taken
+        known,  # of what functions are expanded into
         reject_3d,  # again with the shapes that were found since
         check_outputs,
         lower_upsample,
     ]
 
 
-def _simplifying() -> list[Pass]:
+def _simplifying() -> list[Pass | Phase]:
     """From these to fewer and plainer ones."""
     return [
         drop_identities,  # of constants, too, which weights may lie behind
@@ -133,7 +140,7 @@ def _simplifying() -> list[Pass]:
     ]
 
 
-def _recognizing() -> list[Pass]:
+def _recognizing() -> list[Pass | Phase]:
     """From operators written out to those that have a kernel, and from transposes to none."""
     return [
         recognize_gather,
@@ -146,13 +153,11 @@ def _recognizing() -> list[Pass]:
         expand_einsum,
         recognize_attention,
         recognize_repeat,  # before reshapes are merged
-        absorb_transposes,
         recognize_gelu,
         recognize_activations,
         unflatten_gemm,  # before its reshapes are merged with others
-        cancel_transposes,
-        absorb_transposes,  # again those that came down to a product or attention
-        cancel_transposes,  # again those that attention left
+        # Attention leaves transposes to cancel, and those that come down to a product can be absorbed.
+        Phase("move_transposes", [absorb_transposes, cancel_transposes]),
         split_slices,
         recognize_interpolate,  # of what transposes stood between
         raise_transposes,  # those that nothing canceled
@@ -160,7 +165,7 @@ def _recognizing() -> list[Pass]:
     ]
 
 
-def _fusing() -> list[Pass]:
+def _fusing() -> list[Pass | Phase]:
     """From operators to fewer and larger steps; the shapes of what was made are inferred always."""
     return [
         fold_pads,
@@ -215,26 +220,33 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
         CompileError: the model is refused. What a pass refuses keeps the others that are needed from nothing, nor the
             lowering from saying what it refuses besides.
     """
-    chosen = _chosen(options)
+    phases = _chosen(options)
+    facts: set[str] = set()
     refused: list[Diagnostic] = []
-    for index, step in enumerate(chosen):
-        if refused and not step.needed:
-            break
-        try:
-            report = step.run(model)
-        except CompileError as error:
-            raise _broken(model, [*refused, *error.diagnostics]) from None
+    for step, report in _runs(phases, model, refused):
         known = {each.origin for each in refused if each.origin}
         refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
             options.on_pass(report)
+        facts |= step.ensures
         # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
         is_input = step is sort_nodes
-        if (is_input or options.verify_passes) and "sorted" in _ensured(chosen[: index + 1]):
+        if (is_input or options.verify_passes) and "sorted" in facts:
             _check(model, step, is_input, refused)
     if refused:
         raise _refused(model, refused)
-    return list(dict.fromkeys(step.name for step in chosen))
+    return list(dict.fromkeys(step.name for phase in phases for step in phase.passes))
+
+
+def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
+    """Runs the phases; once nodes are refused, only those that are needed."""
+    for phase in phases:
+        if refused and not all(step.needed for step in phase.passes):
+            return
+        try:
+            yield from phase.run(model)
+        except CompileError as error:
+            raise _broken(model, [*refused, *error.diagnostics]) from None
 
 
 def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
@@ -262,8 +274,10 @@ def current_name(name: str) -> str:
     return _FORMER_NAMES.get(name, name)
 
 
-def _chosen(options: Options) -> list[Pass]:
-    all_passes = passes(options)
+def _chosen(options: Options) -> list[Phase]:
+    """The phases of the passes that the options choose, each of which has what it requires."""
+    phases = _phases(options)
+    all_passes = [step for phase in phases for step in phase.passes]
     names = {step.name for step in all_passes}
     asked = None if options.passes is None else [current_name(name) for name in options.passes]
     if unknown := [name for name in asked or () if name not in names]:
@@ -272,11 +286,25 @@ def _chosen(options: Options) -> list[Pass]:
             [Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, optional)) for name in unknown]
         )
     wanted = names if asked is None else {*asked, "check_nodes"}
-    return [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
+    chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
+    if missing := _missing_facts(chosen, all_passes):
+        raise CompileError(missing)
+    return [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
 
 
-def _ensured(steps: list[Pass]) -> set[str]:
-    return {fact for step in steps for fact in step.ensures}
+def _missing_facts(chosen: list[Pass], all_passes: list[Pass]) -> list[Diagnostic]:
+    """The facts that a pass requires, and that do not hold where it stands among the chosen passes."""
+    facts: set[str] = set()
+    missing = []
+    for step in chosen:
+        for fact in sorted(step.requires - facts):
+            ensuring = ", ".join(dict.fromkeys(each.name for each in all_passes if fact in each.ensures))
+            message = f"the pass {step.name} requires {fact!r}, which no pass before it ensures"
+            missing.append(
+                Diagnostic("CC0505", message, help=f"add a pass that ensures it: {ensuring or 'there is none'}")
+            )
+        facts = (facts | step.ensures) - step.ends
+    return missing
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:

@@ -36,6 +36,35 @@ def test_what_a_pass_requires_holds_where_it_stands():
         facts = (facts | step.ensures) - step.ends
 
 
+def test_a_pass_without_what_it_requires_is_refused():
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model(), Options(passes=["fold_constants", "fold_weight_norm"]))
+    [found] = error.value.diagnostics
+    assert found.code == "CC0505"
+    assert found.message == "the pass fold_weight_norm requires 'stored weights', which no pass before it ensures"
+    assert found.help == "add a pass that ensures it: drop_identities"
+    plan = compiler.compile(model(), Options(passes=["drop_identities", "fold_weight_norm"]))
+    assert "fold_weight_norm" in plan.document["passes"]
+
+
+@pytest.mark.parametrize("name", [step.name for step in pipeline.passes(Options()) if not step.needed])
+def test_every_pass_can_be_chosen_with_what_it_requires(name):
+    plan = compiler.compile(model(), Options(passes=["drop_identities", name], verify_passes=True))
+    assert name in plan.document["passes"]
+
+
+def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
+    late = Pass("late", lambda model, report: None, requires=frozenset({"stored weights", "tea"}))
+    given = pipeline._fusing
+    monkeypatch.setattr(pipeline, "_fusing", lambda: [*given(), late])
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model())
+    assert [(each.code, each.help) for each in error.value.diagnostics] == [
+        ("CC0505", "add a pass that ensures it: drop_identities"),
+        ("CC0505", "add a pass that ensures it: there is none"),
+    ]
+
+
 def test_every_pass_has_its_place():
     """Every file in compiler/passes has a `Pass`, or a function of its own name that makes one."""
     placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}))}

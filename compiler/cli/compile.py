@@ -93,7 +93,7 @@ def command(
     \b
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
-    candlec compile model.onnx --passes fold_weight_norm,fold_constants --report report.html
+    candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
     """
     import compiler
 

@@ -23,8 +23,10 @@ _ALL_ROOM = 1 << 26
 """How many bytes all results together may have more than what they are computed from."""
 
 _INDEX_TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
+_INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer()) | {ir.DataType.BOOL}
 _INDEX_BYTES = 4096
-"""The types of results that count as indices, and how many bytes such a result has at most."""
+"""The types of results that count as indices, those that count where integers are all they are computed from (so that a
+division by zero is found without optimization too), and how many bytes such a result has at most."""
 
 
 def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
@@ -167,7 +169,9 @@ class _Folding:
 def _is_index(node: ir.Node) -> bool:
     sizes = [_size(value) for value in _read(node)]
     is_small = all(size is not None and size <= _INDEX_BYTES for size in sizes)
-    return is_small and all(value.dtype in _INDEX_TYPES for value in node.outputs)
+    if all(value.dtype in _INDEX_TYPES for value in node.outputs):
+        return is_small
+    return is_small and all(value is None or value.dtype in _INTEGERS for value in (*node.inputs, *node.outputs))
 
 
 def _read(node: ir.Node) -> list[ir.Value]:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import cast
 
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
 from compiler.errors import Diagnostic
 from compiler.ir import origin
-from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
-from compiler.ir.shape_fixes import Corrections
+from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, type_text
+from compiler.ir.inference import Inference
 from compiler.lower.lower import can_lower
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
@@ -29,7 +28,6 @@ _LOOP_ROUNDS = 4
 
 def _infer_shapes(model: ir.Model, report: PassReport) -> None:
     """Infers the type and shape of every value."""
-    registry.collect()
     before = {value: _Known.of(value) for node in nodes_of(model) for value in node.outputs}
     inference = _Inference(model, report)
     for value in model.graph.inputs:
@@ -77,21 +75,11 @@ def _text(shape: tuple[object, ...]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def _symbols(dim: int | ir.SymbolicDim) -> set[str] | frozenset[str]:
-    """The symbols in a dimension. One that is a name and no expression is not parsed, which would import sympy."""
-    if isinstance(dim, int):
-        return set()
-    return {dim.value} if dim.value and dim.value.isidentifier() else dim.free_symbols()
-
-
 class _Inference:
     def __init__(self, model: ir.Model, report: PassReport) -> None:
-        self.opsets, self.report = model.opset_imports, report
-        self.context = ShapeInferenceContext(model.opset_imports, policy="override")
         kept = [value for node in nodes_of(model) if node.domain == PLAN_DOMAIN for value in node.outputs]
-        named = [value.shape for value in (*model.graph.inputs, *kept) if value.shape is not None]
-        self.context.reserve_symbol_names({symbol for shape in named for dim in shape for symbol in _symbols(dim)})
-        self.corrections = Corrections(self.context)
+        known = Inference(model, (*model.graph.inputs, *kept), lambda node: not node.domain or can_lower(node))
+        self.inference, self.context, self.report = known, known.context, report
         self.changing: set[str | None] = set()
 
     def graph(self, graph: ir.Graph) -> None:
@@ -121,26 +109,9 @@ class _Inference:
                 result.shape = self.renewed(inner.shape)
 
     def outputs(self, node: ir.Node) -> None:
-        declared = [value.type for value in node.outputs]
-        for value in node.outputs:
-            value.type = value.shape = None
-            value.const_value = None
-            value.metadata_props.pop(SYM_DATA_KEY, None)
-        version = opset_of(node, self.opsets.get(node.domain, 1))
-        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew. The
-        # library's rules for operators that will be refused are not checked here, and some guess a type.
-        infer = None
-        if not node.domain or can_lower(node):
-            infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
-        try:
-            if infer is not None:
-                infer(self.context, node)
-        except Exception as error:  # a node that cannot be inferred is left to the lowering, which knows better
-            self.report.missed.append(Missed("infer", origin.of(node), str(error)))
-        self.corrections.correct(node)
-        for value, kind in zip(node.outputs, declared, strict=True):
-            if value.type is None or value.dtype == ir.DataType.UNDEFINED:
-                value.type = kind
+        reason = self.inference.outputs(node)
+        if reason is not None:
+            self.report.missed.append(Missed("infer", origin.of(node), reason))
 
     def loop(self, node: ir.Node) -> None:
         """Infers a body with the shapes its states have at first, and again without what it changes."""

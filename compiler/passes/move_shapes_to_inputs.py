@@ -37,7 +37,6 @@ class ReadSize(Rule):
         size = sizes[0] if len(sizes) == 1 else new.op("Concat", *sizes, version=13, axis=0)
         if match.root.op_type == "Gather" and not match.constant("place").ndim:
             size = new.op("Squeeze", size, new.constant(np.array([0], np.int64), "axes"), version=13)
-        size.metadata_props.update(match.root.outputs[0].metadata_props)
         return size
 
 

@@ -11,6 +11,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -81,6 +82,9 @@ class Match:
 class Pattern(ABC):
     """What an input of a node has to look like."""
 
+    depth: ClassVar[int] = 0
+    """How many nodes the longest path through the pattern has."""
+
     @abstractmethod
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """Every way in which the value fits, beginning with what was met so far."""
@@ -136,6 +140,11 @@ class AnyOf(Pattern):
     def __init__(self, *choices: Pattern) -> None:
         object.__setattr__(self, "choices", choices)
 
+    @functools.cached_property
+    def depth(self) -> int:  # type: ignore[override]
+        """See `Pattern.depth`."""
+        return max(choice.depth for choice in self.choices)
+
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """See `Pattern.match`."""
         for choice in self.choices:
@@ -177,6 +186,11 @@ class Op(Pattern):
     def roots(self) -> tuple[Op, ...]:
         """The one operator that a root can be."""
         return (self,)
+
+    @functools.cached_property
+    def depth(self) -> int:  # type: ignore[override]
+        """See `Pattern.depth`."""
+        return 1 + max((each.depth for each in self.inputs), default=0)
 
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """See `Pattern.match`."""
