@@ -83,8 +83,8 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["run", "echo.plan", "--threads", "0"],
         ["run", "echo.plan", "--output", "out.txt"],
         ["run", "echo.plan", "--output", "nowhere/out.npz"],
-        ["verify", "echo.onnx", "--dim", "bath=2"],
-        ["verify", "echo.onnx", "--dim", "batch=2", "--input", "io.npz"],
+        ["verify", "echo.onnx", "--size", "bath=2"],
+        ["verify", "echo.onnx", "--size", "batch=2", "--input", "io.npz"],
         ["compile", "echo.onnx", "-o", "nowhere/echo.plan"],
         ["compile", "echo.onnx", "--report", "."],
         ["compile", "echo.onnx", "--no-optimize", "--passes", "drop_noops"],
@@ -95,7 +95,7 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["bench", "echo.onnx", "--seconds", "nan"],
         ["bench", "echo.onnx", "--seconds", "inf"],
         ["bench", "echo.onnx", "--threads", "100000"],
-        ["bench", "echo.onnx", "--dim", "bath=2"],
+        ["bench", "echo.onnx", "--size", "bath=2"],
         ["bench", "echo.onnx", "--against", "onnxruntime,melt"],
         ["bench", "echo.onnx", "--against", "nothing,onnxruntime"],
         ["bench", "echo.onnx", "--processes", "0"],
@@ -106,8 +106,8 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         ["compile", "echo.onnx", "--passes", "infer_shapes,melt"],
         ["compile", "echo.onnx", "--passes", "sort_nodes"],
         ["compile", "."],
-        ["run", "made.plan", "--dim", "bath=2"],
-        ["run", "made.plan", "--input", "io.npz", "--dim", "batch=2"],
+        ["run", "made.plan", "--size", "bath=2"],
+        ["run", "made.plan", "--input", "io.npz", "--size", "batch=2"],
         ["run", "echo.plan", "--seed", "-1"],
         ["run", "echo.plan", "--threads", "100000"],
         ["run", "echo.plan", "--input", "x=io.npz"],
@@ -144,9 +144,9 @@ OVERWRITING = [
     (["compile", "outside.onnx", "--report", "weights.bin"], "weights.bin is an input"),
     (["run", "echo.npz", "-o", "echo.npz"], "echo.npz is an input"),
     (["run", "echo.plan", "--input", "io.npz", "-o", "io.npz"], "io.npz is an input"),
-    (["zoo", "run", "--path", ".", "--junit", "INDEX.json"], "INDEX.json is an input"),
-    (["zoo", "run", "--path", ".", "--junit", "io.npz"], "io.npz is an input"),
-    (["zoo", "update", "--path", ".", "--baseline", "io.npz"], "io.npz is an input"),
+    (["zoo", "run", "--zoo", ".", "--junit", "INDEX.json"], "INDEX.json is an input"),
+    (["zoo", "run", "--zoo", ".", "--junit", "io.npz"], "io.npz is an input"),
+    (["zoo", "update", "--zoo", ".", "--baseline", "io.npz"], "io.npz is an input"),
 ]
 
 
@@ -284,7 +284,7 @@ def test_a_sequence_is_not_made_at_random(verb: list[str], folder: Path, capsys:
 def test_run_without_inputs_says_that_they_are_random(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", "echo.onnx")
     capsys.readouterr()
-    assert run("run", "echo.plan", "--dim", "batch=5", "--json") == 0
+    assert run("run", "echo.plan", "--size", "batch=5", "--json") == 0
     printed = capsys.readouterr()
     assert "random" in printed.err
     assert json.loads(printed.out)["outputs"][0]["shape"] == [5, 3]
@@ -588,7 +588,7 @@ def zoo(folder: Path) -> Path:
 
 @pytest.mark.parametrize("way", [[], ["--unpin"]], ids=["pinned", "unpinned"])
 def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml", "--json", *way) == 0
+    assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml", "--json", *way) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["ok"] and [each["ok"] for each in told["outcomes"]] == [True] * 4
     assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
@@ -624,7 +624,7 @@ def unsure(canceling: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("zoo", "run", "--path", ".") == 0
+    assert run("zoo", "run", "--zoo", ".") == 0
     printed = capsys.readouterr().out
     assert re.search(r"✓ unsure, unsure: y: \S+ off, \S+ allowed; \S+ off double precision, onnxruntime \S+\n", printed)
     assert "in every way, 1 of 1 model equals onnxruntime's\n" in printed
@@ -637,7 +637,7 @@ def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.Cap
 
 
 def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml", "--json") == 1
+    assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml", "--json") == 1
     told = json.loads(capsys.readouterr().out)
     assert not told["ok"]
     assert {each["way"]: (each["verdict"], each["ok"]) for each in told["outcomes"]} == {
@@ -649,7 +649,7 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys:
     report = (unsure / "zoo.xml").read_text()
     assert '<testsuite name="zoo" tests="4" failures="2">' in report
     assert report.count('<failure message="it is uncertain, and nothing says that it may be&#10;unsure: y: ') == 2
-    assert run("zoo", "run", "--path", ".") == 1
+    assert run("zoo", "run", "--zoo", ".") == 1
     printed = capsys.readouterr()
     assert printed.out.count("≈") == 2 + 1
     assert "from the nearer of onnxruntime's two answers" in printed.out
@@ -663,7 +663,7 @@ def test_an_index_may_say_why_a_model_is_uncertain(unsure: Path, capsys: pytest.
     (entry,) = json.loads((unsure / "INDEX.json").read_text())
     for reason, code in (("it cancels", 0), ("", 1), (True, 1)):
         (unsure / "INDEX.json").write_text(json.dumps([entry | {"uncertain": reason}]))
-        assert run("zoo", "run", "--path", ".", "--junit", "zoo.xml") == code
+        assert run("zoo", "run", "--zoo", ".", "--junit", "zoo.xml") == code
     printed = capsys.readouterr()
     assert printed.out.count("unsure: it cancels") == 1
     assert "the model unsure has the uncertain True, not a text" in printed.err
@@ -678,17 +678,17 @@ unpinned = {{verdict = "uncertain", at_most = {}}}
 
 
 def test_a_baseline_says_what_is_not_equal(unsure: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml") == 0
+    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
     written = (unsure / "zoo.toml").read_text()
     numbers = re.findall(r"(?<= )[0-9.]+(?:e[-+][0-9]+)?", written)
     assert written == MEASURED.format(*numbers)
     assert capsys.readouterr().out.startswith(f"unsure: new: pinned uncertain, at most {numbers[-1]} ×; unpinned")
     for way in ([], ["--unpin"]):
-        assert run("zoo", "run", "--path", ".", "--baseline", "zoo.toml", *way, "--json") == 0
+        assert run("zoo", "run", "--zoo", ".", "--baseline", "zoo.toml", *way, "--json") == 0
         assert json.loads(capsys.readouterr().out)["stale"] == []
     (unsure / "zoo.toml").write_text("# why\n\n" + re.sub('".*"\n', '"It cancels"\n', written, count=1))
     before = (unsure / "zoo.toml").read_text()
-    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml") == 0
+    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
     assert (unsure / "zoo.toml").read_text() == before
     assert capsys.readouterr().out == "zoo.toml: 1 of the models may differ\n"
 
@@ -718,7 +718,7 @@ def test_a_baseline_has_to_be_so(
     others = [{"name": "echo", "file": "echo.onnx", "cases": ["io.npz"]}]
     (unsure / "INDEX.json").write_text(json.dumps(json.loads((unsure / "INDEX.json").read_text()) + others))
     (unsure / "zoo.toml").write_text(LINE.format(*line))
-    arguments = ["zoo", "run", "--path", ".", "--baseline", "zoo.toml", "--junit", "zoo.xml"]
+    arguments = ["zoo", "run", "--zoo", ".", "--baseline", "zoo.toml", "--junit", "zoo.xml"]
     assert run(*arguments) == (1 if problem else 0)
     printed = capsys.readouterr()
     assert problem in printed.err
@@ -733,9 +733,9 @@ def test_a_baseline_has_to_be_so(
 def test_update_takes_out_what_is_not_so(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = LINE.format("echo", "uncertain", 2) + LINE.format("other", "different", 10)
     (zoo / "zoo.toml").write_text(lines)
-    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml", "--model", "echo") == 0
+    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml", "--model", "echo") == 0
     assert (zoo / "zoo.toml").read_text().strip() == LINE.format("other", "different", 10).strip()
-    assert run("zoo", "update", "--path", ".", "--baseline", "zoo.toml") == 0
+    assert run("zoo", "update", "--zoo", ".", "--baseline", "zoo.toml") == 0
     assert (zoo / "zoo.toml").read_text().strip() == ""
     assert capsys.readouterr().out.count("taken out") == 2
 
@@ -746,7 +746,7 @@ def test_zoo_holds_a_model_to_its_own_tolerance(
 ) -> None:
     (entry,) = json.loads((unsure / "INDEX.json").read_text())
     (unsure / "INDEX.json").write_text(json.dumps([entry | {"tolerance": tolerance, "reason": "it cancels"}]))
-    assert run("zoo", "run", "--path", ".") == code
+    assert run("zoo", "run", "--zoo", ".") == code
     printed = capsys.readouterr().out
     assert f"unsure: a tolerance of {tolerance:g}: it cancels" in printed
     assert "≈" not in printed
@@ -757,7 +757,7 @@ def test_a_wide_tolerance_needs_a_reason(zoo: Path, capsys: pytest.CaptureFixtur
     (entry,) = json.loads((zoo / "INDEX.json").read_text())
     for tolerance, code in ((1e-5, 0), (1.1e-5, 1)):
         (zoo / "INDEX.json").write_text(json.dumps([entry | {"tolerance": tolerance}]))
-        assert run("zoo", "run", "--path", ".") == code
+        assert run("zoo", "run", "--zoo", ".") == code
     assert "the model echo has a tolerance of 1.1e-05, and no reason" in capsys.readouterr().err
 
 
@@ -806,7 +806,7 @@ def test_zoo_goes_on_after_a_model_that_onnxruntime_refuses(zoo: Path, capsys: p
     (zoo / "INDEX.json").write_text(
         json.dumps([{"name": name, "file": f"{name}.onnx", "cases": ["io.npz"]} for name in files])
     )
-    assert run("zoo", "run", "--path", ".", "--json") == 1
+    assert run("zoo", "run", "--zoo", ".", "--json") == 1
     outcomes = json.loads(capsys.readouterr().out)["outcomes"]
     assert [each["ok"] for each in outcomes] == [False] * 4 + [True] * 4
     assert "onnxruntime refuses the model" in outcomes[0]["remarks"][0]
@@ -814,12 +814,12 @@ def test_zoo_goes_on_after_a_model_that_onnxruntime_refuses(zoo: Path, capsys: p
 
 def test_zoo_does_not_pass_without_cases(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (zoo / "INDEX.json").write_text(json.dumps([{"name": "echo", "file": "echo.onnx", "cases": []}]))
-    assert run("zoo", "run", "--path", ".") == 1
+    assert run("zoo", "run", "--zoo", ".") == 1
     assert "the model echo has no cases" in capsys.readouterr().err
 
 
 def test_zoo_without_an_index_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("zoo", "run", "--path", ".") == 1
+    assert run("zoo", "run", "--zoo", ".") == 1
     assert "INDEX.json" in capsys.readouterr().err
 
 
@@ -998,9 +998,9 @@ def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: py
     file = "frozen.plan" if verb == "run" else "frozen.onnx"
     assert run(verb, file) == 1
     assert (
-        "help: the inputs were random, and their sizes made up: --dim batch=N gives another" in capsys.readouterr().err
+        "help: the command chose random inputs and their sizes: --size batch=N sets another size" in capsys.readouterr().err
     )
-    assert run(verb, file, "--dim", "time=4") == 0
+    assert run(verb, file, "--size", "time=4") == 0
     capsys.readouterr()
     np.savez("five.npz", x=np.zeros((1, 5), np.float32))
     assert run(verb, file, "--input", "five.npz") == 1
@@ -1013,7 +1013,7 @@ def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: py
         (["compile", "echo.onnx", "-o", ""], 2, "the name of the file is empty"),
         (["run", "echo.plan", "--input", "x="], 2, "'x=' names no file"),
         (
-            ["run", "echo.plan", "--dim", "batch=999999999999999999"],
+            ["run", "echo.plan", "--size", "batch=999999999999999999"],
             2,
             "the input 'x' of shape [999999999999999999, 3] is",
         ),

@@ -52,7 +52,7 @@ def zoo(verb: str, index: Any, *options: str) -> int:
     """The exit code of a verb on a folder of this index."""
     Path("INDEX.json").write_text(index if isinstance(index, str) else json.dumps(index))
     with pytest.raises(SystemExit) as ended:
-        main(["zoo", verb, "--path", ".", *options])
+        main(["zoo", verb, "--zoo", ".", *options])
     return int(ended.value.code or 0)
 
 

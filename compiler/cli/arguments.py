@@ -155,15 +155,15 @@ def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pin_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--dim` of what compiles, which may be repeated."""
-    help_text = "Compile for one size of a symbolic dimension, for example batch=1. May be repeated."
-    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
+    """The option `--dim`, as the parameter `dims`. It fixes sizes at compile time, and may be repeated."""
+    help_text = "Compile for a fixed size of a symbolic dimension, for example batch=1. May be repeated."
+    return click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
 
 
 def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--dim` of what runs, which may be repeated."""
+    """The option `--size`, as the parameter `sizes`. It sets sizes of random inputs, and may be repeated."""
     help_text = "Set the size of a symbolic dimension of the random inputs, for example batch=1. May be repeated."
-    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
+    return click.option("--size", "sizes", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
 
 
 def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,7 +243,7 @@ def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 
 
-def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+def _sizes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
     """`("batch=1",)` → `{"batch": 1}`."""
     sizes: dict[str, int] = {}
     for value in values:
@@ -263,7 +263,7 @@ def given_inputs(
     from compiler.accuracy.random_inputs import random_inputs
 
     if given and sizes:
-        raise click.UsageError("--dim is for random inputs: those of --input have their sizes")
+        raise click.UsageError("--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes")
     if given:
         return arrays.gather(_read_inputs(given), declared)
     try:
@@ -290,7 +290,7 @@ def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: M
     except RunError as error:
         if given or not free or any(words in str(error) for words in _NOT_OF_SIZES):
             raise
-        advice = f"the inputs were random, and their sizes made up: --dim {min(free)}=N gives another"
+        advice = f"the command chose random inputs and their sizes: --size {min(free)}=N sets another size"
         raise Failed(f"{error}\n  help: {advice}") from error
 
 

@@ -13,6 +13,7 @@ from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
 from compiler.cli.output import console, json_option, print_json, working
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from compiler.bench.timing import Timing
@@ -32,7 +33,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     return names
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--against",
@@ -122,7 +123,7 @@ def command(
     if zoo is None and names:
         raise click.UsageError("--model names one of a --zoo folder")
     if zoo is not None and (inputs or sizes):
-        raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --dim")
+        raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --size")
     arguments.check_outputs({"--markdown": markdown}, [*files, *arguments.input_files(inputs)])
     cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, names)])
     if not cases:

@@ -49,7 +49,7 @@ class Operator:
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, model: Path, sizes: dict[str, int], device: str, strict_device: bool, as_json: bool
+    context: click.Context, model: Path, dims: dict[str, int], device: str, strict_device: bool, as_json: bool
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
@@ -71,10 +71,10 @@ def command(
         raise click.UsageError("--strict-device is about another device than the processor: add --device cuda")
     with working(f"checking {model}"):
         counts = _counts(model)
-        warnings, refusal = _findings(model, sizes)
+        warnings, refusal = _findings(model, dims)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
-    placed = _placed(model, sizes) if device != "cpu" and not refusal.diagnostics else []
+    placed = _placed(model, dims) if device != "cpu" and not refusal.diagnostics else []
     missing = [step for step in placed if step.host == "no_kernel"]
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
@@ -93,15 +93,15 @@ def command(
     context.exit(0 if is_right else 1)
 
 
-def _placed(model: Path, sizes: dict[str, int]) -> list[PlacedStep]:
+def _placed(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
     """Where the steps of the optimized plan run."""
     import compiler
     from compiler.runtime.session import placed_steps
 
-    return placed_steps(compiler.compile(model, compiler.Options(dims=sizes)))
+    return placed_steps(compiler.compile(model, compiler.Options(dims=dims)))
 
 
-def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
+def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
     """What passes warn of, and why the model cannot be compiled; empty where it can."""
     import compiler
 
@@ -111,7 +111,7 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
         warnings.update(dict.fromkeys(report.warnings))
 
     try:
-        compiler.compile(model, compiler.Options(optimize=False, dims=sizes, on_pass=add))
+        compiler.compile(model, compiler.Options(optimize=False, dims=dims, on_pass=add))
     except compiler.CompileError as error:
         return list(warnings), error
     return list(warnings), compiler.CompileError([])

@@ -77,7 +77,7 @@ def _summary(name: str) -> str:
 def command(
     model: Path,
     output: Path | None,
-    sizes: dict[str, int],
+    dims: dict[str, int],
     passes: str | None,
     no_optimize: bool,
     max_memory: int | None,
@@ -107,7 +107,7 @@ def command(
     options = compiler.Options(
         optimize=not no_optimize,
         passes=chosen,
-        dims=sizes,
+        dims=dims,
         max_memory=max_memory,
         strip_origins=strip_origins,
         verify_passes=verify_passes,

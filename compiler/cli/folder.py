@@ -23,13 +23,13 @@ def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "--model", "names", multiple=True, metavar="NAME", help="Use only this model. May be repeated."
     )(function)
     return click.option(
-        "--path",
+        "--zoo",
         "folder",
         type=click.Path(path_type=Path),
         default="models",
         show_default=True,
         metavar="FOLDER",
-        help="Folder that contains INDEX.json.",
+        help="Folder of models, with an INDEX.json.",
     )(function)
 
 

@@ -13,6 +13,7 @@ from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.folder import entries_of, files_of, folder_options
 from compiler.cli.output import Cell, console, errors, json_option, markdown, print_json, table, working
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ COLUMNS = ("model", ">cases", ">plan", ">onnxruntime", ">ratio")
 NOT_MEASURED = "not measured: it has no form in double precision, or no outputs of floating-point numbers"
 
 
-@click.command(short_help="Compare rounding errors with onnxruntime's.")
+@click.command(cls=Verb, short_help="Compare rounding errors with onnxruntime's.")
 @folder_options
 @click.option(
     "--at-most",
@@ -49,7 +50,7 @@ def command(
 
     \b
     candlec zoo precision
-    candlec zoo precision --path ../zoo --markdown precision.md
+    candlec zoo precision --zoo ../zoo --markdown precision.md
     """
     entries = entries_of(folder, names)
     arguments.check_outputs({"--markdown": page}, files_of(folder, entries))

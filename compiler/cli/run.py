@@ -13,6 +13,7 @@ import numpy as np
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
+from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 PROFILED_RUNS = 10
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("plan", type=click.Path(path_type=Path))
 @arguments.input_option
 @arguments.size_option
@@ -54,7 +55,7 @@ def command(
 ) -> None:
     """Run PLAN, and show the dtype, shape and range of each output.
 
-    Without --input, the inputs are random arrays of the declared shapes; --dim gives the sizes of symbolic dimensions.
+    Without --input, the inputs are random arrays of the declared shapes; --size gives the sizes of symbolic dimensions.
 
     The outputs of one run can be the inputs of another. An .npz file stores dtypes that NumPy lacks as records with one
     field, which holds the bits: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
@@ -62,7 +63,7 @@ def command(
     \b
     candlec run model.plan --input io.npz --output out.npz
     candlec run model.plan --input image=cat.npy --threads 4
-    candlec run model.plan --dim batch=8 --profile
+    candlec run model.plan --size batch=8 --profile
     candlec run model.plan --device cuda --strict-device
     """
     import compiler

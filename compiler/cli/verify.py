@@ -23,6 +23,7 @@ from compiler.cli.output import (
     table,
     working,
 )
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ ADVICE_ON_INPUTS = """\
   help: give real inputs with --input: on random ones a model may be less stable than on those it was made for"""
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("plan", type=click.Path(path_type=Path), required=False)
 @arguments.input_option
@@ -114,7 +115,7 @@ def command(
     \b
     candlec verify model.onnx
     candlec verify model.onnx model.plan --input io.npz
-    candlec verify model.onnx --dim batch=4 --tolerance 1e-4
+    candlec verify model.onnx --size batch=4 --tolerance 1e-4
     candlec verify model.onnx --layerwise
     candlec verify model.onnx --device cuda
     """

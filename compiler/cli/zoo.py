@@ -13,6 +13,7 @@ from compiler.cli import arguments, precision
 from compiler.cli.failure import Failed
 from compiler.cli.folder import entries_of, files_of, folder_options
 from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
+from compiler.cli.renamed import Verb
 from compiler.cli.verify import MARKS
 from compiler.zoo.outcomes import Outcome, Stale, check, judged, stale_expectations, together, variants
 
@@ -48,17 +49,17 @@ def command() -> None:
     model.
 
     \b
-    candlec zoo run --path models
-    candlec zoo update --path ../zoo --baseline zoo.toml
-    candlec zoo run --path ../zoo --baseline zoo.toml
-    candlec zoo precision --path ../zoo
+    candlec zoo run --zoo models
+    candlec zoo update --zoo ../zoo --baseline zoo.toml
+    candlec zoo run --zoo ../zoo --baseline zoo.toml
+    candlec zoo precision --zoo ../zoo
     """
 
 
 command.add_command(precision.command, "precision")
 
 
-@command.command(short_help="Compile and run every model in every way.")
+@command.command(cls=Verb, short_help="Compile and run every model in every way.")
 @folder_options
 @click.option(
     "--unpin", is_flag=True, help="Compile with dynamic shapes; a static model gets a dynamic first dimension."
@@ -95,8 +96,8 @@ def run(
 
     \b
     candlec zoo run
-    candlec zoo run --path models --unpin --junit zoo.xml
-    candlec zoo run --path ../zoo --baseline zoo.toml
+    candlec zoo run --zoo models --unpin --junit zoo.xml
+    candlec zoo run --zoo ../zoo --baseline zoo.toml
     candlec zoo run --device cuda
     """
     entries, known = entries_of(folder, names), _known(baseline, names)
@@ -123,7 +124,7 @@ def run(
     context.exit(0 if is_right else 1)
 
 
-@command.command(short_help="Write the known differences to a baseline.")
+@command.command(cls=Verb, short_help="Write the known differences to a baseline.")
 @folder_options
 @click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="Baseline file to write.")
 @json_option
@@ -139,7 +140,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     has another shape. The entries of such models stay unchanged.
 
     \b
-    candlec zoo update --path ../zoo --baseline zoo.toml
+    candlec zoo update --zoo ../zoo --baseline zoo.toml
     """
     from compiler.zoo.baseline import write_baseline
 

@@ -37,7 +37,7 @@ def show_prepared(prepared: Prepared) -> None:
     if prepared.untold:
         count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
         told += (
-            f", as far as is known: {count} of unknown sizes or with blocks (--dim gives sizes to symbols of a model)"
+            f", as far as is known: {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
         )
     console.print(told, soft_wrap=True)
 
