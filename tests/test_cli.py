@@ -998,7 +998,8 @@ def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: py
     file = "frozen.plan" if verb == "run" else "frozen.onnx"
     assert run(verb, file) == 1
     assert (
-        "help: the command chose random inputs and their sizes: --size batch=N sets another size" in capsys.readouterr().err
+        "help: the command chose random inputs and their sizes: --size batch=N sets another size"
+        in capsys.readouterr().err
     )
     assert run(verb, file, "--size", "time=4") == 0
     capsys.readouterr()

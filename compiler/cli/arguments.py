@@ -263,7 +263,9 @@ def given_inputs(
     from compiler.accuracy.random_inputs import random_inputs
 
     if given and sizes:
-        raise click.UsageError("--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes")
+        raise click.UsageError(
+            "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
+        )
     if given:
         return arrays.gather(_read_inputs(given), declared)
     try:

@@ -36,9 +36,7 @@ def show_prepared(prepared: Prepared) -> None:
     told = f"values hold at most {megabytes(prepared.peak_bytes)} at once"
     if prepared.untold:
         count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
-        told += (
-            f", as far as is known: {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
-        )
+        told += f", as far as is known: {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
     console.print(told, soft_wrap=True)
 
 
