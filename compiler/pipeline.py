@@ -82,14 +82,14 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order.
 
-    Those that are `needed` run always, the others as the options say, and `check_nodes` before any of these, because
-    they may hide what is wrong with a node; where none runs, the lowering finds it.
+    The `needed` passes always run. The options choose among the others. `check_nodes` runs before any of these,
+    because they may hide an invalid node; if none of them runs, the lowering finds the node.
     """
     return [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
 
 
 def _needed(options: Options) -> list[Pass]:
-    """From any opset, with functions and branches, to operators that a plan has."""
+    """The passes that translate any opset, functions and branches to operators that a plan supports."""
     return [
         pin_defaults,
         pin_dims(options.dims),
@@ -113,7 +113,7 @@ def _needed(options: Options) -> list[Pass]:
 
 
 def _simplifying() -> list[Pass]:
-    """From these to fewer and plainer ones."""
+    """The passes that make operators fewer and simpler."""
     return [
         drop_identities,  # of constants, too, which weights may lie behind
         fold_biases(lower.evaluate),
@@ -133,7 +133,7 @@ def _simplifying() -> list[Pass]:
 
 
 def _recognizing() -> list[Pass]:
-    """From operators written out to those that have a kernel, and from transposes to none."""
+    """The passes that find operators with a kernel in their written-out form, and remove transposes."""
     return [
         recognize_gather,
         recognize_one_hot,
@@ -160,7 +160,7 @@ def _recognizing() -> list[Pass]:
 
 
 def _fusing() -> list[Pass]:
-    """From operators to fewer and larger steps; the shapes of what was made are inferred always."""
+    """The passes that fuse operators into fewer and larger steps. Shapes of new nodes are always inferred."""
     return [
         fold_pads,
         fold_slices,
@@ -178,7 +178,7 @@ def _fusing() -> list[Pass]:
 def compile(source: Source, options: Options | None = None) -> Plan:
     """Compiles a model.
 
-    `options` say what is known of its sizes, as `Options(dims={"batch": 4})`, and what is done with it.
+    `options` give sizes of dimensions, as `Options(dims={"batch": 4})`, and choose the passes.
 
     Raises:
         CompileError: the model is refused.
@@ -208,11 +208,11 @@ def compile(source: Source, options: Options | None = None) -> Plan:
 
 
 def optimize(model: ir.Model, options: Options) -> list[str]:
-    """Runs the passes that the options choose on a model; gives their names.
+    """Run the passes that the options choose on a model, and return their names.
 
     Raises:
-        CompileError: the model is refused. What a pass refuses keeps the others that are needed from nothing, nor the
-            lowering from saying what it refuses besides.
+        CompileError: the compiler refuses the model. After a pass refuses a node, the other needed passes and the
+            lowering still run, and the error holds all of their findings.
     """
     chosen = _chosen(options)
     refused: list[Diagnostic] = []
@@ -237,7 +237,7 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
 
 
 def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What passes refused, and what the lowering does. Nodes of outputs that are declared wrong may be right."""
+    """The findings of passes and of the lowering. Nodes may be valid although the type of an output is wrong."""
     try:
         lower.lower(model, {each.origin for each in found if each.origin and each.code != "CC0404"})
     except CompileError as error:
@@ -246,7 +246,7 @@ def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 
 
 def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What was found in a model that no pass can work on, and what can be said of it all the same."""
+    """The findings for a malformed graph, with the errors of operator types that need no pass."""
     places = {each.origin for each in found if each.origin}
     more = [*reject_3d.run(model).refused, *lower.unknown_operators(model)]
     unchecked = {origin.of(node) for node in nodes_of(model)} - places - {each.origin for each in more}

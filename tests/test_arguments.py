@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a number as a path": (lambda: Plan.load(0), TypeError, "path: expected the path of a plan file, found int"),
     "no path": (lambda: Plan.load(""), FileNotFoundError, "No such file"),
     "nowhere to save": (lambda: PLAN.save(None), TypeError, "path: expected the path of a file, found NoneType"),
-    "a device": (lambda: compiler.load(PLAN, "tpu"), DeviceError, 'device "tpu": it is not known'),
+    "a device": (lambda: compiler.load(PLAN, "tpu"), DeviceError, 'device "tpu": unknown'),
     "no threads": (
         lambda: compiler.load(PLAN, threads=0),
         ValueError,

@@ -366,7 +366,7 @@ def test_an_output_folder_that_is_not_there_is_named(folder: Path) -> None:
     for arguments in (("compile", "sound.onnx", "-o", "nowhere/a.plan"), ("run", "sound.plan", "-o", "nowhere/a.npz")):
         done = candlec(folder, *arguments)
         assert done.returncode == 2
-        assert "there is no folder 'nowhere'" in done.stderr
+        assert "the folder 'nowhere' does not exist" in done.stderr
 
 
 def test_an_absent_device_is_named(folder: Path) -> None:

@@ -29,7 +29,7 @@ def plan() -> Plan:
 
 def test_devices(plan: Plan) -> None:
     assert compiler.load(plan, device="auto").device in ("cpu", "cuda")
-    with pytest.raises(DeviceError, match='"tpu": it is not known; devices are cpu, cuda '):
+    with pytest.raises(DeviceError, match='"tpu": unknown; devices are cpu, cuda '):
         compiler.load(plan, device="tpu")
 
 

@@ -1,4 +1,4 @@
-"""`candlec check`: can a model be compiled, and if not, what is in the way?"""
+"""`candlec check`: whether the compiler supports a model, and if not, why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
 @dataclass(frozen=True)
 class Operator:
-    """The nodes of one operator: how many there are, how many are refused, and how many could not be looked at."""
+    """The nodes of one operator: the numbers of all, of refused and of unchecked ones."""
 
     operator: str
     nodes: int
@@ -37,7 +37,7 @@ class Operator:
 
     @property
     def verdict(self) -> Literal["accepted", "refused", "unchecked"]:
-        """Whether all of its nodes can be compiled; `unchecked` where too little is known of some of them."""
+        """The verdict on all of its nodes; `unchecked` if the compiler knows too little about some of them."""
         return "refused" if self.refused else "unchecked" if self.unchecked else "accepted"
 
 
@@ -68,7 +68,7 @@ def command(
     candlec check model.onnx --device cuda
     """
     if strict_device and device == "cpu":
-        raise click.UsageError("--strict-device is about another device than the processor: add --device cuda")
+        raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
     with working(f"checking {model}"):
         counts = _counts(model)
         warnings, refusal = _findings(model, dims)
@@ -88,7 +88,7 @@ def command(
         if placed:
             show_placement(device, placed)
         if strict_device and missing:
-            sentence = f"refused: {device} lacks a kernel; without --strict-device the host runs such steps"
+            sentence = f"refused: {device} lacks a kernel; without --strict-device, such steps fall back to the CPU"
             errors.print(sentence, style="red", soft_wrap=True)
     context.exit(0 if is_right else 1)
 
@@ -102,7 +102,7 @@ def _placed(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
 
 
 def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
-    """What passes warn of, and why the model cannot be compiled; empty where it can."""
+    """The warnings of passes, and the error of the compilation, which is empty if the model compiles."""
     import compiler
 
     warnings: dict[Diagnostic, None] = {}
@@ -118,14 +118,14 @@ def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], Comp
 
 
 def _counts(model: Path) -> Counter[str]:
-    """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
+    """The number of nodes of each operator, also in nested graphs and called functions."""
     import compiler
     from compiler.frontend.load import load_model
     from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
 
     loaded = load_model(model, []).model
-    with contextlib.suppress(compiler.CompileError):  # compiling it says what is wrong with its functions
+    with contextlib.suppress(compiler.CompileError):  # the compilation reports errors of functions
         inline_functions.run(loaded)
     return Counter(node.op_type for node in nodes_of(loaded))
 
@@ -138,14 +138,14 @@ def _operators(counts: Counter[str], refusal: CompileError) -> list[Operator]:
 
 
 def _show(operators: list[Operator], findings: list[Diagnostic]) -> None:
-    """One row an operator, then the findings."""
+    """Print one row for each operator, then the findings."""
     table(("", "operator", ">nodes", ">refused", ">not checked"), map(_cells, operators))
     show_diagnostics(findings)
     if unchecked := sum(each.unchecked for each in operators):
         nodes = "1 node is" if unchecked == 1 else f"{unchecked} nodes are"
-        console.print(f"{nodes} not checked: too little is known of what comes in")
+        console.print(f"{nodes} not checked: the types or shapes of inputs are unknown")
     if not any(each.severity == "error" for each in findings):
-        console.print("can be compiled", style="green")
+        console.print("the compiler supports the model", style="green")
 
 
 def _cells(operator: Operator) -> list[Cell]:

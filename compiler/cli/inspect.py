@@ -1,4 +1,4 @@
-"""`candlec inspect`: what a plan or a model holds."""
+"""`candlec inspect`: the contents of a plan or a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--prepared",
     is_flag=True,
-    help="Print every step as a session runs it: kernel, layouts, storage reused in place, memory of live values.",
+    help="Print every step as a session runs it: kernel, layouts, reused storage, memory of live values.",
 )
 @click.option(
     "--device",
@@ -105,7 +105,7 @@ def _loaded(file: Path) -> Loaded:
 
 
 def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:
-    """The steps of a plan, or of a model that is compiled now, as a session runs them."""
+    """Print the prepared steps of a plan, or of a model after compiling it."""
     import compiler
     from compiler.cli.tables.prepared import show_prepared
 
@@ -119,7 +119,7 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: b
 
 
 def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], as_json: bool) -> None:
-    """The steps as a GPU would run them on random inputs."""
+    """Print the steps as a GPU would run them on random inputs."""
     from compiler.bench.expectation import expected_steps
     from compiler.cli.tables.expectation import expectation_data, show_expectation
 
@@ -146,7 +146,7 @@ def _plan_of(file: Path, dims: dict[str, int]) -> Plan:
 
 
 def _text_of(loaded: Plan | Loaded) -> str:
-    """The steps of a plan, or the nodes of a model and of its functions, one a line."""
+    """The steps of a plan, or the nodes of a model and of its functions, one on each line."""
     import compiler
     from compiler.ir.text import model_text
     from compiler.plan.show import show
@@ -222,7 +222,7 @@ def _model_facts(file: Path, loaded: Loaded) -> dict[str, Any]:
 
 
 def _constants(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:
-    """The tensors that a graph and those nested in it hold, as initializers or as nodes."""
+    """The constants of a graph and of its nested graphs: initializers and Constant nodes."""
     for each in (graph, *graph.subgraphs()):
         yield from (value.const_value for value in each.initializers.values() if value.const_value is not None)
         for node in each:
@@ -251,7 +251,7 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
         if facts.get(key):
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
     if facts.get("passes"):
-        console.print(f"passes: {len(facts['passes'])}, which --json lists", style="dim")
+        console.print(f"passes: {len(facts['passes'])} (--json lists them)", style="dim")
     values = [(kind[:-1], each) for kind in ("inputs", "outputs") for each in facts[kind]]
     table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
     table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))
