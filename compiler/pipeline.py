@@ -256,7 +256,7 @@ def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 def current_name(name: str) -> str:
     """The name of a pass; for a deprecated name the one that the pass has now."""
     if name in _FORMER_NAMES:
-        message = f"the pass {name} is called {_FORMER_NAMES[name]} now: use this name"
+        message = f"the pass name {name} is deprecated: use {_FORMER_NAMES[name]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
     return _FORMER_NAMES.get(name, name)
 

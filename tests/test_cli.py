@@ -276,7 +276,7 @@ def test_a_sequence_is_not_made_at_random(verb: list[str], folder: Path, capsys:
     onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), "sequence.onnx")
     run("compile", "sequence.onnx")
     assert run(*verb) == 2
-    assert "the input 's' is a sequence, and none is made at random: give the inputs" in capsys.readouterr().err
+    assert "the input 's' is a sequence, which has no random value: give the inputs" in capsys.readouterr().err
     np.savez("s.npz", **{"s.0": np.zeros(2, np.float32)})
     assert run(*verb, "--input", "s.npz") == 0
 
@@ -515,11 +515,11 @@ def test_inspect_prints_functions_too(folder: Path, capsys: pytest.CaptureFixtur
 
 
 MISTAKEN = [
-    (["run", "echo.onnx"], "echo.onnx is no plan; it looks like an ONNX model, which is to be compiled first"),
-    (["verify", "echo.onnx", "echo.onnx"], "echo.onnx is no plan; it looks like an ONNX model"),
+    (["run", "echo.onnx"], "echo.onnx is not a plan but looks like an ONNX model: compile it first"),
+    (["verify", "echo.onnx", "echo.onnx"], "echo.onnx is not a plan but looks like an ONNX model"),
     (["run", "text.plan"], "text.plan: cannot read the plan: "),
     (["inspect", "text.plan"], "text.plan: cannot read the plan: "),
-    (["compile", "echo.plan", "-o", "other.plan"], "echo.plan is a plan, which a model is compiled to"),
+    (["compile", "echo.plan", "-o", "other.plan"], "echo.plan is a plan, not a model"),
     (["inspect", "text.onnx"], "not an ONNX model"),
 ]
 
@@ -661,7 +661,7 @@ def test_zoo_calls_equal_only_what_is_within_the_tolerance(unsure: Path, capsys:
     printed = capsys.readouterr()
     assert printed.out.count("≈") == 2 + 1
     assert "from the nearer of onnxruntime's two results" in printed.out
-    summary = "0 of 1 model equals onnxruntime's; 1 differs from it by less than it differs from itself"
+    summary = "0 of 1 model equals onnxruntime's; 1 is uncertain: it differs by less than the reference noise"
     assert summary in printed.out
     assert printed.err.count("error: unsure: it is uncertain, and neither INDEX.json nor the baseline allows it") == 1
     assert "help: `candlec zoo update --baseline FILE` records the results" in printed.err
@@ -777,7 +777,7 @@ def test_verify_says_that_onnxruntime_is_unsure(unsure: Path, capsys: pytest.Cap
     printed = capsys.readouterr().out
     assert "≈" in printed
     assert "y: onnxruntime's results with and without its optimizations differ by " in printed
-    assert "0 of 1 output equals onnxruntime's; 1 differs from it by less" in printed
+    assert "0 of 1 output equals onnxruntime's; 1 is uncertain: it differs by less" in printed
     assert run("verify", "unsure.onnx", "unsure.plan", "--input", "unsure.npz", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["ok"], told["equal"], told["outputs"][0]["verdict"]) == (True, False, "uncertain")
@@ -805,7 +805,7 @@ def test_verify_does_not_compare_random_numbers(folder: Path, capsys: pytest.Cap
     assert run("verify", "dice.onnx") == 0
     printed = capsys.readouterr().out
     assert "y: random numbers differ between any two programs" in printed
-    assert "0 of 1 output equals onnxruntime's; 1 is of random numbers" in printed
+    assert "0 of 1 output equals onnxruntime's; 1 is random, and only" in printed
     assert run("verify", "dice.onnx", "--json") == 0
     assert json.loads(capsys.readouterr().out)["outputs"][0]["verdict"] == "random"
 
@@ -1025,7 +1025,7 @@ def test_sizes_that_were_made_up_are_doubted(folder: Path, verb: str, capsys: py
         (
             ["run", "echo.plan", "--size", "batch=999999999999999999"],
             2,
-            "the input 'x' of shape [999999999999999999, 3] is",
+            "the random input 'x' of shape [999999999999999999, 3] would be",
         ),
         (["bench", "gone.onnx"], 1, "error: gone.onnx: No such file or directory"),
     ],

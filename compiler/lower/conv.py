@@ -37,7 +37,7 @@ remark(
 @lowers("ConvTranspose", newest=22)
 @lowers("ConvTranspose", newest=1, domain=PLAN_DOMAIN)
 def conv_transpose(node: Node, build: PlanBuilder) -> Value:
-    """`ConvTranspose`; `output_shape` outweighs `pads`, as in onnxruntime."""
+    """`ConvTranspose`; `output_shape` overrides `pads`, as in onnxruntime."""
     axes = spatial_axes(node)
     epilogue, inputs = with_epilogue(node, 3)
     extra = node.ints("output_padding", [0] * axes)

@@ -24,7 +24,7 @@ _EITHER_SIDE = ((_TRANSPOSE, Var()), (Var(), _TRANSPOSE))
 
 
 def _given(value: ir.Value | None, perm: tuple[int, ...]) -> ir.Value | None:
-    """What a Transpose in this order made the value of; `None` if none did."""
+    """The input of the Transpose with this order that gives the value; `None` if there is none."""
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "Transpose", "") or permutation_of(node) != perm:
         return None
@@ -80,7 +80,7 @@ class AbsorbInStacks(Rule):
 
 
 def _swapped(value: ir.Value | None) -> ir.Value | None:
-    """What a Transpose of the last two axes made the value of; `None` if none did, or of a constant."""
+    """The input of a Transpose of the last two axes that gives the value; `None` without one, or for a constant."""
     order = tuple(range(rank(value) or 0))
     given = _given(value, (*order[:-2], *order[:-3:-1]))
     return None if constant_of(given) is not None else given
@@ -124,10 +124,10 @@ class AbsorbInAttention(Rule):
     )
 
     def check(self, match: Match) -> str | None:
-        """All that the heads are an axis of is transposed, and numbers of heads and sizes of vectors are known."""
+        """All inputs with an axis of heads are transposed, and numbers of heads and sizes of vectors are known."""
         node, perm = match.node("attention"), permutation_of(match.root)
         if perm is None or _behind_heads(perm)[2:] != (2, 3) or len(node.outputs) > 1 or any(node.inputs[4:]):
-            return "heads are not all that is transposed"
+            return "the transpose moves other axes than heads"
         given = [_before_heads(value) for value in node.inputs[:3]]
         if any(found is None for found in given):
             return "queries, keys and values are not all transposed"

@@ -78,7 +78,7 @@ class PartOneToGather(Rule):
 
 
 def _part_of_one(match: Match) -> tuple[ir.Value, int, int] | None:
-    """What is split, its axis, and the place that the part has."""
+    """The split value, its axis, and the position of the part."""
     node, place = match["part"].producer(), match["part"].index()
     source = None if node is None or node.op_identifier() != ("", "Split", "") else node.inputs[0]
     axes = _dropped(match)

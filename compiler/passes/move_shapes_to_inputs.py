@@ -60,7 +60,7 @@ def _input_with(dim: ir.SymbolicDim, match: Match) -> tuple[ir.Value, int] | Non
 
 
 def _dims(match: Match) -> list[int | ir.SymbolicDim]:
-    """The dimensions that are read; none where that is not known."""
+    """The dimensions that the root reads; none if unknown."""
     shape, attributes = match["x"].shape, match.node("shape").attributes
     if shape is None:
         return []

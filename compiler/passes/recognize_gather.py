@@ -51,7 +51,7 @@ class GatherNDToGather(Rule):
 
 
 def _source(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
-    """What the value is a transpose of, and the order of its axes."""
+    """The value before a transpose, and the order of axes."""
     node = value.producer()
     if node is not None and node.op_identifier() == ("", "Transpose", "") and node.inputs[0] is not None:
         perm = permutation_of(node)

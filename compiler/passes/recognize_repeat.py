@@ -29,7 +29,7 @@ class RecognizeRepeat(Rule):
     pattern = Op("Reshape", Op(("Expand", "Tile", "Concat"), Var("single"), rest=True, name="repeat"), rest=True)
 
     def check(self, match: Match) -> str | None:
-        """Axes of one element behind the spatial ones are all that is repeated."""
+        """Only axes of one element behind the spatial ones are repeated."""
         found = _repeated(match)
         if found is None:
             return "it is not each element of an axis that is repeated"
@@ -54,7 +54,7 @@ class RecognizeRepeat(Rule):
 
 
 def _repeated(match: Match) -> tuple[ir.Value, list[int]] | None:
-    """What is repeated, and how often each of its axes."""
+    """The repeated value, and the factor of each of its axes."""
     repeat, single = match.node("repeat"), match["single"]
     if repeat.op_type == "Concat" and any(value is not single for value in repeat.inputs):
         return None
@@ -88,7 +88,7 @@ def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
 
 
 def _viewed(value: ir.Value, dims: _Dims) -> ir.Value | None:
-    """What has these dimensions, and elements as the value has them."""
+    """A value with these dimensions and the same elements in the same order."""
     node = value.producer()
     while node is not None and node.domain == "" and node.op_type in ("Unsqueeze", "Reshape") and node.inputs[0]:
         if _dims(node.inputs[0]) == dims:

@@ -31,7 +31,7 @@ _SPATIAL = {
     "GridSample": "grid sampling",
     "Col2Im": "column to image",
 }
-"""What the operators are called that are one for 1-D, 2-D and 3-D; only the rank tells."""
+"""Operators that cover 1-D, 2-D and 3-D, with their names in messages. The rank decides the case."""
 
 _HELP = "candle-plan executes 1-D and 2-D operators only"
 
@@ -43,7 +43,7 @@ def _reject_3d(model: ir.Model, report: PassReport) -> None:
 
 
 def _spatial_dims(node: ir.Node) -> int:
-    """The number of spatial dimensions of the node; 0 where it has none or they are not known."""
+    """The number of spatial dimensions of the node; 0 if it has none or they are unknown."""
     if node.domain != "" or node.op_type not in _SPATIAL:
         return 0
     if node.op_type in ("Resize", "Upsample"):
@@ -68,7 +68,7 @@ def _dims_by_weight(node: ir.Node) -> int:
 
 
 def _resized_dims(node: ir.Node) -> int:
-    """How many dimensions change their size: a 5-D tensor may be resized in two."""
+    """The number of resized dimensions: a node may resize two dimensions of a 5-D tensor."""
     dims = rank(node.inputs[0])
     if dims is None or dims <= 4:
         return 0

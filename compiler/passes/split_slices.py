@@ -40,7 +40,7 @@ class GatherOfReshape(Rule):
 
 
 def _part(match: Match) -> tuple[int, Range, ir.Shape, list[int]] | None:
-    """The axis before the reshape, its part that is taken, the shape of that, and the target of the reshape after."""
+    """The axis before the reshape, the range of its part, the part's shape, and the target of the reshape after it."""
     x, cut, result = match["x"].shape, match.node("reshape").outputs[0].shape, match.root.outputs[0].shape
     axis = match.root.attributes["axis"].as_int() if "axis" in match.root.attributes else 0
     if x is None or cut is None or result is None or match.constant("place").ndim or not 0 <= axis < len(x):

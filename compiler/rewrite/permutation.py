@@ -15,7 +15,7 @@ Permutation = tuple[int, ...]
 
 
 def permutation_of(node: ir.Node) -> Permutation | None:
-    """The order of a Transpose node; `None` if it is not known, because the rank is not, or is no order of its axes."""
+    """The order of a Transpose node; `None` if the rank is unknown, or the order is not one of its axes."""
     size = rank(node.inputs[0])
     if "perm" not in node.attributes:
         return None if size is None else tuple(reversed(range(size)))

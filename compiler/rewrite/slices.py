@@ -30,7 +30,7 @@ class Range:
 
 
 def ranges_of(node: ir.Node) -> dict[int, Range] | None:
-    """What a Slice takes of each axis that it names, forwards; `None` where that is not known."""
+    """The range of a forward Slice along each of its axes; `None` if unknown."""
     x, given = node.inputs[0], [constant_of(value) for value in node.inputs[1:]]
     if x is None or x.shape is None or not 3 <= len(given) <= 4 or any(array is None for array in given):
         return None

@@ -129,7 +129,7 @@ def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
         raise DeviceError(
             f'device "{device}": it has no kernel for {missing[0].op} from {missing[0].origin}'
             + (f", nor for {others} other step{'s' * (others > 1)}" if others else "")
-            + f"; without strict_device the host runs {'them' if others else 'it'}"
+            + f"; without strict_device, {'they fall' if others else 'it falls'} back to the CPU"
         )
 
 
