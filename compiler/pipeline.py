@@ -115,17 +115,17 @@ def _needed(options: Options) -> list[Pass]:
 def _simplifying() -> list[Pass]:
     """The passes that make operators fewer and simpler."""
     return [
-        drop_identities,  # of constants, too, which weights may lie behind
+        drop_identities,  # also of constants, which may be weights
         fold_biases(lower.evaluate),
-        fuse_quantization(lower.evaluate),  # before weights are made numbers of
+        fuse_quantization(lower.evaluate),  # before constant folding turns codes of weights into numbers
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
-        drop_identities,  # of casts that look at what is computed, but for its type
+        drop_identities,  # also CastLike, which reads a computed value only for its type
         fold_constants(lower.evaluate),
         split_sequences,
         normalize_reductions,
         merge_duplicates,
         move_shapes_to_inputs,
-        drop_dead_nodes,  # whose readings would stand against what follows
+        drop_dead_nodes,  # unused readers would prevent the following rewrites
         drop_noops,
         join_slices,
         merge_slices,
@@ -137,11 +137,11 @@ def _recognizing() -> list[Pass]:
     return [
         recognize_gather,
         recognize_one_hot,
-        recognize_layer_norm,  # before transposes move through what they look for
+        recognize_layer_norm,  # before transposes move into its pattern
         recognize_rms_norm,
         recognize_group_norm,
         recognize_softmax,
-        recognize_rotary_embedding,  # whose transposes attention can do
+        recognize_rotary_embedding,  # attention can absorb its transposes
         expand_einsum,
         recognize_attention,
         recognize_repeat,  # before reshapes are merged
@@ -150,11 +150,11 @@ def _recognizing() -> list[Pass]:
         recognize_activations,
         unflatten_gemm,  # before its reshapes are merged with others
         cancel_transposes,
-        absorb_transposes,  # again those that came down to a product or attention
-        cancel_transposes,  # again those that attention left
+        absorb_transposes,  # again, those that moved down to a product or attention
+        cancel_transposes,  # again, those that attention left
         split_slices,
-        recognize_interpolate,  # of what transposes stood between
-        raise_transposes,  # those that nothing canceled
+        recognize_interpolate,  # of operators that transposes separated
+        raise_transposes,  # those that remain
         merge_reshapes,
     ]
 
@@ -166,9 +166,9 @@ def _fusing() -> list[Pass]:
         fold_slices,
         fold_batch_norm,
         expand_batch_norm,
-        merge_duplicates,  # of what was made for several places
-        drop_dead_nodes,  # whose readings would stand against fusing
-        infer_shapes,  # of what the passes made: what is fused has to fit for certain
+        merge_duplicates,  # of new nodes that are equal
+        drop_dead_nodes,  # unused readers would prevent fusion
+        infer_shapes,  # of new nodes, because fusion needs known shapes
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,
@@ -227,7 +227,7 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
         refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
             options.on_pass(report)
-        # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
+        # The loaded model is verified as soon as its nodes are sorted; results of passes are verified on demand.
         is_input = step is sort_nodes
         if (is_input or options.verify_passes) and "sorted" in _ensured(chosen[: index + 1]):
             _check(model, step, is_input, refused)

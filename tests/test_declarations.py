@@ -81,7 +81,7 @@ OUTPUTS = {
 def test_an_output_is_of_its_declared_type(case, optimize):
     text, expected = OUTPUTS[case]
     [found] = findings(parsed(text), optimize=optimize)
-    assert found.splitlines()[0] == f"error[CC0404]: the output {expected}"
+    assert found.splitlines()[0] == f"error[CC0404]: {expected}"
 
 
 def test_an_output_without_a_type_has_that_of_its_operator():

@@ -2,7 +2,7 @@
 
 Sympy takes as long to import as everything else together, and computes with symbolic dimensions alone; the two
 packages import it at the top. While they are imported, stand-ins have the places of sympy and of the modules that
-compute with it in `sys.modules`. A stand-in imports the real module when somebody first asks for an attribute, and
+compute with it in `sys.modules`. A stand-in imports the real module at the first access to an attribute, and
 gives what that has. Afterwards no stand-in is in `sys.modules`, so that every other import finds the real module.
 
 The module does nothing if one of the packages, or sympy, is imported already. It uses no stand-in for a module that

@@ -69,7 +69,7 @@ def spatial_axes(node: Node, weights: int = 1) -> int:
 
 
 def check_kernel(node: Node, kernel: list[int], sizes: Sequence[int | str | None]) -> None:
-    """Refuses a `kernel_shape` that is not that of the weights, whose spatial sizes are given."""
+    """Refuses a `kernel_shape` that differs from the weights' spatial `sizes`."""
     pairs = zip(sizes, kernel, strict=False)
     if len(kernel) != len(sizes) or any(isinstance(size, int) and size != asked for size, asked in pairs):
         node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(sizes)}")

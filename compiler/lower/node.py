@@ -34,7 +34,7 @@ _REQUIRED: Any = object()
 
 @dataclass(frozen=True)
 class Lowering:
-    """How nodes of an operator become steps, up to a version of the operator."""
+    """The function that lowers nodes of an operator, and the newest version that it supports."""
 
     function: Function
     newest: int

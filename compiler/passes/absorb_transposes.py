@@ -40,11 +40,11 @@ class AbsorbInMatMul(Rule):
     def check(self, match: Match) -> str | None:
         """Both sides are matrices, and one is transposed, not only passed on."""
         if any(rank(value) != 2 for value in match.root.inputs):
-            return "not both sides are matrices"
+            return "a side is not a matrix"
         return None if any(_given(value, _SWAPPED) for value in match.root.inputs) else "no axes are swapped"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         a, b = match.root.inputs
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         trans_a, trans_b = int(given_a is not None), int(given_b is not None)
@@ -60,15 +60,19 @@ class AbsorbInStacks(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """The matrices of a side, which is no constant, are transposed, and nothing else."""
+        """The transpose of a side swaps only the axes of its matrices, and the side is not constant."""
         if any((rank(value) or 0) < 2 for value in match.root.inputs):
-            return "not both sides are matrices"
+            return "a side is not a matrix"
         if "epilogue" in match.root.attributes:
             return "it has an epilogue"
-        return None if any(map(_swapped, match.root.inputs)) else "other axes are moved than those of the matrices"
+        return (
+            None
+            if any(map(_swapped, match.root.inputs))
+            else "the transpose moves other axes than those of the matrices"
+        )
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         given, old = [_swapped(value) for value in match.root.inputs], match.root.attributes
         sides = [before or value for before, value in zip(given, match.root.inputs, strict=True)]
         flags: dict[str, Any] = {
@@ -97,7 +101,7 @@ class AbsorbInGemm(Rule):
         return None if any(_given(value, _SWAPPED) for value in match.root.inputs[:2]) else "no axes are swapped"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         a, b, *rest = match.root.inputs
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         result = new.like(match.root, given_a or a, given_b or b, *rest)
@@ -152,7 +156,7 @@ class AbsorbInAttention(Rule):
 
 
 def _behind_heads(perm: tuple[int, ...]) -> tuple[int, ...]:
-    """The order that is left of one that axes `[N, heads, L, D]` are brought in, when they are `[N, L, heads, D]`."""
+    """The order for axes `[N, L, heads, D]` that is equivalent to `perm` for axes `[N, heads, L, D]`."""
     return tuple(_HEADS_SECOND[axis] for axis in perm)
 
 

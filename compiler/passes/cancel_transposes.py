@@ -114,7 +114,7 @@ class SinkBelowElementwise(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """All inputs are transposed alike or constant, the result is no larger, and no transpose is done twice."""
+        """All inputs have the same transpose or are constant, the result is not larger, and no transpose runs twice."""
         transpose, output = match.node("transpose"), match.root.outputs[0]
         perm = permutation_of(transpose)
         if perm is None or not same_shape(transpose.outputs[0], output):
@@ -130,7 +130,7 @@ class SinkBelowElementwise(Rule):
         return None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The function of what was transposed, then the transpose."""
+        """The function of the values before the transposes, then the transpose."""
         root, perm = match.root, permutation_of(match.node("transpose")) or ()
         operands = _operands(root)
         inputs = [None if value is None else _without(value, perm, new) for value in operands]
@@ -166,7 +166,7 @@ def _is_like(value: ir.Value, perm: Permutation) -> bool:
 
 
 def _without(value: ir.Value, perm: Permutation, new: Rewriter) -> ir.Value | None:
-    """The value before it was transposed; a constant in the order that it must have there."""
+    """The value before its transpose; for a constant, its elements in the order before the transpose."""
     above = _transpose_above(value, perm)
     if above is not None:
         return above.inputs[0]

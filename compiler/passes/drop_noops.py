@@ -42,7 +42,7 @@ class DropSlice(_Drop):
     pattern = Op("Slice", Var("x"), rest=True)
 
     def why_not(self, match: Match) -> str | None:
-        """As many elements, taken in steps of one, are all of them."""
+        """The result has as many elements as the input, in steps of one."""
         steps = match.root.inputs[4] if len(match.root.inputs) > 4 else None
         if steps is not None and not _all(steps, 1):
             return "the steps are not one"
@@ -143,7 +143,7 @@ class DropDropout(_Drop):
     notable = True
 
     def why_not(self, match: Match) -> str | None:
-        """Nobody reads the mask, and it is not in training mode."""
+        """The mask has no reader, and the node is not in training mode."""
         if any(value.uses() or value.is_graph_output() for value in match.root.outputs[1:]):
             return "its mask is read"
         is_off = not match.has("training") or _all(match["training"], 0)

@@ -35,7 +35,7 @@ class EinsumToMatMul(Rule):
         """Each side has one letter of its own, one is summed over, and shared letters stand for the same size."""
         terms = _terms(match.root)
         if terms is None or _product(*terms) is None:
-            return "it is no product of matrices"
+            return "it is not a matrix product"
         if match["a"].dtype not in _TYPES:
             return f"the type is {match['a'].dtype}"
         sizes = [match[name].shape for name in ("a", "b")]
@@ -64,7 +64,7 @@ class EinsumToMatMul(Rule):
 
 
 def _terms(node: ir.Node) -> tuple[str, str, str] | None:
-    """The letters of both inputs and of the result, where none occurs twice in one of them."""
+    """The letters of both inputs and of the result; `None` if a letter occurs twice in one of them."""
     sides, arrow, result = node.attributes["equation"].as_string().replace(" ", "").partition("->")
     terms = (*sides.split(","), result)
     if not arrow or len(terms) != 3 or any(len(set(term)) < len(term) or "." in term for term in terms):

@@ -22,7 +22,7 @@ class MergeSlices(Rule):
     def check(self, match: Match) -> str | None:
         """Both go forwards, and where they begin and end is known."""
         known = ranges_of(match.root) is not None and ranges_of(match.node("inner")) is not None
-        return None if known else "it is not known where they begin and end, or they go backwards"
+        return None if known else "starts or ends are unknown, or a slice goes backward"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The one slice."""
@@ -39,7 +39,7 @@ class SliceOneToGather(Rule):
 
     def check(self, match: Match) -> str | None:
         """One place of one axis is taken, and that axis is dropped."""
-        return None if _single(match) is not None else "it is not one place of an axis that is known"
+        return None if _single(match) is not None else "it does not take one known index of an axis"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The place."""
@@ -66,7 +66,7 @@ class PartOneToGather(Rule):
 
     def check(self, match: Match) -> str | None:
         """It is a part of one place of a Split into such, and its axis is dropped."""
-        return None if _part_of_one(match) is not None else "it is no part of one place"
+        return None if _part_of_one(match) is not None else "it is not a part of size one"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The place."""

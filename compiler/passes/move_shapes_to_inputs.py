@@ -24,7 +24,7 @@ class ReadSize(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """Each is a number, or a symbol that names an axis of an input, which `x` itself is not."""
+        """Each is a number, or a symbol that names an axis of an input; `x` is not an input."""
         if match["x"].producer() is None:
             return "they are read from an input already"
         dims = _dims(match)

@@ -65,7 +65,7 @@ class RecognizeAttention(Rule):
         return why_not_mask(match)
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node; where there is no axis of batches, between nodes that add and take one."""
+        """The one node. Without an axis of batches, nodes around it add and remove one."""
         keys, scale = _keys(match["k"]), _scale(match)
         if keys is None or scale is None:
             raise ValueError("check comes first")

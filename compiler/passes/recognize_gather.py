@@ -34,7 +34,7 @@ class GatherNDToGather(Rule):
         if size is None or rank(match["grid"]) is None:
             return "the ranks are not known"
         places = _places(match["grid"])
-        return None if places and len(places) <= size else "it does not take whole slices, an axis after the other"
+        return None if places and len(places) <= size else "it does not take whole slices along successive axes"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The Gathers, the last axis first, then the order of axes that GatherND gives."""

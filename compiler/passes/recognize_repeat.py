@@ -32,10 +32,10 @@ class RecognizeRepeat(Rule):
         """Only axes of one element behind the spatial ones are repeated."""
         found = _repeated(match)
         if found is None:
-            return "it is not each element of an axis that is repeated"
+            return "it does not repeat each element of an axis"
         axes = [axis for axis, factor in enumerate(found[1]) if factor > 1]
         if not axes or axes[0] < _FIRST_SPATIAL or len(axes) > _MOST_AXES:
-            return "not one or two spatial axes are repeated"
+            return "it does not repeat one or two spatial axes"
         return None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:

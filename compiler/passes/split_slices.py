@@ -27,7 +27,7 @@ class GatherOfReshape(Rule):
 
     def check(self, match: Match) -> str | None:
         """One place is taken, the axis is the outer part of one of the input, and a constant can say the new shape."""
-        return None if _part(match) is not None else "the place is no part of an axis before the reshape"
+        return None if _part(match) is not None else "the index is not a part of an axis before the reshape"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The part of the axis, in the new shape."""

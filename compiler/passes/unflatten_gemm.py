@@ -31,14 +31,14 @@ class UnflattenGemm(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """Nothing else reads the matrix; `x` can be read as the result but for the last axis; the bias is a row."""
+        """Nothing else reads the matrix; `x` and the result differ only in the last axis; the bias is a row."""
         gemm, result = match.node("gemm"), match.root.outputs[0]
         if sole_user(gemm.outputs[0]) is not match.root:
             return f"{gemm.outputs[0].name!r} is needed elsewhere too"
         if any(name in gemm.attributes and gemm.attributes[name].as_float() != 1 for name in ("alpha", "beta")):
             return "the product or the bias is scaled"
         if _flag(gemm, "transA") or (_flag(gemm, "transB") and constant_of(match["w"]) is None):
-            return "a matrix that is no constant is transposed"
+            return "a matrix that is not constant is transposed"
         columns = _sizes(gemm)[1]
         if columns is None or last_size(result) != columns or _target(match) is None:
             return "the shapes differ in more than the last axis"
@@ -90,7 +90,7 @@ def _why_no_row(match: Match, columns: int | None) -> str | None:
         return None
     shape = static_shape(match["bias"])
     is_row = shape is not None and shape[:-1] in ((), (1,)) and shape[-1:] in ((), (1,), (columns,))
-    return None if is_row else f"the bias of shape {match['bias'].shape} is no row"
+    return None if is_row else f"the bias of shape {match['bias'].shape} is not a row"
 
 
 unflatten_gemm = rules_pass(

@@ -27,7 +27,7 @@ __all__ = ["Fields", "names_of", "replaced", "values_of"]
 class Fields:
     """Holds one value for each annotation of its class, in that order; a class attribute is a field's default.
 
-    Values are given by place or by name. Two are equal if they have the same class and equal fields. The class of a
+    Arguments are positional or named. Two values are equal if they have the same class and equal fields. The class of a
     value has no subclasses: fields are not inherited.
 
     Raises:

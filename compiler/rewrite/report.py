@@ -36,7 +36,7 @@ class Missed:
 
 @dataclass
 class PassReport:
-    """What one run of a pass did."""
+    """The report of one run of a pass."""
 
     name: str
     result: str = "rewrites"

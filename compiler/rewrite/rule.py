@@ -42,11 +42,11 @@ class Rule(ABC):
     """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
 
     pattern: ClassVar[Op | AnyOf]
-    """What the root looks like; `AnyOf` where there are several operators or orders."""
+    """The pattern of the root; `AnyOf` for several operators or orders."""
     allow_shared_intermediates: ClassVar[bool] = False
     """Whether values inside the pattern may have other readers: then only the root is replaced."""
     notable: ClassVar[bool] = False
-    """Whether a miss is a near one although a single operator is all of the pattern that was met."""
+    """Whether a miss is a near miss although the pattern is a single operator."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Rule(ABC):
 
     @property
     def formula(self) -> str:
-        """What is replaced by what: the first line of the doc comment."""
+        """The rewrite as a formula: the first line of the docstring."""
         return (type(self).__doc__ or "").partition("\n")[0]
 
     def check(self, match: Match) -> str | None:
@@ -161,7 +161,7 @@ def apply_rules(model: ir.Model, rules: Sequence[Rule], report: PassReport) -> N
 def _visit(
     node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: PassReport, misses: dict[Any, Missed]
 ) -> list[ir.Node]:
-    """Applies the first rule that fits; gives the nodes to look at again."""
+    """Applies the first rule that fits; returns the nodes to visit again."""
     above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
     for rule, root in rules:
         if any(above.isdisjoint(kinds) for kinds in root.above):
@@ -205,7 +205,7 @@ def _replace(rule: Rule, match: Match) -> list[ir.Node]:
 
 
 def drop_dead(graph: ir.Graph, values: list[ir.Value]) -> None:
-    """Drops the nodes of which only what was replaced had read the results."""
+    """Drops the nodes whose results only replaced nodes read."""
     while values:
         node = values.pop().producer()
         if node is None or node.graph is not graph:
@@ -224,7 +224,7 @@ def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
 
 
 def replace_uses(old: ir.Value, new: ir.Value) -> None:
-    """Lets `new` take the place of `old`: its readers, and, where it is a graph's output, its name."""
+    """Replaces `old` with `new` for its readers. If `old` is a graph's output, `new` gets its name."""
     if new.type is None:
         new.type, new.shape = old.type, old.shape
     if old.is_graph_output() and not can_be_renamed(old, new):

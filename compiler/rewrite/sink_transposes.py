@@ -38,7 +38,7 @@ class SinkBelowMatMul(Rule):
         """The rows are moved as they are, and nothing but products with matrices reads them."""
         perm = permutation_of(match.node("transpose"))
         if perm is None or perm[-1] != len(perm) - 1 or len(perm) < 3 or not _is_rows_times_matrix(match.root):
-            return "it is not rows that are moved, or not a matrix that they are multiplied with"
+            return "the transpose does not move whole rows, or the right side is not a matrix"
         is_alone = _is_read_only_by(match.node("transpose"), _is_rows_times_matrix)
         return None if is_alone else "the transposed input is needed elsewhere too"
 
@@ -85,7 +85,9 @@ class SinkBelowGather(Rule):
         """Only single places are taken of what is transposed."""
         if permutation_of(match.node("transpose")) is None:
             return "the rank is not known"
-        return None if _is_read_only_by(match.node("transpose"), _takes_one) else "more is needed than single places"
+        return (
+            None if _is_read_only_by(match.node("transpose"), _takes_one) else "readers need more than single indices"
+        )
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The place, then the transpose of what it has."""
@@ -118,9 +120,9 @@ class DropUnitAxis(Rule):
             match.constant("dropped"),
         )
         if perm is None or added.size != 1 or dropped.size != 1:
-            return "not one axis is added and dropped"
+            return "it does not add and drop one axis"
         is_same = perm[int(dropped.item())] == int(added.item()) % len(perm)
-        return None if is_same else "another axis is dropped than was added"
+        return None if is_same else "the dropped axis is not the added one"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The transpose without that axis."""

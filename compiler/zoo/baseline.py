@@ -26,7 +26,7 @@ __all__ = ["SHAPES", "Expectation", "KnownDifference", "Result", "Shapes", "read
 
 Shapes = Literal["pinned", "unpinned"]
 SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
-"""How the shapes of a model's inputs are compiled: pinned to those of a case, or with symbolic dims."""
+"""The shapes that a model is compiled for: pinned to those of a case, or with symbolic dims."""
 
 _MOST_ROOM = 10
 """A line is replaced if it allows more than this multiple of the measured difference."""

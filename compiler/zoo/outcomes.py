@@ -22,7 +22,7 @@ __all__ = ["Outcome", "Stale", "check", "judged", "stale_expectations", "togethe
 
 @dataclass(frozen=True)
 class Variant:
-    """How a model is compiled and run."""
+    """A way to compile and run a model."""
 
     optimize: bool
     threads: int

@@ -55,7 +55,7 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     with np.errstate(all="ignore"):
         scale = target.scale / x.scale
     if not are_normal(scale):
-        return "the scales together are beyond what float32 holds"
+        return "the product of the scales exceeds float32"
     if math.prod(dim for dim in x.value.shape[2:] if isinstance(dim, int)) > _PIXELS:
         return "the sums may not fit 32 bits"
     constants = [new.constant(array) for array in (np.asarray(scale), x.zero, target.zero)]
