@@ -347,7 +347,7 @@ def test_the_report_says_so_in_one_line(saturating: None) -> None:
     assert report.equal
     assert report.note == (
         "onnxruntime runs with uint8 instead of int8 codes (1 rewritten): "
-        "its products of uint8 and int8 saturate on this processor, which has no VNNI"
+        "onnxruntime's products of uint8 and int8 saturate on this processor, which has no VNNI"
     )
 
 

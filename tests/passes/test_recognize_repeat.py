@@ -69,7 +69,10 @@ def test_results(parse, name):
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
-        ("u = Unsqueeze(x, two)  e = Expand(u, channels)  a = Reshape(e, many)", "not one or two spatial axes"),
+        (
+            "u = Unsqueeze(x, two)  e = Expand(u, channels)  a = Reshape(e, many)",
+            "it does not repeat one or two spatial axes",
+        ),
         ("u = Unsqueeze(x, four)  e = Expand(u, tiled)  a = Reshape(e, high)", "it is not each element"),
         (
             "u = Unsqueeze(w, both)  e = Expand(u, no_rows)  a = Reshape<allowzero = 1>(e, empty)",
