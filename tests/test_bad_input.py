@@ -54,7 +54,7 @@ def refuse(folder: Path, *arguments: str) -> str:
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert "panicked" not in done.stderr
-    assert "bug of the compiler" not in done.stderr
+    assert "bug in the compiler" not in done.stderr
     assert "error" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     return done.stderr
