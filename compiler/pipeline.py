@@ -84,20 +84,20 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order.
 
-    Those that are `needed` run always, the others as the options say, and `check_nodes` before any of these, because
-    they may hide what is wrong with a node; where none runs, the lowering finds it.
+    The `needed` passes always run. The options choose among the others. `check_nodes` runs before any of these,
+    because they may hide an invalid node; if none of them runs, the lowering finds the node.
     """
     return [step for phase in _phases(options) for step in phase.passes]
 
 
 def _phases(options: Options) -> list[Phase]:
-    """The passes in phases. A pass that stands alone is a phase of its own, which runs once."""
+    """The passes in phases. Every other pass is a phase of its own, which runs once."""
     steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
     return [step if isinstance(step, Phase) else Phase(step.name, [step]) for step in steps]
 
 
 def _needed(options: Options) -> list[Pass | Phase]:
-    """From any opset, with functions and branches, to operators that a plan has."""
+    """The passes that translate any opset, functions and branches to operators that a plan supports."""
     known = Phase(
         "inline_known_branches", [fold_constants(lower.evaluate, only_indices=True), inline_branches, infer_shapes]
     )
@@ -121,19 +121,19 @@ def _needed(options: Options) -> list[Pass | Phase]:
 
 
 def _simplifying() -> list[Pass | Phase]:
-    """From these to fewer and plainer ones."""
+    """The passes that make operators fewer and simpler."""
     return [
-        drop_identities,  # of constants, too, which weights may lie behind
+        drop_identities,  # also of constants, which may be weights
         fold_biases(lower.evaluate),
-        fuse_quantization(lower.evaluate),  # before weights are made numbers of
+        fuse_quantization(lower.evaluate),  # before constant folding turns codes of weights into numbers
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
-        drop_identities,  # of casts that look at what is computed, but for its type
+        drop_identities,  # also CastLike, which reads a computed value only for its type
         fold_constants(lower.evaluate),
         split_sequences,
         normalize_reductions,
         merge_duplicates,
         move_shapes_to_inputs,
-        drop_dead_nodes,  # whose readings would stand against what follows
+        drop_dead_nodes,  # unused readers would prevent the following rewrites
         drop_noops,
         join_slices,
         merge_slices,
@@ -141,40 +141,40 @@ def _simplifying() -> list[Pass | Phase]:
 
 
 def _recognizing() -> list[Pass | Phase]:
-    """From operators written out to those that have a kernel, and from transposes to none."""
+    """The passes that find operators with a kernel in their written-out form, and remove transposes."""
     return [
         recognize_gather,
         recognize_one_hot,
-        recognize_layer_norm,  # before transposes move through what they look for
+        recognize_layer_norm,  # before transposes move into its pattern
         recognize_rms_norm,
         recognize_group_norm,
         recognize_softmax,
-        recognize_rotary_embedding,  # whose transposes attention can do
+        recognize_rotary_embedding,  # attention can absorb its transposes
         expand_einsum,
         recognize_attention,
         recognize_repeat,  # before reshapes are merged
         recognize_gelu,
         recognize_activations,
         unflatten_gemm,  # before its reshapes are merged with others
-        # Attention leaves transposes to cancel, and those that come down to a product can be absorbed.
+        # The two run in turn: attention leaves transposes to cancel, and a product absorbs those that move down to it.
         Phase("move_transposes", [absorb_transposes, cancel_transposes]),
         split_slices,
-        recognize_interpolate,  # of what transposes stood between
-        raise_transposes,  # those that nothing canceled
+        recognize_interpolate,  # of operators that transposes separated
+        raise_transposes,  # those that remain
         merge_reshapes,
     ]
 
 
 def _fusing() -> list[Pass | Phase]:
-    """From operators to fewer and larger steps; the shapes of what was made are inferred always."""
+    """The passes that fuse operators into fewer and larger steps. Shapes of new nodes are always inferred."""
     return [
         fold_pads,
         fold_slices,
         fold_batch_norm,
         expand_batch_norm,
-        merge_duplicates,  # of what was made for several places
-        drop_dead_nodes,  # whose readings would stand against fusing
-        infer_shapes,  # of what the passes made: what is fused has to fit for certain
+        merge_duplicates,  # of new nodes that are equal
+        drop_dead_nodes,  # unused readers would prevent fusion
+        infer_shapes,  # of new nodes, because fusion needs known shapes
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,
@@ -184,7 +184,7 @@ def _fusing() -> list[Pass | Phase]:
 def compile(source: Source, options: Options | None = None) -> Plan:
     """Compiles a model.
 
-    `options` say what is known of its sizes, as `Options(dims={"batch": 4})`, and what is done with it.
+    `options` give sizes of dimensions, as `Options(dims={"batch": 4})`, and choose the passes.
 
     Raises:
         CompileError: the model is refused.
@@ -214,11 +214,11 @@ def compile(source: Source, options: Options | None = None) -> Plan:
 
 
 def optimize(model: ir.Model, options: Options) -> list[str]:
-    """Runs the passes that the options choose on a model; gives their names.
+    """Run the passes that the options choose on a model, and return their names.
 
     Raises:
-        CompileError: the model is refused. What a pass refuses keeps the others that are needed from nothing, nor the
-            lowering from saying what it refuses besides.
+        CompileError: the compiler refuses the model. After a pass refuses a node, the other needed passes and the
+            lowering still run, and the error holds all of their findings.
     """
     phases = _chosen(options)
     facts: set[str] = set()
@@ -229,7 +229,7 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
         if options.on_pass:
             options.on_pass(report)
         facts |= step.ensures
-        # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
+        # The loaded model is verified as soon as its nodes are sorted; results of passes are verified on demand.
         is_input = step is sort_nodes
         if (is_input or options.verify_passes) and "sorted" in facts:
             _check(model, step, is_input, refused)
@@ -250,7 +250,7 @@ def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> It
 
 
 def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What passes refused, and what the lowering does. Nodes of outputs that are declared wrong may be right."""
+    """The findings of passes and of the lowering. Nodes may be valid although the type of an output is wrong."""
     try:
         lower.lower(model, {each.origin for each in found if each.origin and each.code != "CC0404"})
     except CompileError as error:
@@ -259,7 +259,7 @@ def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 
 
 def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What was found in a model that no pass can work on, and what can be said of it all the same."""
+    """The findings for a malformed graph, with the errors of operator types that need no pass."""
     places = {each.origin for each in found if each.origin}
     more = [*reject_3d.run(model).refused, *lower.unknown_operators(model)]
     unchecked = {origin.of(node) for node in nodes_of(model)} - places - {each.origin for each in more}
@@ -269,7 +269,7 @@ def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 def current_name(name: str) -> str:
     """The name of a pass; for a deprecated name the one that the pass has now."""
     if name in _FORMER_NAMES:
-        message = f"the pass {name} is called {_FORMER_NAMES[name]} now: use this name"
+        message = f"the pass name {name} is deprecated: use {_FORMER_NAMES[name]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
     return _FORMER_NAMES.get(name, name)
 

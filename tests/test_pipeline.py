@@ -108,7 +108,7 @@ def test_unknown_passes_are_refused():
     ("old", "new"), [("keep_reduced_axes", "normalize_reductions"), ("read_sizes", "move_shapes_to_inputs")]
 )
 def test_former_names_of_passes_choose_them(old, new):
-    with pytest.warns(DeprecationWarning, match=f"the pass {old} is called {new} now"):
+    with pytest.warns(DeprecationWarning, match=f"the pass name {old} is deprecated: use {new}"):
         plan = compiler.compile(model(), Options(passes=[old]))
     assert plan.document["passes"] == compiler.compile(model(), Options(passes=[new])).document["passes"]
     assert new in plan.document["passes"]

@@ -51,7 +51,7 @@ class Inference:
         try:
             if infer is not None:
                 infer(self.context, node)
-        except Exception as error:  # a node that cannot be inferred is left to the lowering, which knows better
+        except Exception as error:  # the lowering reports the error of such a node
             reason = str(error)
         self._corrections.correct(node)
         for value, kind in zip(node.outputs, declared, strict=True):
@@ -96,7 +96,7 @@ def _follow(value: ir.Value | None, context: ShapeInferenceContext) -> None:
 
 
 def _symbols(dim: int | ir.SymbolicDim) -> set[str] | frozenset[str]:
-    """The symbols in a dimension. One that is a name and no expression is not parsed, which would import sympy."""
+    """The symbols in a dimension. A single name is not parsed, because parsing imports sympy."""
     if isinstance(dim, int):
         return set()
     return {dim.value} if dim.value and dim.value.isidentifier() else dim.free_symbols()

@@ -1,4 +1,4 @@
-"""ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
+"""ONNX operators → plan steps. Each operator family has one file, as in `runtime/plan/src/ops/<family>.rs`."""
 
 from compiler.lower import (  # noqa: F401  (a family registers its lowerings when it is imported)
     attention,

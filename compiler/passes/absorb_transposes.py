@@ -25,7 +25,7 @@ _EITHER_SIDE = ((_TRANSPOSE, Var()), (Var(), _TRANSPOSE))
 
 
 def _given(value: ir.Value | None, perm: tuple[int, ...]) -> ir.Value | None:
-    """What a Transpose in this order made the value of; `None` if none did."""
+    """The input of the Transpose with this order that gives the value; `None` if there is none."""
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "Transpose", "") or permutation_of(node) != perm:
         return None
@@ -41,11 +41,11 @@ class AbsorbInMatMul(Rule):
     def check(self, match: Match) -> str | None:
         """Both sides are matrices, and one is transposed, not only passed on."""
         if any(rank(value) != 2 for value in match.root.inputs):
-            return "not both sides are matrices"
+            return "a side is not a matrix"
         return None if any(_given(value, _SWAPPED) for value in match.root.inputs) else "no axes are swapped"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         a, b = match.root.inputs
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         trans_a, trans_b = int(given_a is not None), int(given_b is not None)
@@ -61,15 +61,19 @@ class AbsorbInStacks(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """The matrices of a side, which is no constant, are transposed, and nothing else."""
+        """The transpose of a side swaps only the axes of its matrices, and the side is not constant."""
         if any((rank(value) or 0) < 2 for value in match.root.inputs):
-            return "not both sides are matrices"
+            return "a side is not a matrix"
         if "epilogue" in match.root.attributes:
             return "it has an epilogue"
-        return None if any(map(_swapped, match.root.inputs)) else "other axes are moved than those of the matrices"
+        return (
+            None
+            if any(map(_swapped, match.root.inputs))
+            else "the transpose moves other axes than those of the matrices"
+        )
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         given, old = [_swapped(value) for value in match.root.inputs], match.root.attributes
         sides = [before or value for before, value in zip(given, match.root.inputs, strict=True)]
         flags: dict[str, Any] = {
@@ -81,7 +85,7 @@ class AbsorbInStacks(Rule):
 
 
 def _swapped(value: ir.Value | None) -> ir.Value | None:
-    """What a Transpose of the last two axes made the value of; `None` if none did, or of a constant."""
+    """The input of a Transpose of the last two axes that gives the value; `None` without one, or for a constant."""
     order = tuple(range(rank(value) or 0))
     given = _given(value, (*order[:-2], *order[:-3:-1]))
     return None if constant_of(given) is not None else given
@@ -98,7 +102,7 @@ class AbsorbInGemm(Rule):
         return None if any(_given(value, _SWAPPED) for value in match.root.inputs[:2]) else "no axes are swapped"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         a, b, *rest = match.root.inputs
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         result = new.like(match.root, given_a or a, given_b or b, *rest)
@@ -139,10 +143,10 @@ class AbsorbInAttention(FindingRule[list[_Heads]]):
     looks_above = 1  # the transposes of queries, keys and values
 
     def check(self, match: Match) -> list[_Heads] | str:
-        """All that the heads are an axis of is transposed, and numbers of heads and sizes of vectors are known."""
+        """All inputs with an axis of heads are transposed, and numbers of heads and sizes of vectors are known."""
         node, perm = match.node("attention"), permutation_of(match.root)
         if perm is None or _behind_heads(perm)[2:] != (2, 3) or len(node.outputs) > 1 or any(node.inputs[4:]):
-            return "heads are not all that is transposed"
+            return "the transpose moves other axes than heads"
         given = [_before_heads(value) for value in node.inputs[:3]]
         reason = next((each for each in given if isinstance(each, str)), None)
         return reason or [each for each in given if not isinstance(each, str)]
@@ -163,7 +167,7 @@ class AbsorbInAttention(FindingRule[list[_Heads]]):
 
 
 def _behind_heads(perm: tuple[int, ...]) -> tuple[int, ...]:
-    """The order that is left of one that axes `[N, heads, L, D]` are brought in, when they are `[N, L, heads, D]`."""
+    """The order for axes `[N, L, heads, D]` that is equivalent to `perm` for axes `[N, heads, L, D]`."""
     return tuple(_HEADS_SECOND[axis] for axis in perm)
 
 

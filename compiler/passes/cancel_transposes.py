@@ -120,7 +120,7 @@ class SinkBelowElementwise(FindingRule[Permutation]):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> Permutation | str:
-        """All inputs are transposed alike or constant, the result is no larger, and no transpose is done twice."""
+        """All inputs have the same transpose or are constant, the result is not larger, and no transpose runs twice."""
         transpose, output = match.node("transpose"), match.root.outputs[0]
         perm = permutation_of(transpose)
         if perm is None or not same_shape(transpose.outputs[0], output):
@@ -136,7 +136,7 @@ class SinkBelowElementwise(FindingRule[Permutation]):
         return perm
 
     def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
-        """The function of what was transposed, then the transpose."""
+        """The function of the values before the transposes, then the transpose."""
         root, perm = match.root, found
         operands = _operands(root)
         inputs = [None if value is None else _without(value, perm, new) for value in operands]
@@ -172,7 +172,7 @@ def _is_like(value: ir.Value, perm: Permutation) -> bool:
 
 
 def _without(value: ir.Value, perm: Permutation, new: Rewriter) -> ir.Value | None:
-    """The value before it was transposed; a constant in the order that it must have there."""
+    """The value before its transpose; for a constant, its elements in the order before the transpose."""
     above = _transpose_above(value, perm)
     if above is not None:
         return above.inputs[0]

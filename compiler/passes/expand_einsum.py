@@ -46,7 +46,7 @@ class EinsumToMatMul(FindingRule[_Einsum]):
         terms = _terms(match.root)
         product = None if terms is None else _product(*terms)
         if terms is None or product is None:
-            return "it is no product of matrices"
+            return "it is not a matrix product"
         if match["a"].dtype not in _TYPES:
             return f"the type is {match['a'].dtype}"
         sizes = [match[name].shape for name in ("a", "b")]
@@ -72,7 +72,7 @@ class EinsumToMatMul(FindingRule[_Einsum]):
 
 
 def _terms(node: ir.Node) -> tuple[str, str, str] | None:
-    """The letters of both inputs and of the result, where none occurs twice in one of them."""
+    """The letters of both inputs and of the result; `None` if a letter occurs twice in one of them."""
     sides, arrow, result = node.attributes["equation"].as_string().replace(" ", "").partition("->")
     terms = (*sides.split(","), result)
     if not arrow or len(terms) != 3 or any(len(set(term)) < len(term) or "." in term for term in terms):

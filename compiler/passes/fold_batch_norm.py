@@ -70,7 +70,7 @@ class _FoldConstant(_FoldAffine):
         constant = match.constant("c")
         found = linear.per_channel(constant)
         if found is None:
-            return f"the constant of shape {list(constant.shape)} is more than one number a channel"
+            return f"the constant of shape {list(constant.shape)} has more than one number for each channel"
         with np.errstate(divide="ignore"):
             return self.of_constant(found)
 

@@ -86,7 +86,7 @@ def _why_not(node: ir.Node, axes: int) -> str | None:
     automatic = node.attributes["auto_pad"].as_string() if "auto_pad" in node.attributes else "NOTSET"
     if automatic not in ("NOTSET", "VALID") or (automatic == "VALID" and any(_own_pads(node, axes))):
         return f"{node.op_type} pads with {automatic}"
-    return None if len(_own_pads(node, axes)) == 2 * axes else "the pads are of another number of axes"
+    return None if len(_own_pads(node, axes)) == 2 * axes else "the pads have another number of axes"
 
 
 fold_pads = rules_pass(

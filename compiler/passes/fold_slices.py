@@ -44,7 +44,7 @@ class FoldSlicesIntoConv(FindingRule[_Parts]):
         if "auto_pad" in conv.attributes and conv.attributes["auto_pad"].as_string() != "NOTSET":
             return "Conv finds its pads itself"
         if any(dilation != 1 for dilation in _ints(conv, "dilations", [1, 1])):
-            return f"a window that is dilated is not plain in steps of {step}"
+            return f"a dilated window does not fit slices with step {step}"
         return _Parts(x, step, places, w)
 
     def rewrite(self, match: Match, found: _Parts, new: Rewriter) -> ir.Value:
@@ -68,7 +68,7 @@ def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
 
 
 def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str:
-    """The image, the step of the slices, and where each begins; or why there is no such thing."""
+    """The image, the step of the slices, and the start of each; or why the pattern does not hold."""
     sliced = [value.producer() for value in concat.inputs if value is not None]
     slices = [node for node in sliced if node is not None and node.op_identifier() == ("", "Slice", "")]
     image = slices[0].inputs[0]

@@ -23,7 +23,7 @@ from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 __all__ = ["infer_shapes"]
 
 _LOOP_ROUNDS = 4
-"""How often a loop's body is looked at until the shapes it begins and ends with agree."""
+"""How often a loop's body is inferred until the shapes at its start and end agree."""
 
 
 def _infer_shapes(model: ir.Model, report: PassReport) -> None:
@@ -67,7 +67,7 @@ def _differ(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
 
 
 def _contradiction(value: ir.Value, node: ir.Node, declared: str, found: str) -> Diagnostic:
-    message = f"{value.name!r} is declared as {declared}, it is {found}"
+    message = f"the file declares {value.name!r} as {declared}, but the operators give {found}"
     return Diagnostic("CC0402", message, origin.of(node), severity="warning")
 
 
@@ -114,7 +114,7 @@ class _Inference:
             self.report.missed.append(Missed("infer", origin.of(node), reason))
 
     def loop(self, node: ir.Node) -> None:
-        """Infers a body with the shapes its states have at first, and again without what it changes."""
+        """Infers a body with the first shapes of its states, and again without the dimensions that it changes."""
         states = _states(node)
         for first, inner, _ in states:
             inner.shape = None if first.shape is None or _scans_batch(node) else ir.Shape(first.shape.dims)
@@ -132,7 +132,7 @@ class _Inference:
             self.graph(nested)
 
     def same(self, inner: ir.Value, last: ir.Value) -> bool:
-        """Whether a state has the shape it is said to have after a round too: dimensions that change can be any."""
+        """Whether a state still fits its shape after an iteration. Dimensions that change fit any size."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return inner.shape is None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
@@ -142,7 +142,7 @@ class _Inference:
         return isinstance(dim, ir.SymbolicDim) and dim.value in self.changing
 
     def common(self, inner: ir.Value, last: ir.Value) -> ir.Shape | None:
-        """The shape of a state that is `inner` at first and `last` after a round: a new symbol where they differ."""
+        """The shape of a state: `inner` before an iteration, `last` after it, and new symbols where these differ."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
@@ -154,14 +154,14 @@ class _Inference:
         return symbol
 
     def renewed(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """The shape after the loop: what changes inside has another name outside, also where no round was made."""
+        """The shape after the loop. Dimensions that change inside get new symbols, even without an iteration."""
         if shape is None:
             return None
         return ir.Shape([self.context.new_symbolic_dim() if self.changes(dim) else dim for dim in shape.dims])
 
 
 def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
-    """The loop's states: the value given at first, the body's input, the body's output."""
+    """The loop's states: the initial value, the body's input, the body's output."""
     body = next(graph_attributes(node))
     if node.op_type == "Loop":
         given, inner, results = node.inputs[2:], body.inputs[2:], body.outputs[1:]

@@ -24,7 +24,7 @@ _END = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class _Piece:
-    """Elements `start … end - 1` of `source` along the axis; without `end`, to the last. `value` is what has them."""
+    """Elements `start … end - 1` of `source` along the axis; without `end`, to the last. `value` holds them."""
 
     value: ir.Value | None
     source: ir.Value
@@ -127,7 +127,7 @@ def _made(piece: _Piece, axis: int, new: Rewriter) -> ir.Value:
 
 
 def _piece_of(value: ir.Value, axis: int) -> _Piece | None:
-    """What a Slice of this axis alone, in steps of one, or a Split of it takes; `None` where that is not known."""
+    """The piece that a Slice of only this axis, in steps of one, or a Split takes; `None` if unknown."""
     node = value.producer()
     source = None if node is None or not node.inputs else node.inputs[0]
     if node is None or source is None or source.shape is None:

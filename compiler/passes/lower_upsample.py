@@ -50,7 +50,7 @@ def _lower_upsample(model: ir.Model, report: PassReport) -> None:
 
 @dataclass(frozen=True)
 class _Axis:
-    """How one axis changes; `None` for what is not given or not known."""
+    """The change of one axis; `None` for absent or unknown values."""
 
     axis: int
     scale: float | None

@@ -24,10 +24,10 @@ class MergeSlices(FindingRule[dict[int, Range]]):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> dict[int, Range] | str:
-        """Both go forwards, and where they begin and end is known. Gives the places that are left of each axis."""
+        """Both go forwards, and their starts and ends are known. Returns the remaining range of each axis."""
         outer, inner = ranges_of(match.root), ranges_of(match.node("inner"))
         if outer is None or inner is None:
-            return "it is not known where they begin and end, or they go backwards"
+            return "starts or ends are unknown, or a slice goes backward"
         both = {axis: places.of(inner[axis]) if axis in inner else places for axis, places in outer.items()}
         return {**inner, **both}
 
@@ -58,7 +58,7 @@ class SliceOneToGather(FindingRule[_Place]):
 
     def check(self, match: Match) -> _Place | str:
         """One place of one axis is taken, and that axis is dropped."""
-        return _single(match) or "it is not one place of an axis that is known"
+        return _single(match) or "it does not take one known index of an axis"
 
     def rewrite(self, match: Match, found: _Place, new: Rewriter) -> ir.Value:
         """The place."""
@@ -85,7 +85,7 @@ class PartOneToGather(FindingRule[_Place]):
 
     def check(self, match: Match) -> _Place | str:
         """It is a part of one place of a Split, and its axis is dropped."""
-        return _part_of_one(match) or "it is no part of one place"
+        return _part_of_one(match) or "it is not a part of size one"
 
     def rewrite(self, match: Match, found: _Place, new: Rewriter) -> ir.Value:
         """The place."""
@@ -93,7 +93,7 @@ class PartOneToGather(FindingRule[_Place]):
 
 
 def _part_of_one(match: Match) -> _Place | None:
-    """The place of what is split that the part has."""
+    """The position of the part in the split value."""
     part = Part.of(match["part"])
     if part is None or part.end != part.start + 1 or _dropped(match) != [part.axis]:
         return None

@@ -39,14 +39,14 @@ class KeepReducedAxes(Rule):
     pattern = Op(("Reshape", "Unsqueeze"), _REDUCTION, rest=True)
 
     def check(self, match: Match) -> str | None:
-        """The result is the input's shape but for the axes."""
+        """The result has the input's shape except for the axes."""
         node, x, result = match.node("reduction"), match["x"].shape, match.root.outputs[0].shape
         axes = axes_of(node)
         if keeps_axes(node) or axes is None or x is None or result is None:
             return "the axes are kept, or not known"
         kept = [1 if axis - len(x) in axes else dim for axis, dim in enumerate(x.dims)]
         is_known = all(isinstance(dim, int) or dim.value is not None for dim in kept)
-        return None if is_known and kept == list(result.dims) else "it is another shape than with the axes kept"
+        return None if is_known and kept == list(result.dims) else "the shape differs from that with kept axes"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The reduction that keeps its axes."""

@@ -36,7 +36,7 @@ _GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="
 
 @dataclass(frozen=True)
 class _Keys:
-    """What becomes the keys by ordering its axes, or by a reshape, and the factor that they were multiplied with."""
+    """The keys before their axes are ordered or reshaped, and the factor that multiplies them."""
 
     value: ir.Value
     scale: float
@@ -74,7 +74,7 @@ class RecognizeAttention(FindingRule[_Found]):
         return why_not_mask(match) or _Found(keys, scale)
 
     def rewrite(self, match: Match, found: _Found, new: Rewriter) -> ir.Value:
-        """The one node; where there is no axis of batches, between nodes that add and take one."""
+        """The one node. Without an axis of batches, nodes around it add and remove one."""
         keys, scale = found.keys, found.scale
         q, _ = _unscaled(match["q"])
         k, v = keys.value, match["v"]
@@ -108,7 +108,7 @@ def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Valu
 
 
 def _axis(softmax: ir.Node) -> int | None:
-    """The axis of a Softmax; `None` where it is left to a default, which depends on the version."""
+    """The axis of a Softmax; `None` for the default, which depends on the version."""
     return softmax.attributes["axis"].as_int() if "axis" in softmax.attributes else None
 
 
@@ -124,7 +124,7 @@ def _scale(match: Match, keys: _Keys) -> float | None:
 
 
 def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
-    """The value before a constant multiplied or divided all of it, and the factor."""
+    """The value before its product or quotient with a constant, and the factor."""
     node = value.producer()
     if node is None or node.domain or node.op_type not in ("Mul", "Div"):
         return value, 1.0
@@ -139,7 +139,7 @@ def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
 
 
 def _keys(value: ir.Value) -> _Keys | None:
-    """The keys, a row each, of what holds them as columns."""
+    """The keys as rows, of a value that holds them as columns."""
     columns, outer = _unscaled(value)
     node = columns.producer()
     if node is None or node.domain or node.inputs[0] is None:
@@ -203,7 +203,7 @@ def _listed(shape: ir.Shape) -> list[int | str | None]:
 
 
 def _leads_alike(one: ir.Value, other: ir.Value) -> bool:
-    """Whether both are known to have the same axes but for the last two."""
+    """Whether both are known to have the same axes except the last two."""
     first, second = dims_of(one), dims_of(other)
     if first is None or second is None or len(first) != len(second) or None in first[:-2]:
         return False

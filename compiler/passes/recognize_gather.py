@@ -39,7 +39,7 @@ class GatherNDToGather(FindingRule[_Places]):
         if size is None or rank(match["grid"]) is None:
             return "the ranks are not known"
         places = _places(match["grid"])
-        return places if places and len(places) <= size else "it does not take whole slices, an axis after the other"
+        return places if places and len(places) <= size else "it does not take whole slices along successive axes"
 
     def rewrite(self, match: Match, found: _Places, new: Rewriter) -> ir.Value:
         """The Gathers, the last axis first, then the order of axes that GatherND gives."""
@@ -55,7 +55,7 @@ class GatherNDToGather(FindingRule[_Places]):
 
 
 def _source(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
-    """What the value is a transpose of, and the order of its axes."""
+    """The value before a transpose, and the order of axes."""
     node = value.producer()
     if node is not None and node.op_identifier() == ("", "Transpose", "") and node.inputs[0] is not None:
         perm = permutation_of(node)

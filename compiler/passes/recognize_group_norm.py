@@ -40,7 +40,7 @@ class RecognizeGroupNorm(FindingRule[_Groups]):
         """Both shapes have the same batch; the groups divide the channels; the result has the shape of `x`."""
         x, grouped = match["x"], match.node("norm").inputs[0]
         if not same_shape(x, match.root.outputs[0]) or x.shape is None or grouped is None or grouped.shape is None:
-            return "the result has not, or not for certain, the shape of what is normalized"
+            return "the result may not have the shape of the normalized value"
         if x.shape.rank() < 3 or grouped.shape.rank() < 3 or x.shape[0] != grouped.shape[0]:
             return f"{x.shape} is not grouped by channels as {grouped.shape}"
         channels, groups = x.shape[1], match.constant("scale").size
@@ -78,13 +78,13 @@ class _TakeConstant(FindingRule[_Parameters]):
         """The constant has one number a channel, and folding it rounds no more than computing with it."""
         norm, c = match.node("norm"), match.constant("c")
         if norm.op_type == "GroupNormalization" and norm.version != _VERSION:
-            return "its scale is one number a group"
+            return "its scale has one number for each group"
         if match["x"].dtype not in _EXACT_TYPES:
             return f"the type is {match['x'].dtype}: folding would round again"
         scale, bias = (match.constant(name).astype(np.float64) for name in ("scale", "bias"))
         per_channel = _per_channel(c, rank(match["x"]), scale.size)
         if per_channel is None:
-            return f"the constant of shape {list(c.shape)} is more than one number a channel"
+            return f"the constant of shape {list(c.shape)} has more than one number for each channel"
         scale, bias = self.fold(scale, bias, per_channel)
         is_finite = np.isfinite(scale).all() and np.isfinite(bias).all()
         return _Parameters(scale, bias) if is_finite else "the folded numbers are not finite"

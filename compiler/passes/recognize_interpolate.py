@@ -36,7 +36,7 @@ _LINEAR_CORNERS = {"mode": "linear", "coordinate_transformation_mode": "align_co
 
 @dataclass(frozen=True)
 class _Resized:
-    """How an axis is resized; without a scale, that is new size ÷ old size."""
+    """The resize of an axis. Without a scale, the scale is new size ÷ old size."""
 
     how: dict[str, Any]
     axis: int
@@ -149,7 +149,7 @@ def _coordinates(
 
 
 def _multiplied_coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
-    """The same as PyTorch computes it: times the inverse of the factor, which is rounded."""
+    """The coordinates as PyTorch computes them: times the rounded inverse of the factor."""
     at, half = np.arange(new, dtype=np.float32), np.float32(0.5)
     if how is _LINEAR_CORNERS:
         return np.asarray(at * np.float32((size - 1) / max(new - 1, 1)), np.float64)
@@ -212,7 +212,7 @@ class MergeNearest(Rule):
         inner, outer = match.node("inner").attributes, match.root.attributes
         apart = ("axes", "scales", "sizes")
         if {name for name in inner if name in apart} != {name for name in outer if name in apart}:
-            return "they are not both given by scales, or by sizes"
+            return "one has scales and the other has sizes"
         if inner["mode"].as_string() != "nearest" or any(
             inner.get(name) is None or inner[name].value != attribute.value
             for name, attribute in outer.items()

@@ -23,7 +23,7 @@ _Dims = list[int | str | None]
 
 @dataclass(frozen=True)
 class _Repeated:
-    """What is repeated, and how often each of its axes."""
+    """The repeated value, and the factor of each of its axes."""
 
     source: ir.Value
     factors: list[int]
@@ -44,12 +44,12 @@ class RecognizeRepeat(FindingRule[_Repeated]):
     looks_above = 2  # reshapes before the repetition
 
     def check(self, match: Match) -> _Repeated | str:
-        """Axes of one element behind the spatial ones are all that is repeated."""
+        """Only axes of one element behind the spatial ones are repeated."""
         found = _repeated(match)
         if found is None:
-            return "it is not each element of an axis that is repeated"
+            return "it does not repeat each element of an axis"
         if not found.axes or found.axes[0] < _FIRST_SPATIAL or len(found.axes) > _MOST_AXES:
-            return "not one or two spatial axes are repeated"
+            return "it does not repeat one or two spatial axes"
         return found
 
     def rewrite(self, match: Match, found: _Repeated, new: Rewriter) -> ir.Value:
@@ -97,7 +97,7 @@ def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
 
 
 def _viewed(value: ir.Value, dims: _Dims) -> ir.Value | None:
-    """What has these dimensions, and elements as the value has them."""
+    """A value with these dimensions and the same elements in the same order."""
     node = value.producer()
     while node is not None and node.domain == "" and node.op_type in ("Unsqueeze", "Reshape") and node.inputs[0]:
         if _dims(node.inputs[0]) == dims:

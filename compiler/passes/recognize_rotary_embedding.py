@@ -48,7 +48,11 @@ class _Recognize(FindingRule[_Rotation]):
             return "the pairs are not parts of one value"
         size = last_size(first.source) or 0
         expected = _interleaved(first.source, size) if self.interleaved else _halves(first.source, size)
-        return first.source if size and size % 2 == 0 and (first, second) == expected else "the pairs are others"
+        return (
+            first.source
+            if size and size % 2 == 0 and (first, second) == expected
+            else "the pairs do not form a rotation"
+        )
 
     def tables(self, match: Match, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The cosines and sines."""
@@ -60,7 +64,7 @@ class _Recognize(FindingRule[_Rotation]):
         if isinstance(x, str):
             return x
         if rank(x) != 4 or not same_shape(x, match.root.outputs[0]):
-            return "the result has not, or not for certain, the shape of a value of four dimensions"
+            return "the result may not have the shape of a value of rank 4"
         tables: list[RotaryTable] = []
         for value in self.tables(match, x):
             table = RotaryTable.of(value, x)
@@ -85,7 +89,7 @@ class RotateHalf(_Recognize):
     )
 
     def turned(self, match: Match) -> ir.Value | str:
-        """What is multiplied by the cosines has to be what is swapped."""
+        """The factor of the cosines must be the swapped value."""
         x = super().turned(match)
         if isinstance(x, str):
             return x
@@ -110,7 +114,7 @@ class RotatePairs(_Recognize):
 
 
 class RotateNeighbors(_Recognize):
-    """The same of neighbors: the turned parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
+    """The same rotation of neighbors: the parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
 
     pattern = Op(
         "Reshape",

@@ -40,7 +40,7 @@ class GatherOfReshape(FindingRule[_Part]):
 
     def check(self, match: Match) -> _Part | str:
         """One place is taken, the axis is the outer part of one of the input, and a constant can say the new shape."""
-        return _part(match) or "the place is no part of an axis before the reshape"
+        return _part(match) or "the index is not a part of an axis before the reshape"
 
     def rewrite(self, match: Match, found: _Part, new: Rewriter) -> ir.Value:
         """The part of the axis, in the new shape."""

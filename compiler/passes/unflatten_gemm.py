@@ -31,9 +31,9 @@ class UnflattenGemm(FindingRule[list[int]]):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> list[int] | str:
-        """Nothing else reads the matrix; `x` can be read as the result but for the last axis; the bias is a row.
+        """Nothing else reads the matrix; `x` and the result differ only in the last axis; the bias is a row.
 
-        Gives the shape input of a Reshape of `x` to `[…, K]`.
+        Returns the shape input of a Reshape of `x` to `[…, K]`.
         """
         gemm, result = match.node("gemm"), match.root.outputs[0]
         if sole_user(gemm.outputs[0]) is not match.root:
@@ -41,7 +41,7 @@ class UnflattenGemm(FindingRule[list[int]]):
         if any(name in gemm.attributes and gemm.attributes[name].as_float() != 1 for name in ("alpha", "beta")):
             return "the product or the bias is scaled"
         if _flag(gemm, "transA") or (_flag(gemm, "transB") and constant_of(match["w"]) is None):
-            return "a matrix that is no constant is transposed"
+            return "a matrix that is not constant is transposed"
         columns, target = _sizes(gemm)[1], _target(match)
         if columns is None or last_size(result) != columns or target is None:
             return "the shapes differ in more than the last axis"
@@ -91,7 +91,7 @@ def _why_no_row(match: Match, columns: int | None) -> str | None:
         return None
     shape = static_shape(match["bias"])
     is_row = shape is not None and shape[:-1] in ((), (1,)) and shape[-1:] in ((), (1,), (columns,))
-    return None if is_row else f"the bias of shape {match['bias'].shape} is no row"
+    return None if is_row else f"the bias of shape {match['bias'].shape} is not a row"
 
 
 unflatten_gemm = rules_pass(

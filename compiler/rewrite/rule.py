@@ -57,11 +57,11 @@ class AnyRule(ABC):
     """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
 
     pattern: ClassVar[Op | AnyOf]
-    """What the root looks like; `AnyOf` where there are several operators or orders."""
+    """The pattern of the root; `AnyOf` for several operators or orders."""
     allow_shared_intermediates: ClassVar[bool] = False
     """Whether values inside the pattern may have other readers: then only the root is replaced."""
     notable: ClassVar[bool] = False
-    """Whether a miss is a near one although a single operator is all of the pattern that was met."""
+    """Whether a miss is a near miss although the pattern is a single operator."""
     looks_above: ClassVar[int] = 0
     """How many nodes above the pattern the check looks at: a change there lets the driver try again."""
 
@@ -72,7 +72,7 @@ class AnyRule(ABC):
 
     @property
     def formula(self) -> str:
-        """What is replaced by what: the first line of the doc comment."""
+        """The rewrite as a formula: the first line of the docstring."""
         return (type(self).__doc__ or "").partition("\n")[0]
 
     @abstractmethod
@@ -262,7 +262,7 @@ def _attempt(rule: AnyRule, match: Match) -> str | Callable[[Rewriter], Results]
 
 
 def drop_dead(graph: ir.Graph, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """Drops the nodes of which only what was replaced had read the results; gives every value that lost a reader."""
+    """Drops the nodes whose results only replaced nodes read; returns every value that lost a reader."""
     lost, waiting = [], list(values)
     while waiting:
         value = waiting.pop()
@@ -285,9 +285,9 @@ def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
 
 
 def replace_uses(old: ir.Value, new: ir.Value) -> None:
-    """Lets `new` take the place of `old`: its readers, and, where it is a graph's output, its name.
+    """Replaces `old` with `new` for its readers. If `old` is a graph's output, `new` gets its name.
 
-    A new node's result takes over what is known of `old`: type, shape, and sizes that are its elements.
+    If `new` has no type yet, it gets the type and the shape of `old`. It also gets the symbolic elements of `old`.
     """
     if new.type is None:
         new.type, new.shape = old.type, old.shape

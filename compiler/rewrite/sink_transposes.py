@@ -51,7 +51,7 @@ class SinkBelowMatMul(FindingRule[Permutation]):
         """The rows are moved as they are, and nothing but products with matrices reads them."""
         perm = permutation_of(match.node("transpose"))
         if perm is None or perm[-1] != len(perm) - 1 or len(perm) < 3 or not _is_rows_times_matrix(match.root):
-            return "it is not rows that are moved, or not a matrix that they are multiplied with"
+            return "the transpose does not move whole rows, or the right side is not a matrix"
         is_alone = _is_read_only_by(match.node("transpose"), _is_rows_times_matrix)
         return perm if is_alone else "the transposed input is needed elsewhere too"
 
@@ -114,7 +114,7 @@ class SinkBelowGather(FindingRule[MovedAxis]):
         """Only single places are taken of what is transposed."""
         found = moved_axis(match, GatherView[ir.Value].of(match.root))
         if isinstance(found, MovedAxis) and not _is_read_only_by(match.node("transpose"), _takes_one):
-            return "more is needed than single places"
+            return "readers need more than single indices"
         return found
 
     def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> ir.Value:
@@ -147,10 +147,10 @@ class DropUnitAxis(FindingRule[Permutation]):
             match.constant("dropped"),
         )
         if perm is None or added.size != 1 or dropped.size != 1:
-            return "not one axis is added and dropped"
+            return "it does not add and drop one axis"
         is_same = perm[int(dropped.item())] == int(added.item()) % len(perm)
         if not is_same:
-            return "another axis is dropped than was added"
+            return "the dropped axis is not the added one"
         unit = int(added.item()) % len(perm)
         return tuple(axis - (axis > unit) for axis in perm if axis != unit)
 
