@@ -176,7 +176,7 @@ PAGES = {
         "`--strip-origins` makes the description smaller. Look up tables of strings outside the model.",
     ),
     "CC0505": Page(
-        "A pass of `--passes` requires a fact about the model, and no pass before it ensures this fact.",
+        "A pass of `--passes` requires a fact about the model that does not hold when the pass runs.",
         "Add one of the passes that the error names to `--passes`, or leave out the pass that requires the fact.",
     ),
     "CC0506": Page(

@@ -91,14 +91,14 @@ def passes(options: Options) -> list[Pass]:
 
 
 def _phases(options: Options) -> list[Phase]:
-    """The passes in phases. Every other pass is a phase of its own, which runs once."""
+    """All passes, in phases. A pass outside a `Phase` becomes a phase of its own, which runs once."""
     steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
     return [step if isinstance(step, Phase) else Phase(step.name, [step]) for step in steps]
 
 
 def _needed(options: Options) -> list[Pass | Phase]:
     """The passes that translate any opset, functions and branches to operators that a plan supports."""
-    known = Phase(
+    known_branches = Phase(
         "inline_known_branches", [fold_constants(lower.evaluate, only_indices=True), inline_branches, infer_shapes]
     )
     return [
@@ -110,11 +110,11 @@ def _needed(options: Options) -> list[Pass | Phase]:
         infer_shapes,
         check_types,
         raise_legacy,
-        known,
+        known_branches,
         reject_3d,
         expand_functions(lower.can_lower),
-        known,  # of what functions are expanded into
-        reject_3d,  # again with the shapes that were found since
+        known_branches,  # again, because bodies of functions have branches
+        reject_3d,  # again, because more shapes are known
         check_outputs,
         lower_upsample,
     ]
@@ -239,7 +239,7 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
 
 
 def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
-    """Runs the phases; once nodes are refused, only those that are needed."""
+    """Runs the phases. After a pass refuses nodes, only the needed phases run."""
     for phase in phases:
         if refused and not all(step.needed for step in phase.passes):
             return
@@ -275,7 +275,11 @@ def current_name(name: str) -> str:
 
 
 def _chosen(options: Options) -> list[Phase]:
-    """The phases of the passes that the options choose, each of which has what it requires."""
+    """The phases, with the passes that the options choose.
+
+    Raises:
+        CompileError: the options name an unknown pass, or a fact that a chosen pass requires does not hold.
+    """
     phases = _phases(options)
     all_passes = [step for phase in phases for step in phase.passes]
     names = {step.name for step in all_passes}
@@ -293,21 +297,21 @@ def _chosen(options: Options) -> list[Phase]:
 
 
 def _missing_facts(chosen: list[Pass], all_passes: list[Pass]) -> list[Diagnostic]:
-    """The facts that a pass requires, and that do not hold where it stands among the chosen passes."""
+    """An error for each fact that a chosen pass requires, but that does not hold when the pass runs."""
     facts: set[str] = set()
     missing = []
     for step in chosen:
         for fact in sorted(step.requires - facts):
             ensuring = ", ".join(dict.fromkeys(each.name for each in all_passes if fact in each.ensures))
-            message = f"the pass {step.name} requires {fact!r}, which no pass before it ensures"
-            missing.append(
-                Diagnostic("CC0505", message, help=f"add a pass that ensures it: {ensuring or 'there is none'}")
-            )
+            message = f"the pass {step.name} requires {fact!r}, which does not hold when it runs"
+            advice = f"choose a pass that ensures it: {ensuring}" if ensuring else f"leave out {step.name}"
+            missing.append(Diagnostic("CC0505", message, help=advice))
         facts = (facts | step.ensures) - step.ends
     return missing
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:
+    """Raises what is invalid in the model: as the input's fault, or as the fault of the pass that ran last."""
     found = violations(model)
     if found and not is_input:
         raise CompileError([Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found])

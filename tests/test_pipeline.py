@@ -41,8 +41,8 @@ def test_a_pass_without_what_it_requires_is_refused():
         compiler.compile(model(), Options(passes=["fold_constants", "fold_weight_norm"]))
     [found] = error.value.diagnostics
     assert found.code == "CC0505"
-    assert found.message == "the pass fold_weight_norm requires 'stored weights', which no pass before it ensures"
-    assert found.help == "add a pass that ensures it: drop_identities"
+    assert found.message == "the pass fold_weight_norm requires 'stored weights', which does not hold when it runs"
+    assert found.help == "choose a pass that ensures it: drop_identities"
     plan = compiler.compile(model(), Options(passes=["drop_identities", "fold_weight_norm"]))
     assert "fold_weight_norm" in plan.document["passes"]
 
@@ -60,8 +60,8 @@ def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
     with pytest.raises(CompileError) as error:
         compiler.compile(model())
     assert [(each.code, each.help) for each in error.value.diagnostics] == [
-        ("CC0505", "add a pass that ensures it: drop_identities"),
-        ("CC0505", "add a pass that ensures it: there is none"),
+        ("CC0505", "choose a pass that ensures it: drop_identities"),
+        ("CC0505", "leave out late"),
     ]
 
 

@@ -1,6 +1,6 @@
-"""The types and shapes of a node's outputs, from those of its inputs: the one use of `onnx_shape_inference`.
+"""The types and shapes of a node's outputs. No other module calls `onnx_shape_inference` for a node.
 
-The library infers; `compiler.ir.shape_fixes` says which of its answers are corrected, and how.
+The library infers them from the inputs, and `compiler.ir.shape_fixes` corrects its answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Inference", "NewNodes"]
 
 
 class Inference:
-    """Infers node by node; the sizes that it names have names of their own in the model."""
+    """Infers node by node. A symbol that it invents for a size is new in the model."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Inference:
         named: Iterable[ir.Value],
         is_known: Callable[[ir.Node], bool] = lambda node: not node.domain,
     ) -> None:
-        """`named` are the values whose symbols keep their names; `is_known` are the operators whose rules are right."""
+        """The symbols of the values `named` stay taken. `is_known` tells whether the library may infer a node."""
         registry.collect()
         self._opsets, self._is_known = model.opset_imports, is_known
         self.context = ShapeInferenceContext(model.opset_imports, policy="override")
@@ -35,7 +35,7 @@ class Inference:
         self._corrections = Corrections(self.context)
 
     def outputs(self, node: ir.Node) -> str | None:
-        """Infers a node's outputs; gives why it cannot. A type that is not inferred stays as it was declared."""
+        """Infers a node's outputs. Returns the reason if that fails. Outputs without an inferred type keep theirs."""
         declared = [value.type for value in node.outputs]
         for value in node.outputs:
             value.type = value.shape = None
@@ -61,7 +61,7 @@ class Inference:
 
 
 class NewNodes:
-    """Infers the new ones of a model's nodes whose types or shapes nobody gave."""
+    """Infers the types and shapes that a rewrite did not set on its new nodes."""
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
@@ -74,7 +74,7 @@ class NewNodes:
         return Inference(self._model, named)
 
     def infer(self, nodes: Iterable[ir.Node]) -> None:
-        """Infers nodes, each of which stands behind what it reads. Those of the plan's domain keep what they have."""
+        """Infers nodes in sorted order. Nodes of the plan's domain keep the types and shapes that they have."""
         for node in nodes:
             if node.domain == PLAN_DOMAIN or all(value.type and value.shape is not None for value in node.outputs):
                 continue
@@ -84,7 +84,7 @@ class NewNodes:
 
 
 def _follow(value: ir.Value | None, context: ShapeInferenceContext) -> None:
-    """Tells the context what an earlier inference found out about a value: the sizes that are its elements."""
+    """Gives the context the symbolic elements of a value that an earlier inference found."""
     if value is None:
         return
     context.name_anonymous_dims(value)

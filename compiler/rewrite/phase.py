@@ -1,4 +1,4 @@
-"""Phases: passes that make work for each other, and run in turn until none of them changes the model."""
+"""Phases: passes that make work for each other, and that run in turn until none of them changes the model."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 __all__ = ["Phase"]
 
 _MOST_ROUNDS = 100
-"""A phase that changes the model in so many rounds has passes that undo each other."""
+"""The most rounds of a phase. A phase that changes the model in every round has passes that undo each other."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Passes that run one after the other, and again until each has changed nothing since the last change."""
+    """Passes that run in order, and then again, until every pass has run on the model without a change."""
 
     name: str
     passes: Sequence[Pass]
 
     def only(self, chosen: Sequence[Pass]) -> Phase:
-        """The phase of those of its passes that are chosen."""
+        """The same phase with the chosen passes only."""
         return replace(self, passes=[step for step in self.passes if step in chosen])
 
     def run(self, model: ir.Model) -> Iterator[tuple[Pass, PassReport]]:
-        """Gives each run of a pass, but for those of later rounds that change and refuse nothing.
+        """Yields every run of a pass with its report, except runs of later rounds that change and refuse nothing.
 
         Raises:
-            CompileError: there is no end to it, because the passes undo each other.
+            CompileError: the phase does not end, because the passes undo each other.
         """
         quiet, last = 0, ""
         for round_number in range(_MOST_ROUNDS):
@@ -44,5 +44,5 @@ class Phase:
                 quiet, last = (1, step.name) if report.changed else (quiet + 1, last)
                 if quiet >= len(self.passes):
                     return
-        message = f"the phase {self.name} does not end: {last} changes the model after {_MOST_ROUNDS} rounds"
-        raise CompileError([Diagnostic("CC0506", message)])
+        message = f"the phase {self.name} does not end: {last} still changes the model after {_MOST_ROUNDS} rounds"
+        raise CompileError([Diagnostic("CC0506", message, help=f"use --passes without {last}, and report the bug")])

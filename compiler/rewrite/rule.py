@@ -1,8 +1,8 @@
-"""Rules, each a pattern, a condition and a rewrite; and the driver that applies many rules until none fits.
+"""Rules, each with a pattern, a check and a rewrite, and the driver that applies rules until none fits.
 
-The driver tries on a node only the rules whose root operator is the operator of the node. It visits every node once,
-and visits again the nodes around a rewrite, as far as patterns look: the new nodes, the readers of the result, and the
-nodes around a value that lost a reader. Many rules on a large graph therefore cost little more than a few.
+At a node, the driver tries only the rules whose root has the node's operator. It visits every node once. After a
+rewrite it visits the nodes around the rewrite again, as far as patterns and checks look (`compiler.rewrite.worklist`).
+Many rules on a large graph therefore cost little more than a few.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ __all__ = [
 ]
 
 Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
-"""Runs nodes: the nodes in order, the values that are wanted, the model's opsets. The pipeline gives it to passes."""
+"""Runs nodes: takes the nodes in order, the wanted values and the model's opsets. The pipeline hands it to passes."""
 
 _NUMBERS = "candle_plan.numbers"
-"""The key of what a graph knows of the names made for it: the last number of each."""
-
+"""The key in the metadata of a graph for the last number of each generated name."""
 
 _MOST_REWRITES = 100
-"""So many rewrites for each node (and for 10 nodes more) end a run: then rules undo each other."""
+"""The most rewrites of a run for each node of the model (and for 10 more nodes). A run with more does not end."""
 
 Found = TypeVar("Found")
 Results = ir.Value | Sequence[ir.Value]
@@ -54,7 +53,7 @@ Results = ir.Value | Sequence[ir.Value]
 
 
 class AnyRule(ABC):
-    """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
+    """A pattern, a check and a rewrite. The first line of the docstring states the rewrite as a formula."""
 
     pattern: ClassVar[Op | AnyOf]
     """The pattern of the root; `AnyOf` for several operators or orders."""
@@ -63,7 +62,7 @@ class AnyRule(ABC):
     notable: ClassVar[bool] = False
     """Whether a miss is a near miss although the pattern is a single operator."""
     looks_above: ClassVar[int] = 0
-    """How many nodes above the pattern the check looks at: a change there lets the driver try again."""
+    """The levels of nodes above the pattern that the check looks at. After a change there, the driver tries again."""
 
     @property
     def name(self) -> str:
@@ -77,14 +76,14 @@ class AnyRule(ABC):
 
     @abstractmethod
     def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:
-        """The rewrite of a match; or why it cannot be done, which completes "not done, because …"."""
+        """The rewrite of a match, or the reason against it. The reason completes "not done, because …"."""
 
 
 class Rule(AnyRule):
-    """A rule whose rewrite needs nothing but the match."""
+    """A rule whose rewrite needs only the match."""
 
     def check(self, match: Match) -> str | None:
-        """Why the rewrite cannot be done here; `None` if it can. The text completes "not done, because …"."""
+        """The reason against the rewrite, or `None`. The reason completes "not done, because …"."""
         return None
 
     @abstractmethod
@@ -97,11 +96,11 @@ class Rule(AnyRule):
 
 
 class FindingRule(AnyRule, Generic[Found]):
-    """A rule whose check hands to its rewrite what it found: `Found`, which is no `str`."""
+    """A rule whose check hands a `Found` to its rewrite. `Found` is any type except `str`."""
 
     @abstractmethod
     def check(self, match: Match) -> Found | str:
-        """What the rewrite needs; or why it cannot be done here, as text that completes "not done, because …"."""
+        """The data for the rewrite, or the reason against it. The reason completes "not done, because …"."""
 
     @abstractmethod
     def rewrite(self, match: Match, found: Found, new: Rewriter) -> Results:
@@ -149,9 +148,9 @@ class Rewriter:
         version: int | None = None,
         **attributes: Any,
     ) -> ir.Value | tuple[ir.Value, ...]:
-        """A new node. Gives its one output, or, where the number of outputs is said, a tuple of so many.
+        """A new node. Returns its only output, or a tuple of outputs if `outputs` gives their number.
 
-        `version` is the node's opset, where that differs from the model's.
+        `version` is the node's opset, if it differs from the model's.
         """
         given = ir.convenience.convert_attributes(attributes) if attributes else ()
         node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs or 1, version=version)
@@ -185,7 +184,7 @@ def apply_rules(model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -
     """Applies rules, also in nested graphs, until none fits.
 
     Raises:
-        CompileError: there is no end to it, because rules undo each other.
+        CompileError: the rewrites do not end, because rules undo each other.
     """
     report.rules.update({rule.name: rule.formula for rule in rules})
     _Driver(model, rules, report).run()
@@ -205,7 +204,7 @@ class _Driver:
         self.left = _MOST_REWRITES * (len(self.worklist) + 10)
 
     def run(self) -> None:
-        """Visits nodes until none is left to visit."""
+        """Visits nodes until no node is left to visit."""
         for node in self.worklist:
             self.visit(node)
         self.report.missed.extend(self.misses.values())
@@ -227,17 +226,17 @@ class _Driver:
                 self.misses[rule.name, node] = Missed(rule.name, origin.of(node), found, near)
 
     def count(self, rule: AnyRule, node: ir.Node) -> None:
-        """Notes a rewrite in the report, and ends a run that has no end."""
+        """Records a rewrite in the report, and stops a run that does not end."""
         self.report.fired.append(Fired(rule.name, origin.of(node)))
         self.left -= 1
         if self.left < 0:
-            message = (
-                f"{self.report.name} does not end: {rule.name} applies after {len(self.report.fired) - 1} rewrites"
-            )
-            raise CompileError([Diagnostic("CC0506", message, origin.of(node))])
+            name, count = self.report.name, len(self.report.fired) - 1
+            message = f"the pass {name} does not end: {rule.name} still applies after {count} rewrites"
+            advice = f"use --passes without {name}, and report the bug"
+            raise CompileError([Diagnostic("CC0506", message, origin.of(node), advice)])
 
     def replace(self, rule: AnyRule, match: Match, rewrite: Callable[[Rewriter], Results]) -> None:
-        """Puts the results of a rewrite in the place of the root's outputs."""
+        """Replaces the root's outputs with the results of a rewrite."""
         root, graph = match.root, match.root.graph
         if graph is None:
             raise ValueError(f"{root.op_type} is in no graph")

@@ -1,4 +1,4 @@
-"""The nodes that the driver of rules has to visit: all at first, then those around each change."""
+"""The nodes that the driver of rules visits: first all nodes, then the nodes around each change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Worklist"]
 
 
 class Worklist:
-    """Nodes in the order of their visits, each at most once at a time.
+    """The nodes in the order of their visits. A node is in the queue at most once.
 
-    A change queues the nodes that it makes and their readers at once. The nodes farther around wait until the queue is
-    empty, so that a region of many changes is visited again once, not once for each change.
+    A change queues the new nodes and their readers at once. The other nodes around it wait until the queue is empty.
+    The driver therefore visits a region with many changes again once, not once for each change.
     """
 
     def __init__(self, nodes: Iterable[ir.Node], is_root: Callable[[ir.Node], bool], depth: int) -> None:
-        """`is_root` says which nodes are worth a visit; a visit looks at `depth` nodes upward, the node included."""
+        """`is_root` chooses the nodes to visit. A visit looks at `depth` levels of nodes, the node included."""
         self._is_root, self._depth = is_root, depth
         self._queue = deque(filter(is_root, nodes))
         self._queued = set(self._queue)
@@ -28,7 +28,7 @@ class Worklist:
         return len(self._queue)
 
     def __iter__(self) -> Iterator[ir.Node]:
-        """Every node that waits, and is still in a graph; ends when no change is left to look around."""
+        """Yields the nodes to visit that are still in a graph, until no node is queued and no change is left."""
         while self._queue or self._changed:
             if not self._queue:
                 self._look_around()
@@ -39,7 +39,7 @@ class Worklist:
                 yield node
 
     def changed(self, nodes: Iterable[ir.Node], values: Iterable[ir.Value]) -> None:
-        """Notes a change: the nodes are new or read other values; the values lost a reader."""
+        """Records a change: the nodes are new or read other values, and the values lost a reader."""
         for node in nodes:
             self._add(node)
             self._changed[node] = None
@@ -49,7 +49,7 @@ class Worklist:
                 self._changed[producer] = None
 
     def _look_around(self) -> None:
-        """Queues the changed nodes, and all from which a visit sees one of them."""
+        """Queues the changed nodes, and every node whose visit looks at one of them."""
         level, seen = self._changed, dict(self._changed)
         self._changed = {}
         for _ in range(self._depth):
