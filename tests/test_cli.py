@@ -191,7 +191,7 @@ def test_passes_may_be_separated_by_spaces_too(folder: Path) -> None:
 
 
 def test_former_names_of_passes_are_taken(folder: Path) -> None:
-    with pytest.warns(DeprecationWarning, match="the pass read_sizes is called move_shapes_to_inputs now"):
+    with pytest.warns(DeprecationWarning, match="the pass name read_sizes is deprecated: use move_shapes_to_inputs"):
         assert run("compile", "echo.onnx", "--passes", "read_sizes") == 0
     assert "move_shapes_to_inputs" in compiler.Plan.load(folder / "echo.plan").document["passes"]
 

@@ -22,7 +22,7 @@ import compiler
 from compiler.bench.expectation import expected_steps
 from tests.gpu_bundle import ROOT, tool
 
-WAY = ROOT / "runtime/plan/src/device/conv/way.rs"
+WAY = ROOT / "runtime/plan/src/gpu/conv/way.rs"
 SHAPES, WAYS, FIT = tool("gpu.shapes"), tool("gpu.ways"), tool("gpu.fit")
 PRESENT = WAYS.Constants()
 

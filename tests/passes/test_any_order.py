@@ -111,7 +111,7 @@ def close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
         np.testing.assert_allclose(found[name], wanted, rtol=TOLERANCE, atol=TOLERANCE * largest)
 
 
-@examples(80)
+@examples(60)
 @given(make=MAKES, chance=CHANCES, order=orders())
 def test_any_passes_in_any_order_keep_the_results(make: Make, chance: random.Random, order: list[str]) -> None:
     proto, feeds = graph_of(make, chance)
@@ -138,7 +138,7 @@ def test_any_passes_in_any_order_keep_the_results_of_a_trained_model(name: str, 
     close(results(plan_of(model), feeds), expected)
 
 
-@examples(80)
+@examples(60)
 @given(make=MAKES, chance=CHANCES)
 def test_every_pass_reaches_its_fixpoint_in_one_run(make: Make, chance: random.Random) -> None:
     model = load_model(graph_of(make, chance)[0]).model
@@ -150,7 +150,7 @@ def test_every_pass_reaches_its_fixpoint_in_one_run(make: Make, chance: random.R
         assert graph_text(model.graph) == text, f"{step.name} changes the graph again"
 
 
-@examples(80)
+@examples(60)
 @given(make=MAKES, chance=CHANCES)
 def test_every_node_has_its_types_and_shapes_after_every_pass(make: Make, chance: random.Random) -> None:
     model = load_model(graph_of(make, chance)[0]).model

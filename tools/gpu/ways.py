@@ -1,4 +1,4 @@
-"""By which kernels a plan computes a convolution in `float32`: the twin of `runtime/plan/src/device/conv/way.rs`."""
+"""By which kernels a plan computes a convolution in `float32`: the twin of `runtime/plan/src/gpu/conv/way.rs`."""
 
 from __future__ import annotations
 
