@@ -101,8 +101,8 @@ bench-startup: $(VENV)/.demo ## time how long the verbs take to start, in new pr
 
 zoo: $(VENV)/.demo ## every zoo model against onnxruntime, every way it can be compiled
 	$(SAY) "Checking the models of $(ZOO) against onnxruntime"
-	$(BIN)/candlec zoo run --path $(ZOO) $(KNOWN)
-	$(BIN)/candlec zoo run --path $(ZOO) $(KNOWN) --unpin
+	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
+	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
 
 $(VENV)/.nvcc: $(BIN)/maturin pyproject.toml
 	$(SAY) "Installing NVIDIA's compiler, which needs no GPU"

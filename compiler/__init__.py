@@ -1,13 +1,13 @@
 """Compiles ONNX models into plans that a small Rust runtime on Candle executes.
 
-What a name needs is imported when it is first asked for; to load and run a plan needs no ONNX.
+A public name imports its modules at its first use. Loading and running a plan imports no ONNX package.
 """
 
 from __future__ import annotations
 
 import importlib
 
-# Importing that of `typing` would take longer than all the rest, and an interrupt would end it with a traceback.
+# Importing `typing` would take longer than everything else, and Ctrl-C during the import would print a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -41,7 +41,7 @@ __all__ = [
     "verify",
 ]
 
-if not TYPE_CHECKING:  # else any misspelt name would have a type
+if not TYPE_CHECKING:  # otherwise any misspelled name would have a type
     _MODULES = {
         **dict.fromkeys(("CompileError", "DeviceError", "Diagnostic", "Error"), "errors"),
         **dict.fromkeys(("InputError", "PlanError", "RunError"), "errors"),
@@ -54,7 +54,7 @@ if not TYPE_CHECKING:  # else any misspelt name would have a type
     }
 
     def __getattr__(name: str) -> Any:
-        """What a public name stands for; `backend` is a module, which imports itself into its place."""
+        """The object of a public name. `backend` is a module, and importing it sets the name."""
         if name in _MODULES:
             return getattr(importlib.import_module(f"compiler.{_MODULES[name]}"), name)
         if name == "backend":

@@ -6,7 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, which may be interrupted while it is imported, too."""
+    """Run the command line. Ctrl-C may also interrupt its import."""
     try:
         from compiler.cli import main as run
 

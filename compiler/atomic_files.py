@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["write_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file so that it is never seen half written: beside it first, then moved into its place.
+    """Write a file so that no reader sees a part of it: write a temporary file beside it, then rename that file.
 
-    A symbolic link stays, and what it leads to is written. Pipes and devices are written to as they are.
+    For a symbolic link, the function writes the link's target. It writes directly into pipes and devices.
 
     Raises:
-        OSError: it cannot be written; of a file, what was there is there still. The error names `path`.
+        OSError: the file cannot be written, and keeps its former content. The error names `path`.
     """
     try:
         if _is_place_for_a_file(path):
@@ -30,7 +30,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _is_place_for_a_file(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a regular file, or nothing."""
+    """Whether the path is a regular file, or does not exist."""
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
     except FileNotFoundError:
@@ -38,9 +38,9 @@ def _is_place_for_a_file(path: str | os.PathLike[str]) -> bool:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Puts a new file in the place of `target`, with its permissions."""
+    """Replace `target` with a new file that has the same permissions."""
     is_there = target.exists()
-    if is_there and not os.access(target, os.W_OK):  # moving another into its place would not ask
+    if is_there and not os.access(target, os.W_OK):  # renaming would ignore this permission
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:

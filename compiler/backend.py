@@ -81,12 +81,12 @@ class CandleBackend(Backend):
         outputs_info: Sequence[tuple[np.dtype, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """The outputs of one node of the opset `opset_version`, by default the newest.
+        """The outputs of one node of the opset `opset_version`. The default is the newest opset.
 
-        `inputs` are those of the node in order, without absent ones; one that it reads twice is given twice or once.
+        `inputs` are the node's inputs in order, without absent ones. A value that the node reads twice may appear once.
 
         Raises:
-            ValueError: the node has another number of inputs, or one value is given as two.
+            ValueError: the node has another number of inputs, or one input has two different arrays.
         """
         given = _by_name(
             node, [np.asarray(each) for each in (inputs if isinstance(inputs, list | tuple) else [inputs])]
@@ -96,7 +96,7 @@ class CandleBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether plans can run on the device: `CPU`, or `CUDA` where there is one and its module is installed."""
+        """Whether plans can run on the device: `CPU`, or `CUDA` if there is a GPU and its module is installed."""
         try:
             load(compile(_SMALLEST), device.split(":")[0].lower())
         except DeviceError:
@@ -105,15 +105,15 @@ class CandleBackend(Backend):
 
 
 def _by_name(node: onnx.NodeProto, given: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays by the names that the node has for its inputs."""
+    """The arrays by the names of the node's inputs."""
     names = [name for name in node.input if name]
     distinct = list(dict.fromkeys(names))
     if len(given) not in (len(names), len(distinct)):
-        raise ValueError(f"{node.op_type} reads {len(names)} inputs, {len(given)} are given")
+        raise ValueError(f"{node.op_type} reads {len(names)} inputs, but the caller passed {len(given)}")
     by_name: dict[str, np.ndarray] = {}
     for name, array in zip(names if len(given) == len(names) else distinct, given, strict=True):
         if by_name.setdefault(name, array).tobytes() != array.tobytes():
-            raise ValueError(f"the input {name!r} is given as two different arrays")
+            raise ValueError(f"the input {name!r} has two different arrays: pass one array")
     return by_name
 
 

@@ -1,6 +1,6 @@
-"""Diagnostics: what is wrong, where it came from and what to do, as data.
+"""Diagnostics: problems, origins and advice as data.
 
-A diagnostic is printed in the form of rustc's::
+The text of a diagnostic has the same form as rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Page(NamedTuple):
-    """What a code means, and what to do about it."""
+    """The meaning of a code, and advice."""
 
     meaning: str
     advice: str
@@ -133,7 +133,8 @@ PAGES = {
         "two-dimensional one and move that axis into the batch.",
     ),
     "CC0401": Page(
-        "Constant folding fails: the shapes or values of constant nodes contradict each other.",
+        "Constant folding fails: the shapes or values of constant nodes contradict each other, such as an integer that "
+        "is divided by zero. With `--no-optimize`, only small integers are folded, and other such nodes fail in a run.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
@@ -174,25 +175,33 @@ PAGES = {
         "Numeric constants do not count.",
         "`--strip-origins` makes the description smaller. Look up tables of strings outside the model.",
     ),
+    "CC0505": Page(
+        "A pass of `--passes` requires a fact about the model that does not hold when the pass runs.",
+        "Add one of the passes that the error names to `--passes`, or leave out the pass that requires the fact.",
+    ),
+    "CC0506": Page(
+        "A pass or a phase of passes does not end: its rewrites undo each other.",
+        f"{_REPORT} To avoid it, use `--passes` without the pass that the error names.",
+    ),
 }
 """Code → the page that `candlec explain` prints."""
 
 
 def program() -> str:
-    """The command line as the user can call it again: `candlec`, or `cc` where that is how it was called.
+    """The program's name as the user called it: `candlec` or `cc`.
 
-    One that was called by its path, and is not what the shell finds under its name, keeps the path.
+    The name keeps its path if the shell would find another program, or none, under the bare name.
     """
     name = "cc" if os.environ.get("CANDLEC_CALLED_AS") == "cc" else "candlec"
     called = Path(sys.argv[0] if sys.argv else "")
-    if called.name != "candlec" or not called.is_file():  # a library, or `python -m compiler`
+    if called.name != "candlec" or not called.is_file():  # this is a library, or `python -m compiler`
         return name
     own, found = called.with_name(name), shutil.which(name)
     return name if found and own.exists() and own.samefile(found) else str(own)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The question whether a name of nearly the same spelling was meant; empty where there is none."""
+    """A question that suggests a known name of similar spelling; empty if there is none."""
     known = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     return f"did you mean {known[near[0]]}?" if near else ""
@@ -209,7 +218,7 @@ class Diagnostic:
     severity: Literal["error", "warning"] = "error"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", shown(self.message))  # dimensions by the names that the model gives them
+        object.__setattr__(self, "message", shown(self.message))  # with the model's own names of dimensions
 
     def __str__(self) -> str:
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
@@ -221,13 +230,13 @@ class Diagnostic:
 
 
 class Error(Exception):
-    """What is wrong with a model, plan, input, run or device; wrong arguments are a `TypeError` or `ValueError`."""
+    """A problem with a model, plan, input, run or device. Wrong arguments raise `TypeError` or `ValueError` instead."""
 
 
 class CompileError(Error):
-    """The model is refused. `diagnostics` holds every finding, not only the first.
+    """The compiler refuses the model. `diagnostics` holds every finding, not only the first.
 
-    `unchecked` are the nodes behind refused ones of which too little is known to say whether they can be compiled.
+    `unchecked` lists nodes that follow refused nodes. The compiler knows too little about their inputs to judge them.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], unchecked: Iterable[Origin] = ()) -> None:
@@ -254,8 +263,8 @@ class InputError(Error):
 class RunError(Error):
     """A step of a run failed.
 
-    `inputs` are its inputs' dtypes and shapes, none where they are not known any more; `within` the blocks of other
-    steps that it is in, the outermost first.
+    `inputs` holds the dtypes and shapes of its inputs, and is empty if these are no longer known. `within` lists the
+    blocks of other steps that contain it, the outermost first.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a caller can choose about a compilation."""
+"""The options of a compilation."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ class Options:
     optimize: bool = True
     """Whether to run the passes that only make the plan faster."""
     passes: Sequence[str] | None = None
-    """The names of the optional passes to run, instead of all; those needed for correctness always run."""
+    """The optional passes to run, instead of all of them. The passes that correctness needs always run."""
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes for symbolic dimensions of the inputs: `{"batch": 1}`."""
     max_memory: int | None = None
-    """The most bytes that the values of a run may hold at once, beside the constants: a step that needs more is a
-    `RunError`. For models that are not trusted; `docs/plan-format.md` says what counts."""
+    """The limit, in bytes, for all values of a run at one time, without the constants. A step that exceeds it raises
+    `RunError`. Use it for untrusted models. `docs/plan-format.md` lists the values that count."""
     keep_metadata: Sequence[str] = ()
-    """The keys of the model's own metadata that the plan keeps, such as the names of classes. By default it keeps none:
-    exporters write dates, paths and names of people there."""
+    """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
+    because exporters write dates, paths and names of people there."""
     strip_origins: bool = False
-    """Whether to leave module paths and source lines out of the plan."""
+    """Whether to omit module paths and source lines from the plan."""
     verify_passes: bool = False
-    """Whether to verify the graph after every pass, which finds faults of the compiler."""
+    """Whether to verify the graph after every pass, to find compiler bugs."""
     on_pass: Callable[[PassReport], None] | None = None
-    """Called with what each pass did, as soon as it has run."""
+    """A function that the compiler calls with the report of each pass, as soon as the pass has run."""
 
     def __post_init__(self) -> None:
-        """Check what the types promise.
+        """Check the types of the fields.
 
         Raises:
-            TypeError: a field is of another type.
-            ValueError: a number is negative, or none that a size can be.
+            TypeError: a field has another type.
+            ValueError: a number is negative, or too large for a size.
         """
         for name in ("optimize", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")

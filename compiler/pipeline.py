@@ -6,6 +6,7 @@ from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx
 
 # isort: split
 import warnings
+from collections.abc import Iterator
 
 import onnx_ir as ir
 
@@ -71,7 +72,8 @@ from compiler.passes.split_slices import split_slices
 from compiler.passes.unflatten_gemm import unflatten_gemm
 from compiler.plan import Plan
 from compiler.plan.write import write
-from compiler.rewrite.report import Pass
+from compiler.rewrite.phase import Phase
+from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["compile", "current_name", "optimize", "passes"]
 
@@ -82,14 +84,23 @@ _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "mov
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order.
 
-    Those that are `needed` run always, the others as the options say, and `check_nodes` before any of these, because
-    they may hide what is wrong with a node; where none runs, the lowering finds it.
+    The `needed` passes always run. The options choose among the others. `check_nodes` runs before any of these,
+    because they may hide an invalid node; if none of them runs, the lowering finds the node.
     """
-    return [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
+    return [step for phase in _phases(options) for step in phase.passes]
 
 
-def _needed(options: Options) -> list[Pass]:
-    """From any opset, with functions and branches, to operators that a plan has."""
+def _phases(options: Options) -> list[Phase]:
+    """All passes, in phases. A pass outside a `Phase` becomes a phase of its own, which runs once."""
+    steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing()]
+    return [step if isinstance(step, Phase) else Phase(step.name, [step]) for step in steps]
+
+
+def _needed(options: Options) -> list[Pass | Phase]:
+    """The passes that translate any opset, functions and branches to operators that a plan supports."""
+    known_branches = Phase(
+        "inline_known_branches", [fold_constants(lower.evaluate, only_indices=True), inline_branches, infer_shapes]
+    )
     return [
         pin_defaults,
         pin_dims(options.dims),
@@ -99,77 +110,71 @@ def _needed(options: Options) -> list[Pass]:
         infer_shapes,
         check_types,
         raise_legacy,
-        fold_constants(lower.evaluate, only_indices=True),
-        inline_branches,
-        infer_shapes,  # again with the constants known
+        known_branches,
         reject_3d,
         expand_functions(lower.can_lower),
-        fold_constants(lower.evaluate, only_indices=True),
-        inline_branches,
-        infer_shapes,  # again without the branches that are not taken
-        reject_3d,  # again with the shapes that were found since
+        known_branches,  # again, because bodies of functions have branches
+        reject_3d,  # again, because more shapes are known
         check_outputs,
         lower_upsample,
     ]
 
 
-def _simplifying() -> list[Pass]:
-    """From these to fewer and plainer ones."""
+def _simplifying() -> list[Pass | Phase]:
+    """The passes that make operators fewer and simpler."""
     return [
-        drop_identities,  # of constants, too, which weights may lie behind
+        drop_identities,  # also of constants, which may be weights
         fold_biases(lower.evaluate),
-        fuse_quantization(lower.evaluate),  # before weights are made numbers of
+        fuse_quantization(lower.evaluate),  # before constant folding turns codes of weights into numbers
         fold_weight_norm(lower.evaluate),  # before the rest is folded in single precision
-        drop_identities,  # of casts that look at what is computed, but for its type
+        drop_identities,  # also CastLike, which reads a computed value only for its type
         fold_constants(lower.evaluate),
         split_sequences,
         normalize_reductions,
         merge_duplicates,
         move_shapes_to_inputs,
-        drop_dead_nodes,  # whose readings would stand against what follows
+        drop_dead_nodes,  # unused readers would prevent the following rewrites
         drop_noops,
         join_slices,
         merge_slices,
     ]
 
 
-def _recognizing() -> list[Pass]:
-    """From operators written out to those that have a kernel, and from transposes to none."""
+def _recognizing() -> list[Pass | Phase]:
+    """The passes that find operators with a kernel in their written-out form, and remove transposes."""
     return [
         recognize_gather,
         recognize_one_hot,
-        recognize_layer_norm,  # before transposes move through what they look for
+        recognize_layer_norm,  # before transposes move into its pattern
         recognize_rms_norm,
         recognize_group_norm,
         recognize_softmax,
-        recognize_rotary_embedding,  # whose transposes attention can do
+        recognize_rotary_embedding,  # attention can absorb its transposes
         expand_einsum,
         recognize_attention,
         recognize_repeat,  # before reshapes are merged
-        absorb_transposes,
         recognize_gelu,
         recognize_activations,
         unflatten_gemm,  # before its reshapes are merged with others
-        cancel_transposes,
-        absorb_transposes,  # again those that came down to a product or attention
-        cancel_transposes,  # again those that attention left
+        # The two run in turn: attention leaves transposes to cancel, and a product absorbs those that move down to it.
+        Phase("move_transposes", [absorb_transposes, cancel_transposes]),
         split_slices,
-        recognize_interpolate,  # of what transposes stood between
-        raise_transposes,  # those that nothing canceled
+        recognize_interpolate,  # of operators that transposes separated
+        raise_transposes,  # those that remain
         merge_reshapes,
     ]
 
 
-def _fusing() -> list[Pass]:
-    """From operators to fewer and larger steps; the shapes of what was made are inferred always."""
+def _fusing() -> list[Pass | Phase]:
+    """The passes that fuse operators into fewer and larger steps. Shapes of new nodes are always inferred."""
     return [
         fold_pads,
         fold_slices,
         fold_batch_norm,
         expand_batch_norm,
-        merge_duplicates,  # of what was made for several places
-        drop_dead_nodes,  # whose readings would stand against fusing
-        infer_shapes,  # of what the passes made: what is fused has to fit for certain
+        merge_duplicates,  # of new nodes that are equal
+        drop_dead_nodes,  # unused readers would prevent fusion
+        infer_shapes,  # of new nodes, because fusion needs known shapes
         fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
         fuse_elementwise(lower.is_elementwise),
         drop_dead_nodes,
@@ -179,7 +184,7 @@ def _fusing() -> list[Pass]:
 def compile(source: Source, options: Options | None = None) -> Plan:
     """Compiles a model.
 
-    `options` say what is known of its sizes, as `Options(dims={"batch": 4})`, and what is done with it.
+    `options` give sizes of dimensions, as `Options(dims={"batch": 4})`, and choose the passes.
 
     Raises:
         CompileError: the model is refused.
@@ -209,36 +214,43 @@ def compile(source: Source, options: Options | None = None) -> Plan:
 
 
 def optimize(model: ir.Model, options: Options) -> list[str]:
-    """Runs the passes that the options choose on a model; gives their names.
+    """Run the passes that the options choose on a model, and return their names.
 
     Raises:
-        CompileError: the model is refused. What a pass refuses keeps the others that are needed from nothing, nor the
-            lowering from saying what it refuses besides.
+        CompileError: the compiler refuses the model. After a pass refuses a node, the other needed passes and the
+            lowering still run, and the error holds all of their findings.
     """
-    chosen = _chosen(options)
+    phases = _chosen(options)
+    facts: set[str] = set()
     refused: list[Diagnostic] = []
-    for index, step in enumerate(chosen):
-        if refused and not step.needed:
-            break
-        try:
-            report = step.run(model)
-        except CompileError as error:
-            raise _broken(model, [*refused, *error.diagnostics]) from None
+    for step, report in _runs(phases, model, refused):
         known = {each.origin for each in refused if each.origin}
         refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
             options.on_pass(report)
-        # What comes from outside is verified as soon as it is in order; what passes make of it, on demand.
+        facts |= step.ensures
+        # The loaded model is verified as soon as its nodes are sorted; results of passes are verified on demand.
         is_input = step is sort_nodes
-        if (is_input or options.verify_passes) and "sorted" in _ensured(chosen[: index + 1]):
+        if (is_input or options.verify_passes) and "sorted" in facts:
             _check(model, step, is_input, refused)
     if refused:
         raise _refused(model, refused)
-    return list(dict.fromkeys(step.name for step in chosen))
+    return list(dict.fromkeys(step.name for phase in phases for step in phase.passes))
+
+
+def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
+    """Runs the phases. After a pass refuses nodes, only the needed phases run."""
+    for phase in phases:
+        if refused and not all(step.needed for step in phase.passes):
+            return
+        try:
+            yield from phase.run(model)
+        except CompileError as error:
+            raise _broken(model, [*refused, *error.diagnostics]) from None
 
 
 def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What passes refused, and what the lowering does. Nodes of outputs that are declared wrong may be right."""
+    """The findings of passes and of the lowering. Nodes may be valid although the type of an output is wrong."""
     try:
         lower.lower(model, {each.origin for each in found if each.origin and each.code != "CC0404"})
     except CompileError as error:
@@ -247,7 +259,7 @@ def _refused(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 
 
 def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
-    """What was found in a model that no pass can work on, and what can be said of it all the same."""
+    """The findings for a malformed graph, with the errors of operator types that need no pass."""
     places = {each.origin for each in found if each.origin}
     more = [*reject_3d.run(model).refused, *lower.unknown_operators(model)]
     unchecked = {origin.of(node) for node in nodes_of(model)} - places - {each.origin for each in more}
@@ -257,13 +269,19 @@ def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 def current_name(name: str) -> str:
     """The name of a pass; for a deprecated name the one that the pass has now."""
     if name in _FORMER_NAMES:
-        message = f"the pass {name} is called {_FORMER_NAMES[name]} now: use this name"
+        message = f"the pass name {name} is deprecated: use {_FORMER_NAMES[name]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
     return _FORMER_NAMES.get(name, name)
 
 
-def _chosen(options: Options) -> list[Pass]:
-    all_passes = passes(options)
+def _chosen(options: Options) -> list[Phase]:
+    """The phases, with the passes that the options choose.
+
+    Raises:
+        CompileError: the options name an unknown pass, or a fact that a chosen pass requires does not hold.
+    """
+    phases = _phases(options)
+    all_passes = [step for phase in phases for step in phase.passes]
     names = {step.name for step in all_passes}
     asked = None if options.passes is None else [current_name(name) for name in options.passes]
     if unknown := [name for name in asked or () if name not in names]:
@@ -272,14 +290,28 @@ def _chosen(options: Options) -> list[Pass]:
             [Diagnostic("CC0503", f"there is no pass {name!r}", help=did_you_mean(name, optional)) for name in unknown]
         )
     wanted = names if asked is None else {*asked, "check_nodes"}
-    return [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
+    chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
+    if missing := _missing_facts(chosen, all_passes):
+        raise CompileError(missing)
+    return [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
 
 
-def _ensured(steps: list[Pass]) -> set[str]:
-    return {fact for step in steps for fact in step.ensures}
+def _missing_facts(chosen: list[Pass], all_passes: list[Pass]) -> list[Diagnostic]:
+    """An error for each fact that a chosen pass requires, but that does not hold when the pass runs."""
+    facts: set[str] = set()
+    missing = []
+    for step in chosen:
+        for fact in sorted(step.requires - facts):
+            ensuring = ", ".join(dict.fromkeys(each.name for each in all_passes if fact in each.ensures))
+            message = f"the pass {step.name} requires {fact!r}, which does not hold when it runs"
+            advice = f"choose a pass that ensures it: {ensuring}" if ensuring else f"leave out {step.name}"
+            missing.append(Diagnostic("CC0505", message, help=advice))
+        facts = (facts | step.ensures) - step.ends
+    return missing
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:
+    """Raises what is invalid in the model: as the input's fault, or as the fault of the pass that ran last."""
     found = violations(model)
     if found and not is_input:
         raise CompileError([Diagnostic("CC0501", f"after {step.name}: {item.message}", item.origin) for item in found])

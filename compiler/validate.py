@@ -1,4 +1,4 @@
-"""Checks of arguments: the error names the argument, and says what is expected and what was found."""
+"""Checks of arguments. An error names the argument, the expected value and the value found."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = [
 ]
 
 LARGEST = 10**18
-"""What sizes are below, so that sums and small multiples of them are 64-bit numbers."""
+"""The limit of sizes. Sums and small multiples of smaller sizes fit in 64 bits."""
 
 
 def validate_instance(argument: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> None:
-    """An object of one of these classes.
+    """Check that a value is an object of one of these classes.
 
     Raises:
         TypeError: it is not.
@@ -31,7 +31,7 @@ def validate_instance(argument: str, value: Any, kinds: type | tuple[type, ...],
 
 
 def validate_function(argument: str, value: Any) -> None:
-    """A function, or another object that can be called.
+    """Check that a value is callable.
 
     Raises:
         TypeError: it is not.
@@ -41,7 +41,7 @@ def validate_function(argument: str, value: Any) -> None:
 
 
 def validate_whole_number(argument: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number, NumPy's too.
+    """Check that a value is a whole number, of Python or NumPy, and return it.
 
     Raises:
         TypeError: it is something else.
@@ -60,7 +60,7 @@ def validate_whole_number(argument: str, value: Any, least: int, most: int | Non
 
 
 def validate_mapping(argument: str, value: Any, expected: str) -> None:
-    """A dict, or what is like one, with texts as keys.
+    """Check that a value is a mapping with strings as keys.
 
     Raises:
         TypeError: it is not.
@@ -72,7 +72,7 @@ def validate_mapping(argument: str, value: Any, expected: str) -> None:
 
 
 def validate_names(argument: str, value: Any) -> None:
-    """A list of texts, or another iterable of them; one text alone is none.
+    """Check that a value is an iterable of strings. A single string is refused.
 
     Raises:
         TypeError: it is something else.
@@ -83,7 +83,7 @@ def validate_names(argument: str, value: Any) -> None:
 
 
 def validate_sizes(argument: str, value: Any) -> dict[str, int]:
-    """Sizes of dimensions by name, from 0 to below `LARGEST`.
+    """Check that a value holds sizes of dimensions by name, from 0 to below `LARGEST`, and return it as a dict.
 
     Raises:
         TypeError, ValueError: it is something else.

@@ -56,7 +56,7 @@ def main(names: tuple[str, ...], folder: Path) -> None:
     entries = [entry(name, folder) for name in MODELS if is_exported(name, folder)]
     (folder / "INDEX.json").write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
     for name, package in missing.items():
-        console.print(f'✗ {name} needs {package}, which is not installed: pip install "candle-compiler[models]"')
+        console.print(f'✗ {name} needs {package}, which is not installed: run pip install "candle-compiler[models]"')
     sys.exit(1 if missing else 0)
 
 

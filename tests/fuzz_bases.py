@@ -1,4 +1,4 @@
-"""Models made at random whose plans have what no node test's has: steps on 8-bit codes, images held in blocks."""
+"""Models made at random: of what passes rewrite, of steps on 8-bit codes, and of images held in blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-__all__ = ["on_codes", "on_images"]
+__all__ = ["on_axes", "on_codes", "on_images"]
 
 Made = tuple[onnx.ModelProto, dict[str, Any]]
 Shape = list[int]
@@ -161,3 +161,92 @@ def _of_numbers(graph: _Graph, x: str, others: list[str], parameters: tuple[str,
     if kind == "Concat":
         return graph.op("Concat", [n, 2 * channels, *sizes], x, x, axis=1)
     return graph.op("Sigmoid", shape, x)
+
+
+def on_axes(chance: random.Random) -> Made:
+    """What moves, joins, cuts, reduces and multiplies along axes, whose values have several readers."""
+    shape = [chance.randint(1, 4) for _ in range(chance.randint(2, 4))]
+    graph = _Graph(chance, shape)
+    values = ["x"]
+    for _ in range(chance.randint(6, 16)):
+        values.append(_next_axes(graph, chance.choice([values[-1], values[-1], chance.choice(values)]), values))
+    return graph.made(graph.random.standard_normal(shape).astype(np.float32), values[-1])
+
+
+def _next_axes(graph: _Graph, value: str, values: list[str]) -> str:
+    chance, shape = graph.chance, graph.shapes[value]
+    make = chance.choice([_moved, _moved, _viewed, _viewed, _cut, _joined, _computed, _computed, _reduced, _multiplied])
+    return make(graph, value, shape, values)
+
+
+def _moved(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
+    perm = graph.chance.sample(range(len(shape)), len(shape))
+    return graph.op("Transpose", [shape[axis] for axis in perm], value, perm=perm)
+
+
+def _viewed(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
+    """A Reshape that joins two axes or cuts one, or an axis more or less."""
+    axis = graph.chance.randrange(len(shape))
+    if len(shape) > 3 or (len(shape) > 1 and axis and graph.chance.random() < 0.3):
+        axis = max(axis, 1)
+        after = [*shape[: axis - 1], shape[axis - 1] * shape[axis], *shape[axis + 1 :]]
+    elif shape[axis] % 2 == 0:
+        after = [*shape[:axis], 2, shape[axis] // 2, *shape[axis + 1 :]]
+    else:
+        return graph.op("Unsqueeze", [*shape[:axis], 1, *shape[axis:]], value, graph.constant(np.array([axis])))
+    return graph.op("Reshape", after, value, graph.constant(np.array(after)))
+
+
+def _cut(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
+    """A Slice; or both parts of a Split, joined in either order."""
+    axis = graph.chance.randrange(len(shape))
+    size = shape[axis]
+    if size == 1 or graph.chance.random() < 0.5:
+        bounds = [0, graph.chance.choice([max(size - 1, 1), size]), axis]
+        after = [*shape[:axis], bounds[1], *shape[axis + 1 :]]
+        return graph.op("Slice", after, value, *(graph.constant(np.array([bound])) for bound in bounds))
+    parts = [f"{value}.{len(graph.nodes)}.{index}" for index in range(2)]
+    sizes = graph.constant(np.array([1, size - 1]))
+    graph.nodes.append(helper.make_node("Split", [value, sizes], parts, axis=axis))
+    return graph.op("Concat", shape, *graph.chance.sample(parts, 2), axis=axis)
+
+
+def _joined(graph: _Graph, value: str, shape: Shape, values: list[str]) -> str:
+    axis = graph.chance.randrange(len(shape))
+    other = graph.chance.choice([name for name in values if graph.shapes[name] == shape])
+    after = [*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]]
+    return value if np.prod(after) > 512 else graph.op("Concat", after, value, other, axis=axis)
+
+
+def _computed(graph: _Graph, value: str, shape: Shape, values: list[str]) -> str:
+    """An elementwise function; or the nodes of Swish, of which the gate may have other readers."""
+    chance = graph.chance
+    kind = chance.choice(["Relu", "Neg", "Identity", "Sigmoid", "Swish", "Add", "Mul", "Sub"])
+    if kind == "Swish":
+        return graph.op("Mul", shape, graph.op("Sigmoid", shape, value), value)
+    if kind in ("Add", "Mul", "Sub"):
+        others = [name for name in values if graph.shapes[name] == shape]
+        sizes = [size if chance.random() < 0.5 else 1 for size in shape]
+        return graph.op(
+            kind, shape, value, chance.choice([*others, graph.numbers(*sizes), graph.constant(np.float32(1))])
+        )
+    return graph.op(kind, shape, value)
+
+
+def _reduced(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
+    axis, keeps = graph.chance.randrange(len(shape)), graph.chance.choice([0, 1])
+    if len(shape) < 3 and not keeps:
+        return graph.op("Softmax", shape, value, axis=axis)
+    after = [*shape[:axis], *[1] * keeps, *shape[axis + 1 :]]
+    kind = graph.chance.choice(["ReduceMean", "ReduceSum", "ReduceMax"])
+    return graph.op(kind, after, value, graph.constant(np.array([axis])), keepdims=keeps)
+
+
+def _multiplied(graph: _Graph, value: str, shape: Shape, _: list[str]) -> str:
+    """A product with constant weights, or of the rows with themselves."""
+    if len(shape) < 2 or graph.chance.random() < 0.6:
+        columns = graph.chance.randint(1, 4)
+        return graph.op("MatMul", [*shape[:-1], columns], value, graph.numbers(shape[-1], columns, scale=0.5))
+    perm = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    turned = graph.op("Transpose", [shape[axis] for axis in perm], value, perm=perm)
+    return graph.op("MatMul", [*shape[:-1], shape[-2]], value, turned)

@@ -32,7 +32,11 @@ def verify(**arguments: Any) -> None:
 
 
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "a graph": (lambda: compiler.compile(MODEL.graph), TypeError, "a model is a path, bytes or an onnx.ModelProto"),
+    "a graph": (
+        lambda: compiler.compile(MODEL.graph),
+        TypeError,
+        "a model must be a path, bytes or an onnx.ModelProto",
+    ),
     "an empty path": (lambda: compiler.compile(""), CompileError, "the path of the model is empty"),
     "options as a dict": (
         lambda: compiler.compile(MODEL, {}),
@@ -50,7 +54,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a number as a path": (lambda: Plan.load(0), TypeError, "path: expected the path of a plan file, found int"),
     "no path": (lambda: Plan.load(""), FileNotFoundError, "No such file"),
     "nowhere to save": (lambda: PLAN.save(None), TypeError, "path: expected the path of a file, found NoneType"),
-    "a device": (lambda: compiler.load(PLAN, "tpu"), DeviceError, 'device "tpu": it is not known'),
+    "a device": (lambda: compiler.load(PLAN, "tpu"), DeviceError, 'device "tpu": unknown'),
     "no threads": (
         lambda: compiler.load(PLAN, threads=0),
         ValueError,
@@ -131,4 +135,4 @@ def test_what_is_shown_of_plans_and_sessions(tmp_path: Path) -> None:
     told = "x: float32 [n, 2], s: string [1] → y: float32 [n, 2], t: string [1]"
     assert repr(SESSION) == f"Session({told}; cpu, 1 thread)"
     assert repr(PLAN) == f"Plan(2 steps, {len(PLAN.data)} bytes)"
-    assert repr(Plan(b"abc")) == "Plan(not sound, 3 bytes)"
+    assert repr(Plan(b"abc")) == "Plan(invalid, 3 bytes)"

@@ -51,7 +51,7 @@ def test_a_safetensors_file_holds_a_dtype_or_says_that_it_cannot(
     if dtype in dtypes.STORED or dtype in ("float8_e4m3fn", "float8_e5m2"):
         assert_same(saved(tmp_path, "out.safetensors", {"y": array})["y"], array)
         return
-    with pytest.raises(Failed, match=f"cannot hold the output 'y': none of {dtype}; write an .npz file"):
+    with pytest.raises(Failed, match=f"cannot hold the output 'y' of {dtype}: write an .npz file"):
         arrays.pack({"y": array}, tmp_path / "out.safetensors")
 
 
@@ -82,13 +82,13 @@ STRINGS = np.array([["a", "", "längst"]], object)
 @pytest.mark.parametrize(
     ("values", "file", "said"),
     [
-        ({"y": STRINGS}, "out.safetensors", "'y': none of string"),
-        ({"y": np.array(["end\0"], object)}, "out.npz", "ends with a zero character"),
-        ({"a\0b": np.zeros(1)}, "out.npz", "of the name 'a\\\\x00b'"),
-        ({"__metadata__": np.zeros(1)}, "out.safetensors", "none of this name"),
-        ({"y": [np.zeros(1)], "y.0": np.zeros(1)}, "out.npz", "two of them would be 'y.0'"),
-        ({"y": [[np.zeros(1)]]}, "out.npz", "'y': it is no sequence of tensors"),
-        ({"y": [None]}, "out.npz", "'y': it is no sequence of tensors"),
+        ({"y": STRINGS}, "out.safetensors", "'y' of string"),
+        ({"y": np.array(["end\0"], object)}, "out.npz", "ends with a null character"),
+        ({"a\0b": np.zeros(1)}, "out.npz", "with the name 'a\\\\x00b'"),
+        ({"__metadata__": np.zeros(1)}, "out.safetensors", "the output '__metadata__': write an .npz file"),
+        ({"y": [np.zeros(1)], "y.0": np.zeros(1)}, "out.npz", "two of them would have the name 'y.0'"),
+        ({"y": [[np.zeros(1)]]}, "out.npz", "'y': it is not a sequence of tensors"),
+        ({"y": [None]}, "out.npz", "'y': it is not a sequence of tensors"),
     ],
 )
 def test_what_a_file_cannot_hold_is_refused(values: dict[str, Any], file: str, said: str, tmp_path: Path) -> None:
@@ -127,13 +127,21 @@ def save_raw(path: Path, array: Any, allow_pickle: bool = False) -> None:
 @pytest.mark.parametrize(
     ("file", "write", "said"),
     [
-        ("x.npy", lambda path: path.write_bytes(b"\0"), "no .npy file that can be read"),
-        ("x.npy", lambda path: save_raw(path, np.zeros(2, ml_dtypes.bfloat16)), "nothing says which dtype"),
-        ("x.npy", lambda path: save_raw(path, np.zeros(2, [("real", "f4")])), "nothing says which dtype"),
-        ("x.npy", lambda path: save_raw(path, np.zeros(2, [("int4", "<i8")])), "nothing says which dtype"),
+        ("x.npy", lambda path: path.write_bytes(b"\0"), r"cannot read .*x\.npy: "),
+        (
+            "x.npy",
+            lambda path: save_raw(path, np.zeros(2, ml_dtypes.bfloat16)),
+            "does not name the type of its elements",
+        ),
+        ("x.npy", lambda path: save_raw(path, np.zeros(2, [("real", "f4")])), "does not name the type of its elements"),
+        (
+            "x.npy",
+            lambda path: save_raw(path, np.zeros(2, [("int4", "<i8")])),
+            "does not name the type of its elements",
+        ),
         ("x.npy", lambda path: save_raw(path, np.array([{}]), allow_pickle=True), "allow_pickle"),
-        ("x.npz", lambda path: path.write_bytes(b"PK"), "no .npz file that can be read"),
-        ("x.safetensors", lambda path: path.write_bytes(b"\0" * 99), "no .safetensors file that can be read"),
+        ("x.npz", lambda path: path.write_bytes(b"PK"), r"cannot read .*x\.npz: "),
+        ("x.safetensors", lambda path: path.write_bytes(b"\0" * 99), r"cannot read .*x\.safetensors: "),
     ],
 )
 def test_what_cannot_be_read_says_so(file: str, write: Any, said: str, tmp_path: Path) -> None:

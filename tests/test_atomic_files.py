@@ -95,4 +95,4 @@ def test_what_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: py
 
 
 def test_a_plan_that_is_none_can_be_shown() -> None:
-    assert repr(compiler.Plan(b"bytes")) == "Plan(not sound, 5 bytes)"
+    assert repr(compiler.Plan(b"bytes")) == "Plan(invalid, 5 bytes)"

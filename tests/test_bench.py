@@ -118,7 +118,9 @@ def test_means_are_geometric_and_by_threads() -> None:
     found = {what: timing.cold_means(timings, what)["onnxruntime"][1] for what in ("load", "first", "peak")}
     assert found == {"load": pytest.approx(0.25), "first": pytest.approx(1), "peak": pytest.approx(2)}
     page = bench_table.page(timings, "candlec bench a b", "this machine", {"c": ValueError("odd\nmore")})
-    assert page.startswith("# Times beside other runtimes\n\n`candlec bench a b`\n\nthis machine. All take turns")
+    assert page.startswith(
+        "# Times beside other runtimes\n\n`candlec bench a b`\n\nthis machine. All runtimes take turns"
+    )
     assert "| a | 1 | 1.000 ms ± 20% | 2.000 ms ± 20% | 0.50 | – | – |" in page
     assert "| a | 1.00 ms | 4.00 ms | – | 0.25 | – |" in page
     assert "1 thread, 2 models: 2.00; worst: 8.00 (b)" in page

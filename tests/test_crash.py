@@ -67,8 +67,8 @@ def test_a_bug_has_an_exit_code_of_its_own(
     first, second = capsys.readouterr().err.strip().splitlines()
     assert first == f"error: {type(error).__name__}: {error}".removesuffix(": ")
     assert second.strip() == (
-        "help: this is a bug of the compiler: please report it with the model and with what `candlec --verbose VERB …` "
-        "prints"
+        "help: this is a bug in the compiler: please report it with the model and with the output of "
+        "`candlec --verbose VERB …`"
     )
     assert not Path("digits.plan").exists()
 

@@ -101,7 +101,12 @@ ADVICE = [
     ("y = BiasGelu(x)", {}, "operator BiasGelu is not supported", "there is BiasGelu of domain 'com.microsoft'"),
     ("y = Bogus(x)", {}, "operator Bogus is not supported", ""),
     ("y = Neg(x)", {"dims": {"bach": 1}}, "no input has a dimension 'bach'", "did you mean batch?"),
-    ("y = Neg(x)", {"dims": {"time": 1}}, "no input has a dimension 'time'", "the inputs have batch, z.1"),
+    (
+        "y = Neg(x)",
+        {"dims": {"time": 1}},
+        "no input has a dimension 'time'",
+        "the inputs have the dimensions batch, z.1",
+    ),
     ("y = Neg(x)", {"passes": ["fold_constant"]}, "there is no pass 'fold_constant'", "did you mean fold_constants?"),
 ]
 

@@ -114,4 +114,4 @@ def test_the_command_prints_an_expectation(capsys: pytest.CaptureFixture[str]) -
 
 def test_the_device_is_for_prepared_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", str(DIGITS), "--device", "cuda") == 2
-    assert "--device is for --prepared" in capsys.readouterr().err
+    assert "--device needs --prepared" in capsys.readouterr().err

@@ -118,17 +118,21 @@ def test_an_output_that_is_an_input_has_its_own_name(linear: Any, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"outputs": ("a", "b")}, ValueError, "outputs: 2 names for the 1 outputs of the module"),
+        ({"outputs": ("a", "b")}, ValueError, "outputs: expected a name for each output (linear), found 2 names"),
         ({"outputs": "scores"}, TypeError, "outputs: expected a list of names, found 'scores'"),
-        ({"outputs": ["input"]}, ValueError, "the name 'input' is that of an input"),
-        ({"opset": 99}, ValueError, "opset 99: it has to be from 18 to "),
-        ({"opset": 17}, ValueError, "opset 17: it has to be from 18 to "),
+        ({"outputs": ["input"]}, ValueError, "an input or another output has the name 'input' too"),
+        ({"opset": 99}, ValueError, "opset 99: choose one from 18 to "),
+        ({"opset": 17}, ValueError, "opset 17: choose one from 18 to "),
         ({"dynamic": [0]}, TypeError, 'dynamic: expected a dict, as {"x": {0: "batch"}}, found list'),
-        ({"dynamic": {"x": {0: "batch"}}}, ValueError, "dynamic: the module has no argument 'x', it has input"),
-        ({"dynamic": {"input": {7: "batch"}}}, ValueError, "dynamic: 'input' has 2 dims, and no dim 7"),
+        (
+            {"dynamic": {"x": {0: "batch"}}},
+            ValueError,
+            "dynamic: the module has no argument 'x'; its arguments are input",
+        ),
+        ({"dynamic": {"input": {7: "batch"}}}, ValueError, "dynamic: 'input' has 2 dims, but no dim 7"),
         ({"dynamic": {"input": {0: 4}}}, TypeError, "dynamic: 'input': dim 0: expected a name, found 4"),
         ({"dynamic": {"input": ["batch"]}}, TypeError, "dynamic: 'input': expected a dict"),
-        ({"dynamic": {"input": {0: "n", 1: "n"}}}, ValueError, "the dims 'n' have 4 and 3 elements in args"),
+        ({"dynamic": {"input": {0: "n", 1: "n"}}}, ValueError, "the dims 'n' have different sizes in args, 4 and 3"),
     ],
 )
 def test_wrong_options_are_refused(
@@ -145,7 +149,7 @@ def test_wrong_options_are_refused(
         ("class", ((4, 3),), "module: expected a torch.nn.Module, found the class Linear"),
         ("name", ((4, 3),), "module: expected a torch.nn.Module, found str"),
         ("module", (4, 3), "args: expected a tuple of the module's arguments, as (x,), found Tensor"),
-        ("module", ((4, 3), (4, 3)), "args: Linear.forward cannot be called with them: too many positional arguments"),
+        ("module", ((4, 3), (4, 3)), "args: Linear.forward does not accept them: too many positional arguments"),
     ],
 )
 def test_wrong_arguments_are_refused(kind: str, args: tuple[Any, ...], said: str, linear: Any, tmp_path: Path) -> None:

@@ -40,16 +40,16 @@ def test_a_weight_that_fits_its_file(tmp_path, facts):
 @pytest.mark.parametrize(
     ("facts", "dtype", "dims", "expected"),
     [
-        ({"length": "4"}, FLOATS, [4], "'w0' of shape [4] has 16 bytes, its length is said to be 4"),
-        ({"length": "16"}, FLOATS, [2], "'w0' of shape [2] has 8 bytes, its length is said to be 16"),
+        ({"length": "4"}, FLOATS, [4], "'w0' of shape [4] has 16 bytes, but the model says 4"),
+        ({"length": "16"}, FLOATS, [2], "'w0' of shape [2] has 8 bytes, but the model says 16"),
         ({"length": "abc"}, FLOATS, [4], "the length of 'w0' is 'abc'"),
         ({"offset": "-4"}, FLOATS, [2], "the offset of 'w0' is '-4'"),
-        ({"offset": "8"}, FLOATS, [4], "'w0' ends at byte 24 of 16"),
-        ({}, FLOATS, [5], "'w0' ends at byte 20 of 16"),
-        ({"length": "3"}, TensorProto.INT4, [3], "'w0' of shape [3] has 2 bytes, its length is said to be 3"),
-        ({}, TEXTS, [1], "'w0' is of a type or shape that no file holds"),
-        ({}, FLOATS, [-1], "'w0' is of a type or shape that no file holds"),
-        ({"location": ""}, FLOATS, [4], "the weight 'w0' is in another file, which the model does not name"),
+        ({"offset": "8"}, FLOATS, [4], "'w0' ends at byte 24, but the file has 16"),
+        ({}, FLOATS, [5], "'w0' ends at byte 20, but the file has 16"),
+        ({"length": "3"}, TensorProto.INT4, [3], "'w0' of shape [3] has 2 bytes, but the model says 3"),
+        ({}, TEXTS, [1], "'w0' has a type or shape that no file can hold"),
+        ({}, FLOATS, [-1], "'w0' has a type or shape that no file can hold"),
+        ({"location": ""}, FLOATS, [4], "the weight 'w0' is in another file, but the model does not name the file"),
         ({"location": "@/w.bin"}, FLOATS, [4], "w.bin', which is an absolute path"),
         ({"location": "C:\\w.bin"}, FLOATS, [4], "which is an absolute path"),
         ({"location": "in/../w.bin"}, FLOATS, [4], "which is outside the model's folder"),
@@ -84,9 +84,9 @@ def test_one_finding_for_each_file(tmp_path):
         compiler.compile(model_with(tmp_path, *[missing] * 5, short, short, {"location": "w.bin"}))
     assert [each.message for each in error.value.diagnostics] == [
         "the weights 'w0', 'w1', 'w2' and 2 more are in the file 'x.bin', which does not exist",
-        "the file 'w.bin' does not hold what the model says: "
-        "'w5' of shape [4] has 16 bytes, its length is said to be 4; "
-        "'w6' of shape [4] has 16 bytes, its length is said to be 4",
+        "the file 'w.bin' does not match the model: "
+        "'w5' of shape [4] has 16 bytes, but the model says 4; "
+        "'w6' of shape [4] has 16 bytes, but the model says 4",
     ]
     assert error.value.diagnostics[0].help == f"put it beside the model, as {tmp_path / 'x.bin'}"
 
@@ -96,4 +96,4 @@ def test_without_a_path_no_file_is_opened(tmp_path, monkeypatch):
     data = model_with(tmp_path, {"location": "w.bin"}).read_bytes()
     with pytest.raises(CompileError) as error:
         compiler.compile(data)
-    assert [each.help for each in error.value.diagnostics] == ["give the path of the model's file"]
+    assert [each.help for each in error.value.diagnostics] == ["pass the path of the model's file"]

@@ -36,7 +36,7 @@ def test_without_ruff_nothing_is_written(whole: bool, written: list[Path], monke
 
 def test_what_ruff_says_is_told(written: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "_HEADER", "def (:")
-    with pytest.raises(SystemExit, match=r"(?i)ruff does not format what was made of the schema: .*pars"):
+    with pytest.raises(SystemExit, match=r"(?i)ruff cannot format the source that the schema gives: .*pars"):
         generate.main()
     assert written == []
 

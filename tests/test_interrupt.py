@@ -51,10 +51,10 @@ def test_a_command_ends(body: str, options: tuple[str, ...], tmp_path: Path) -> 
     command = [sys.executable, "-c", COMMAND, "run", str(tmp_path / "loop.plan"), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert "using random ones" in process.stderr.readline()  # the next it does is to run
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
         try:
+            assert "the inputs are random" in process.stderr.readline()  # the run is next
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=SOON)
         finally:
             process.kill()

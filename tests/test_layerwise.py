@@ -119,10 +119,10 @@ def test_verify_shows_the_first(
         printed = capsys.readouterr().out
         assert ("first to differ" in printed) is (code == 1)
         if code == 0:
-            assert "on the way, 5 of 5 values equal onnxruntime's\n" in printed
+            assert "intermediate values: 5 of 5 values equal onnxruntime's\n" in printed
         else:
             assert "step 2, Binary   Add(" in printed
-            assert "on the way, 2 of 5 values equal onnxruntime's; 3 are not equal" in printed
+            assert "intermediate values: 2 of 5 values equal onnxruntime's; 3 are not equal" in printed
     with pytest.raises(SystemExit):
         main([*arguments, "--json"])
     told = json.loads(capsys.readouterr().out)

@@ -139,7 +139,7 @@ def varint(value):
 
 def test_graphs_that_are_nested_too_deep_are_named():
     compiler.compile(graphs_within_graphs(20))
-    for depth, said in ((32, "If: blocks nest deeper than 20"), (34, "are nested deeper than protobuf reads")):
+    for depth, said in ((32, "If: blocks nest deeper than 20"), (34, "are nested too deeply for protobuf")):
         with pytest.raises(CompileError, match=said):
             compiler.compile(graphs_within_graphs(depth))
 
@@ -319,7 +319,9 @@ def test_broken_sparse_tensors(values, indices, dims):
 
 @pytest.mark.parametrize("source", [None, 3, onnx.GraphProto(), [IDENTITY]], ids=lambda source: type(source).__name__)
 def test_what_is_no_source(source):
-    with pytest.raises(TypeError, match=f"a model is a path, bytes or an onnx.ModelProto, not {type(source).__name__}"):
+    with pytest.raises(
+        TypeError, match=f"a model must be a path, bytes or an onnx.ModelProto, not {type(source).__name__}"
+    ):
         compiler.compile(source)
 
 
@@ -335,7 +337,7 @@ def test_what_is_no_model_is_named(tmp_path):
     for source, expected in (
         ("", "the path of the model is empty"),
         ("a\0b", r"'a\x00b': embedded null byte"),
-        (plan, f"{plan} is a plan, which a model is compiled to"),
+        (plan, f"{plan} is a plan, not a model"),
         (text, f"{text} is not an ONNX model: it is truncated, or of another format"),
         (b"", "this is not an ONNX model: it is empty"),
         (onnx.ModelProto(ir_version=10), "this is not an ONNX model: it has no graph or no opset"),

@@ -113,5 +113,7 @@ def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
     done = run("--folder", str(tmp_path), "resnet18")
     assert done.exit_code == 1
-    assert 'resnet18 needs torchvision, which is not installed: pip install "candle-compiler[models]"' in done.stderr
+    assert (
+        'resnet18 needs torchvision, which is not installed: run pip install "candle-compiler[models]"' in done.stderr
+    )
     assert json.loads((tmp_path / "INDEX.json").read_text()) == []

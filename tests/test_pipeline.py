@@ -36,6 +36,35 @@ def test_what_a_pass_requires_holds_where_it_stands():
         facts = (facts | step.ensures) - step.ends
 
 
+def test_a_pass_without_what_it_requires_is_refused():
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model(), Options(passes=["fold_constants", "fold_weight_norm"]))
+    [found] = error.value.diagnostics
+    assert found.code == "CC0505"
+    assert found.message == "the pass fold_weight_norm requires 'stored weights', which does not hold when it runs"
+    assert found.help == "choose a pass that ensures it: drop_identities"
+    plan = compiler.compile(model(), Options(passes=["drop_identities", "fold_weight_norm"]))
+    assert "fold_weight_norm" in plan.document["passes"]
+
+
+@pytest.mark.parametrize("name", [step.name for step in pipeline.passes(Options()) if not step.needed])
+def test_every_pass_can_be_chosen_with_what_it_requires(name):
+    plan = compiler.compile(model(), Options(passes=["drop_identities", name], verify_passes=True))
+    assert name in plan.document["passes"]
+
+
+def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
+    late = Pass("late", lambda model, report: None, requires=frozenset({"stored weights", "tea"}))
+    given = pipeline._fusing
+    monkeypatch.setattr(pipeline, "_fusing", lambda: [*given(), late])
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model())
+    assert [(each.code, each.help) for each in error.value.diagnostics] == [
+        ("CC0505", "choose a pass that ensures it: drop_identities"),
+        ("CC0505", "leave out late"),
+    ]
+
+
 def test_every_pass_has_its_place():
     """Every file in compiler/passes has a `Pass`, or a function of its own name that makes one."""
     placed = {step.name for step in pipeline.passes(Options(dims={"n": 1}))}
@@ -79,7 +108,7 @@ def test_unknown_passes_are_refused():
     ("old", "new"), [("keep_reduced_axes", "normalize_reductions"), ("read_sizes", "move_shapes_to_inputs")]
 )
 def test_former_names_of_passes_choose_them(old, new):
-    with pytest.warns(DeprecationWarning, match=f"the pass {old} is called {new} now"):
+    with pytest.warns(DeprecationWarning, match=f"the pass name {old} is deprecated: use {new}"):
         plan = compiler.compile(model(), Options(passes=[old]))
     assert plan.document["passes"] == compiler.compile(model(), Options(passes=[new])).document["passes"]
     assert new in plan.document["passes"]

@@ -314,7 +314,7 @@ def test_a_function_without_codes_stays_onnxruntimes(saturating: None) -> None:
 
 def test_numpy_computes_products_that_cannot_be_rewritten(saturating: None) -> None:
     given = Reference(parse_model(OTHER_OPSET.replace('"com.microsoft" : 1', '"local" : 1')))
-    assert given.note.startswith("NumPy runs the model in place of onnxruntime") and "opset 13" in given.note
+    assert given.note.startswith("NumPy runs the model instead of onnxruntime") and "opset 13" in given.note
     np.testing.assert_array_equal(given.run({"a": A, "b": B})["y"], A.astype(np.int32) @ B.astype(np.int32))
 
 
@@ -346,8 +346,8 @@ def test_the_report_says_so_in_one_line(saturating: None) -> None:
     report = compiler.verify(model, inputs=inputs)
     assert report.equal
     assert report.note == (
-        "onnxruntime runs with uint8 in place of int8 codes (1 rewritten): "
-        "its products of uint8 and int8 saturate on this processor, which has no VNNI"
+        "onnxruntime runs with uint8 instead of int8 codes (1 rewritten): "
+        "onnxruntime's products of uint8 and int8 saturate on this processor, which has no VNNI"
     )
 
 

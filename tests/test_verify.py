@@ -233,8 +233,8 @@ def test_a_summary_says_equal_of_nothing_else() -> None:
     verdicts: list[Verdict] = ["equal", "uncertain", "equal", "different", "uncertain", "random"]
     assert counted(verdicts, "output") == (
         "2 of 6 outputs equal onnxruntime's; "
-        "1 is of random numbers, of which only dtype and shape were compared; "
-        "2 differ from it by less than it differs from itself; 1 is not equal"
+        "1 is random, and only its dtype and shape were compared; "
+        "2 are uncertain: they differ by less than the reference noise; 1 is not equal"
     )
     assert counted(["equal"], "output") == "1 of 1 output equals onnxruntime's"
 
@@ -294,7 +294,7 @@ def test_random_inputs_fit_the_declaration() -> None:
 
 
 def test_sizes_of_symbols_that_no_input_has_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"no input has a symbolic dimension 'tyme'; there are batch, time"):
+    with pytest.raises(ValueError, match=r"no input has a symbolic dimension 'tyme'; the symbols are batch, time"):
         random_inputs(DECLARED, {"tyme": 5})
 
 

@@ -22,7 +22,7 @@ NODES = {
         "t = SequenceInsert(s, x, s) y = SequenceAt(t, i) i = Constant<value_int = 0>()",
         "CC0205 SequenceInsert's input position is sequence of float32, not int32 or int64",
     ),
-    "a cast to no type": ("float[4] x", "y = Cast<to = 100>(x)", "CC0202 Cast asks for element type 100"),
+    "a cast to no type": ("float[4] x", "y = Cast<to = 100>(x)", "CC0202 Cast has the element type 100"),
     "a flag that is none": (
         "float[2, 3] x",
         "y = ReduceMax<keepdims = -3>(x)",
@@ -66,19 +66,19 @@ NODES = {
         "float[2] x, bool c",
         """y = If (c) <then_branch = t (float[2] s) => (float[2] r) { r = Neg(s) },
                        else_branch = e () => (float[2] q) { q = Neg(x) }>""",
-        "CC0205 a branch of If has no inputs, found 1",
+        "CC0205 a branch of If must have no inputs, but has 1",
     ),
     "a map over fewer sequences than its body takes": (
         "float[2] x",
         """s = SequenceConstruct(x) i = Constant<value_int = 0>() y = SequenceAt(m, i)
         m = SequenceMap(s) <body = b (float[2] a, float[2] c) => (float[2] r) { r = Add(a, c) }>""",
-        "CC0210 SequenceMap: the body takes 2 inputs, and is given 1",
+        "CC0210 SequenceMap: the body takes 2 inputs, but the node has 1",
     ),
     "a map over more sequences than its body takes": (
         "float[2] x",
         """s = SequenceConstruct(x) i = Constant<value_int = 0>() y = SequenceAt(m, i)
         m = SequenceMap(s, s) <body = b (float[2] a) => (float[2] r) { r = Neg(a) }>""",
-        "CC0210 SequenceMap: the body takes 1 inputs, and is given 2",
+        "CC0210 SequenceMap: the body takes 1 inputs, but the node has 2",
     ),
     "a node that nobody needs": (
         "float[2] x, float[3] z",

@@ -52,7 +52,7 @@ def zoo(verb: str, index: Any, *options: str) -> int:
     """The exit code of a verb on a folder of this index."""
     Path("INDEX.json").write_text(index if isinstance(index, str) else json.dumps(index))
     with pytest.raises(SystemExit) as ended:
-        main(["zoo", verb, "--path", ".", *options])
+        main(["zoo", verb, "--zoo", ".", *options])
     return int(ended.value.code or 0)
 
 
@@ -63,17 +63,17 @@ def entry(name: str, case: str = "", **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("index", "problem"),
     [
-        ("[", "INDEX.json is not an index of models: Expecting value"),
-        ([], "INDEX.json is not an index of models: it has no models"),
-        ({}, "INDEX.json is not an index of models: it has no models"),
-        ({"name": "sound"}, "it is a list of objects, one a model"),
-        (["sound"], "a model is an object, not 'sound'"),
+        ("[", "INDEX.json is not a valid index of models: Expecting value"),
+        ([], "INDEX.json is not a valid index of models: it lists no models"),
+        ({}, "INDEX.json is not a valid index of models: it lists no models"),
+        ({"name": "sound"}, "expected a list with one object for each model"),
+        (["sound"], "a model must be an object, not 'sound'"),
         ([{"file": "sound.onnx"}], "a model has no name"),
-        ([{"name": 3}], "a name is a text, not 3"),
+        ([{"name": 3}], "a name must be a string, not 3"),
         ([{"name": "sound", "file": "sound.onnx"}], "the model sound has no cases"),
         ([{"name": "sound", "cases": ["sound.npz"]}], "the model sound has no file"),
         ([entry("sound") | {"cases": "sound.npz"}], "the model sound has the cases 'sound.npz', not a list of files"),
-        ([entry("sound") | {"file": ["sound.onnx"]}], "the model sound has the file ['sound.onnx'], not a text"),
+        ([entry("sound") | {"file": ["sound.onnx"]}], "the model sound has the file ['sound.onnx'], not a string"),
         ([entry("sound", tolerence=1e-9)], "the model sound has 'tolerence': did you mean tolerance?"),
         ([entry("sound", tolerance=-1)], "the model sound has the tolerance -1, not a number above 0"),
         ([entry("sound", tolerance=0)], "the model sound has the tolerance 0, not a number above 0"),
@@ -97,7 +97,7 @@ def test_an_index_may_tell_people_more() -> None:
 FAULTS = [
     (entry("gone", "sound"), "it cannot be checked: there is no file gone.onnx"),
     (entry("sound", "gone"), "it cannot be checked: there is no file gone.npz"),
-    (entry("sound", "text"), "it cannot be checked: text.npz is no .npz file that can be read"),
+    (entry("sound", "text"), "it cannot be checked: cannot read text.npz as an .npz file"),
     (entry("sound", "wide"), "it cannot be checked: "),
     (entry("sound", "long"), "it cannot be checked: "),
     (entry("sound", "empty"), "it cannot be checked: "),
@@ -141,8 +141,8 @@ def test_a_refusal_is_known_by_its_codes(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("index", "codes", "problem"),
     [
-        (entry("volume"), "CC0205", "it is refused (CC0301), and refused (CC0205) in the baseline"),
-        (entry("sound"), "CC0301", "it is equal in every way now, and refused (CC0301) in the baseline"),
+        (entry("volume"), "CC0205", "it is refused (CC0301), but refused (CC0205) in the baseline"),
+        (entry("sound"), "CC0301", "it is now equal in every way, but refused (CC0301) in the baseline"),
     ],
 )
 def test_a_refusal_has_to_be_so(
@@ -158,12 +158,18 @@ def test_a_refusal_has_to_be_so(
     [
         ('pinned = { verdict = "different", at_most = 2 }', "the model sound has no reason"),
         ('reason = ""', "the model sound has no reason"),
-        ('reason = "so"\nshapes = 1', "the model sound has shapes, and may have reason, pinned, unpinned"),
-        ('reason = "so"\npinned = 1', "sound: pinned has verdict and at_most, or refused; found 1"),
-        ('reason = "so"\npinned = { verdict = "different" }', "sound: pinned has verdict and at_most, or refused"),
-        ('reason = "so"\npinned = { verdict = "different", at_most = inf }', "at_most is a number above 1, not inf"),
-        ('reason = "so"\npinned = { refused = [] }', "sound: pinned: refused is a list of codes, not []"),
-        ('reason = "so"\npinned = { refused = "CC0301" }', "refused is a list of codes, not 'CC0301'"),
+        ('reason = "so"\nshapes = 1', "the model sound has shapes: use only reason, pinned, unpinned"),
+        ('reason = "so"\npinned = 1', "sound: pinned: expected verdict and at_most, or refused; found 1"),
+        (
+            'reason = "so"\npinned = { verdict = "different" }',
+            "sound: pinned: expected verdict and at_most, or refused",
+        ),
+        (
+            'reason = "so"\npinned = { verdict = "different", at_most = inf }',
+            "at_most must be a number above 1, not inf",
+        ),
+        ('reason = "so"\npinned = { refused = [] }', "sound: pinned: refused must be a list of codes, not []"),
+        ('reason = "so"\npinned = { refused = "CC0301" }', "refused must be a list of codes, not 'CC0301'"),
     ],
 )
 def test_a_baseline_is_sound_or_refused(lines: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,13 +90,13 @@ def run(*arguments: str) -> int | str | None:
 
 def test_the_command_tells_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
-    assert run("zoo", "precision", "--path", str(MODELS), "--markdown", str(page)) == 0
+    assert run("zoo", "precision", "--zoo", str(MODELS), "--markdown", str(page)) == 0
     assert "worst error ÷ onnxruntime's" in capsys.readouterr().out
     text = page.read_text()
     assert text.startswith("# Rounding errors beside onnxruntime\n")
     assert "| model | cases | plan | onnxruntime | ratio |" in text
     assert "onnxruntime " in text
-    assert run("zoo", "precision", "--path", str(MODELS), "--at-most", "0.001", "--json") == 1
+    assert run("zoo", "precision", "--zoo", str(MODELS), "--at-most", "0.001", "--json") == 1
     data = json.loads(capsys.readouterr().out)
     assert not data["ok"]
     assert all(each["ratio"] > 0.001 for each in data["models"].values())

@@ -1,1 +1,1 @@
-"""How far a plan is from onnxruntime and from double precision."""
+"""Comparison of a plan with onnxruntime and with double precision."""

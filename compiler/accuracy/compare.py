@@ -1,14 +1,14 @@
-"""How far outputs are from those of a reference, and what that says.
+"""Comparison of outputs with those of a reference.
 
-An output equals onnxruntime's where it differs by no more than the tolerance. Rounding errors grow on their way through
-a model, and how far depends on the processor's kernels. Beyond the tolerance, double precision is the yardstick: an
-output also equals onnxruntime's where its errors against double precision are about as large as onnxruntime's own,
-element for element in the order of their size. A difference of more elements than rounding reaches makes them larger.
+An output equals onnxruntime's if it differs by no more than the tolerance. Rounding errors grow through a model, and
+their size depends on the processor's kernels. Beyond the tolerance, double precision decides: an output also equals
+onnxruntime's if its errors against double precision are about as large as onnxruntime's own. The errors are compared
+element by element, in the order of their size.
 
-A model that quantizes has no form in double precision. There a rounding error decides which code is taken, and
-onnxruntime's answers with and without its own optimizations, the *reference noise* apart, are equally good ones. An
-output equals onnxruntime's where it is within the tolerance of one of them. An output that is as near to one of them as
-they are to each other is not equal, but nothing speaks against it.
+A model that quantizes has no form in double precision. A rounding error can change a code there, and onnxruntime's
+results with and without its own optimizations are equally good. They differ by the *reference noise*. An output equals
+onnxruntime's if it is within the tolerance of one of them. An output that is as near to one of them as they are to each
+other is uncertain.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ __all__ = [
 ]
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
-"""dtype → the difference allowed, as a part of the output's scale; all other dtypes have to be equal."""
+"""dtype → the allowed difference, as a fraction of the output's scale. Other dtypes must be equal."""
 
 MOST_ERROR = 3.0
-"""How many times onnxruntime's error against double precision the error of an equal output may be."""
+"""The largest ratio of an equal output's error to onnxruntime's error, both against double precision."""
 
 LEAST_ERROR = 1 / 30
-"""The same from below: an onnxruntime that is further off than this does not differ by rounding alone."""
+"""The smallest ratio. A smaller one means that onnxruntime's error is not rounding alone."""
 
 Verdict = Literal["equal", "random", "uncertain", "different", "refused", "failed"]
-"""From the best to the worst. Of models too: `refused` by the compiler, and `failed`, with nothing to compare."""
+"""Verdicts from the best to the worst. Models also have `refused` (by the compiler) and `failed` (no comparison)."""
 
 _SAID: Mapping[Verdict, tuple[str, str]] = {
     "equal": ("equals onnxruntime's", "equal onnxruntime's"),
     "random": (
-        "is of random numbers, of which only dtype and shape were compared",
-        "are of random numbers, of which only dtype and shape were compared",
+        "is random, and only its dtype and shape were compared",
+        "are random, and only their dtypes and shapes were compared",
     ),
     "uncertain": (
-        "differs from it by less than it differs from itself",
-        "differ from it by less than it differs from itself",
+        "is uncertain: it differs by less than the reference noise",
+        "are uncertain: they differ by less than the reference noise",
     ),
     "different": ("is not equal", "are not equal"),
     "refused": ("is refused", "are refused"),
@@ -64,16 +64,16 @@ _SAID: Mapping[Verdict, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far one output is from what was expected.
+    """The difference of one output from the expected one.
 
     `max_abs`, `max_rel` and `max_ulp` are the worst differences, absolute, relative to the expected element, and in
     units in the last place. `allowed` is the tolerance times the output's scale, the largest magnitude expected.
-    `reference_noise` is how far onnxruntime is from itself, and `nearest` how far the output is from the nearer of its
-    two answers; `error` and `reference_error` are how far the output and onnxruntime's are from what the model gives in
-    double precision: measured where the tolerance does not do, and where they can be. `strict` says that the
-    tolerance was stated, and that nothing else makes the output equal; `rounds_alike` that the errors of both are of
-    one size (`errors_are_alike`). `note` says in words how values differ, `problem` why there are no values to compare
-    (dtype, shape).
+    `reference_noise` is the difference of onnxruntime's two results, and `nearest` the output's difference from the
+    nearer one. `error` and `reference_error` are the errors of the output and of onnxruntime's against double
+    precision. They are measured beyond the tolerance, if the model has a form in double precision. `strict` says that
+    the caller gave the tolerance, so that nothing else makes the output equal. `rounds_alike` says that both errors
+    have similar sizes (`errors_are_alike`). `note` describes the difference in words. `problem` says why there are no
+    values to compare (dtype, shape).
     """
 
     name: str
@@ -97,8 +97,8 @@ class Comparison:
     def verdict(self) -> Verdict:
         """The judgment on the output.
 
-        `equal` within the tolerance of one of onnxruntime's answers, or with an error like onnxruntime's; `random`
-        where it need not be so; `uncertain` within the reference noise; or `different`.
+        `equal`: within the tolerance of one of onnxruntime's results, or with an error like onnxruntime's. `random`:
+        random numbers. `uncertain`: within the reference noise. `different`: none of these.
         """
         if self.problem:
             return "different"
@@ -114,12 +114,12 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against the output."""
+        """Whether the output is not different."""
         return self.verdict != "different"
 
     @property
     def share(self) -> float:
-        """The difference as a part of what is allowed."""
+        """The difference divided by the tolerance."""
         if self.problem:
             return float("inf")
         return 0.0 if self.max_abs == 0 else self.max_abs / self.allowed if self.allowed else float("inf")
@@ -131,13 +131,13 @@ class Report:
 
     outputs: tuple[Comparison, ...]
     device: str = "cpu"
-    """Where the plan ran."""
+    """The device of the plan's run."""
     note: str = ""
-    """How onnxruntime's run differs from what the model's file says, and why; empty where it does not."""
+    """How onnxruntime's run differs from the model's file, and why; empty if it does not."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against any output; see `equal`."""
+        """Whether no output is different; see `equal`."""
         return all(output.ok for output in self.outputs)
 
     @property
@@ -147,21 +147,21 @@ class Report:
 
     @property
     def worst(self) -> float:
-        """The largest difference of an output, as a part of what is allowed; infinite where it cannot be compared."""
+        """The largest difference of an output divided by its tolerance; infinite without values to compare."""
         return max((output.share for output in self.outputs if output.verdict != "random"), default=0.0)
 
     @property
     def summary(self) -> str:
-        """How many outputs have which verdict, in words."""
+        """The numbers of outputs by verdict, in words."""
         return counted([output.verdict for output in self.outputs], "output")
 
 
 def errors_are_alike(exact: Any, found: Any, expected: Any, allowed: float) -> bool:
-    """Whether an output and onnxruntime's are about as far from what the model gives in double precision.
+    """Whether the errors of an output and of onnxruntime's against double precision have similar sizes.
 
-    Both errors are sorted, and compared from the largest to the smallest: each of the output's is at most `MOST_ERROR`
-    times the one of onnxruntime, or `allowed`; and the largest is at least `LEAST_ERROR` times onnxruntime's. So one
-    element of a large error excuses no other.
+    Both lists of errors are sorted, and compared from the largest to the smallest. Each error of the output must be at
+    most `MOST_ERROR` times onnxruntime's, or at most `allowed`. The largest must be at least `LEAST_ERROR` times
+    onnxruntime's. One large error of onnxruntime therefore excuses only one error of the output.
     """
     arrays = [np.asarray(each) for each in (exact, found, expected)]
     if any(array.dtype == object for array in arrays) or len({array.shape for array in arrays}) != 1:
@@ -178,7 +178,7 @@ def errors_are_alike(exact: Any, found: Any, expected: Any, allowed: float) -> b
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on all together."""
+    """The worst of several verdicts."""
     return max(verdicts, key=get_args(Verdict).index, default="equal")
 
 
@@ -196,9 +196,9 @@ def compare(
     tolerance: float | None = None,
     random: Collection[str] = (),
 ) -> Report:
-    """Compare outputs by name, with `tolerance` in place of the dtype's own where one is given.
+    """Compare outputs by name. `tolerance` replaces the dtype's own tolerance.
 
-    `random` are the names of those that are of random numbers.
+    `random` names the outputs of random numbers.
     """
     comparisons: list[Comparison] = []
     for name, value in expected.items():
@@ -213,14 +213,16 @@ def compare(
 
 
 def _compare_value(name: str, expected: Any, found: Any, tolerance: float | None) -> list[Comparison]:
-    """One output; the elements of a sequence one by one."""
+    """Compare one output, or each element of a sequence."""
     if isinstance(expected, list):
         if not isinstance(found, list) or len(found) != len(expected):
-            return [Comparison(name, "sequence", (len(expected),), problem="expected a sequence of another length")]
+            return [Comparison(name, "sequence", (len(expected),), problem="the sequence has another length")]
         pairs = enumerate(zip(expected, found, strict=True))
         return [each for i, (a, b) in pairs for each in _compare_value(f"{name}[{i}]", a, b, tolerance)]
     if expected is None or found is None:
-        return [Comparison(name, "optional", (), problem="" if expected is found else "one of the two is empty")]
+        return [
+            Comparison(name, "optional", (), problem="" if expected is found else "one of the two optionals is empty")
+        ]
     return [_compare_arrays(name, np.asarray(expected), np.asarray(found), tolerance)]
 
 
@@ -248,7 +250,7 @@ def _compare_arrays(
 
 
 def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> Comparison:
-    """Whole numbers, booleans, strings, and floats of 8 bits and less."""
+    """Compare integers, booleans, strings, and floats of at most 8 bits."""
     dtype, shape, differs = expected.dtype.name, expected.shape, np.asarray(expected != found)
     if expected.dtype != object:
         a, b = expected.astype(np.float64), found.astype(np.float64)
@@ -256,13 +258,13 @@ def _compare_exactly(name: str, expected: np.ndarray[Any, Any], found: np.ndarra
     if not differs.any():
         return Comparison(name, dtype, shape)
     distance = 0.0 if expected.dtype == object else _largest(np.nan_to_num(np.abs(a - b)[differs], nan=np.inf))
-    # Strings have no distance, and that of large integers may be lost in rounding: they differ all the same.
+    # Strings have no distance, and rounding may hide the distance of large integers. Both still differ.
     note = f"{differs.sum()} of {expected.size} elements differ"
     return Comparison(name, dtype, shape, distance or float("inf"), note=note)
 
 
 def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
-    """The largest magnitude, or the least that the dtype holds in full precision, below which it has no such digits."""
+    """The largest magnitude, but at least the smallest number that the dtype holds in full precision."""
     if not values.any():
         return 0.0
     smallest: Any = ml_dtypes.finfo(dtype).smallest_normal  # type: ignore[no-untyped-call]
@@ -270,7 +272,7 @@ def _scale(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> float:
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Floats as integers that are in the same order, neighbors one apart."""
+    """Floats as integers in the same order. Neighbors differ by one."""
     bits = array.view(np.dtype(f"int{8 * array.dtype.itemsize}")).astype(np.int64)
     return np.where(bits < 0, np.int64(-(2 ** (8 * array.dtype.itemsize - 1))) - bits, bits)
 

@@ -1,7 +1,7 @@
-"""Where a plan and onnxruntime part: every value that both have on the way from the inputs to the outputs, in order.
+"""The first difference of a plan and onnxruntime: every intermediate value that both have, in order.
 
-Passes leave many values of a model to no step; those that are left keep their names, and are compared. Values inside
-the graphs of If, Loop and Scan are not.
+After the passes, no step computes many of a model's values. The others keep their names, and are compared. Values
+inside the graphs of If, Loop and Scan are not compared.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def compare_layers(
     threads: int | None = None,
     tolerance: float | None = None,
 ) -> list[Layer]:
-    """Run both with every value that both name as an output, and compare these in the plan's order.
+    """Run both with every common value as an output, and compare the values in the plan's order.
 
-    onnxruntime computes the model node by node, as it is written.
+    onnxruntime computes the model node by node, without optimizations.
 
     Raises:
         CompileError: the model cannot be read.
@@ -72,7 +72,7 @@ def compare_layers(
 
 
 class _Place(NamedTuple):
-    """Where a plan has a value: its index, the step's, the step's op, and where that came from."""
+    """The place of a value in a plan: its index, and the index, op and origin of its step."""
 
     value: int
     step: int
@@ -81,7 +81,7 @@ class _Place(NamedTuple):
 
 
 def _named_values(plan: Plan) -> Iterator[tuple[str, _Place]]:
-    """The values that steps compute, by name; a name that occurs twice tells nothing."""
+    """The values that steps compute, by name. Names that occur twice are left out."""
     document = plan.document
     values, origins = document["main"]["values"], document["origins"]
     times = Counter(value["name"] for value in values)

@@ -1,7 +1,7 @@
-"""How far a plan and onnxruntime are from what the model gives in double precision.
+"""The errors of a plan and of onnxruntime against the model in double precision.
 
-There is one such result: the compiler's own, of the model without optimizations, in kernels of their own for double
-precision, which the results of single precision are a rounding of.
+The compiler computes the result in double precision itself: it compiles the model without optimizations, and runs
+kernels for double precision.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["ROUNDING", "Errors", "errors_of", "exact_outputs", "in_double_precision", "run_exactly", "together"]
 
 ROUNDING = 2.0**-23
-"""The distance of two neighbors in single precision, as a part of a number: less is no error."""
+"""The relative distance of two neighbors in single precision. A smaller difference is no error."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The worst errors of a plan's and of onnxruntime's outputs, each a part of the output's largest magnitude."""
+    """The worst errors of a plan and of onnxruntime, as fractions of the output's largest magnitude."""
 
     plan: float
     reference: float
@@ -45,7 +45,7 @@ class Errors:
 
 
 def in_double_precision(model: Source) -> Session | None:
-    """A session of the model in double precision; `None` where it has no such form, as one that quantizes."""
+    """A session of the model in double precision; `None` for a model without this form, such as one that quantizes."""
     try:
         return load(compile(to_float64(model), Options(optimize=False)))
     except CompileError:
@@ -53,7 +53,7 @@ def in_double_precision(model: Source) -> Session | None:
 
 
 def run_exactly(session: Session | None, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The outputs of a model in double precision; `None` where it fails, or there is none."""
+    """The outputs of a model in double precision; `None` if the run fails, or without a session."""
     try:
         return None if session is None else session.run({name: widened(value) for name, value in inputs.items()})
     except (InputError, RunError):
@@ -61,14 +61,14 @@ def run_exactly(session: Session | None, inputs: Mapping[str, Any]) -> dict[str,
 
 
 def exact_outputs(model: Source, inputs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The outputs of the model in double precision; `None` where it has no such form or fails."""
+    """The outputs of the model in double precision; `None` if it has no such form or its run fails."""
     return run_exactly(in_double_precision(model), inputs)
 
 
 def errors_of(exact: Mapping[str, Any], found: Mapping[str, Any], expected: Mapping[str, Any]) -> Errors | None:
-    """The errors of a plan's outputs, `found`, and of onnxruntime's; `None` where no output has errors.
+    """The errors of a plan's outputs, `found`, and of onnxruntime's; `None` if no output has errors.
 
-    Outputs of whole numbers have none, nor do those that are not finite.
+    Integer outputs have no errors, and neither have outputs that are not finite.
     """
     pairs = [(exact[name], found[name], expected[name]) for name in expected if name in exact and name in found]
     errors = [Errors(_error(a, b), _error(a, c)) for a, b, c in pairs if _is_measured(a, b, c)]

@@ -1,4 +1,4 @@
-"""Seeded random inputs for what a plan declares."""
+"""Seeded random inputs of a plan."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ __all__ = ["random_inputs"]
 
 BATCH, OTHER = 1, 16
 _LARGEST = 2**40
-"""As many elements as no machine has memory for."""
+"""The largest number of elements; no machine has memory for more."""
 
 
 def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
-    """An array for each input: floats are normal, integers and booleans 0 or 1, strings short words.
+    """A random array for each input: normal floats, integers and booleans 0 or 1, short words as strings.
 
-    A free dim has the size that `sizes` gives its symbol, else 1 in front and 16 elsewhere, equal symbols being equal.
+    `sizes` gives the sizes of symbols. Another free dim is 1 in front and 16 elsewhere. Equal symbols have equal sizes.
 
     Raises:
-        TypeError, ValueError: no input has a symbol of `sizes`; a size or the seed is no whole number from 0; an input
-            is a sequence, whose length and items nothing tells, or would be too large.
+        TypeError, ValueError: no input has a symbol of `sizes`; a size or the seed is not a whole number from 0; an
+            input is a sequence, or would be too large.
     """
     validate_sizes("dims", sizes)
     seed = validate_whole_number("seed", seed, 0)
     symbols = {dim: None for each in declared for dim in each.shape or () if isinstance(dim, str)}
     if unknown := [name for name in sizes if name not in symbols]:
-        known = f"there are {', '.join(symbols)}" if symbols else "all are known"
+        known = f"the symbols are {', '.join(symbols)}" if symbols else "all sizes are fixed"
         raise ValueError(f"no input has a symbolic dimension {unknown[0]!r}; {known}")
     if sequences := [each.name for each in declared if each.kind == "sequence"]:
-        raise ValueError(f"the input {sequences[0]!r} is a sequence, and none is made at random: give the inputs")
+        raise ValueError(f"the input {sequences[0]!r} is a sequence, which has no random value: give the inputs")
     generator = np.random.default_rng(seed)
     chosen = dict(sizes)
     shapes = {each.name: _shape(each.shape or (), chosen) for each in declared}
@@ -57,7 +57,7 @@ def _shape(dims: tuple[int | str | None, ...], chosen: dict[str, int]) -> tuple[
 
 def _random(name: str, dtype: str, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
     if math.prod(shape) > _LARGEST:
-        raise ValueError(f"the input {name!r} of shape {list(shape)} is too large to be made")
+        raise ValueError(f"the random input {name!r} of shape {list(shape)} would be too large: give smaller sizes")
     if dtype == "string":
         words = generator.choice(np.array(["lamp", "river", "stone"], dtype=object), size=math.prod(shape))
         return words.reshape(shape)

@@ -1,4 +1,4 @@
-"""onnxruntime, the reference that plans are checked against and timed beside."""
+"""onnxruntime, the reference for results and times."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["Reference", "ReferenceFailed", "ReferenceMissing", "saturates"]
 
 
 class ReferenceMissing(Error):
-    """What a plan is to be compared with is not installed."""
+    """The reference is not installed."""
 
 
 class ReferenceFailed(Error):
-    """What a plan is to be compared with refuses the model, or fails to run it."""
+    """The reference refuses the model, or fails to run it."""
 
 
 class Reference:
-    """A model in onnxruntime, on the CPU; without `optimize`, node by node as the model is written.
+    """A model in onnxruntime on the CPU. Without `optimize`, onnxruntime computes it node by node.
 
-    On processors without VNNI, onnxruntime's products of uint8 and int8 saturate. There it runs an equal model without
-    such products (`compiler.accuracy.unsigned`), `source`, and `note` says so in a sentence; it is empty elsewhere.
-    `as_written` keeps the model as it is: for timing, never for comparing.
+    On processors without VNNI, onnxruntime's products of uint8 and int8 saturate. There it runs an equivalent model
+    without such products (`compiler.accuracy.unsigned`), `source`. `note` says so in a sentence, and is empty on
+    other processors. `as_written` keeps the model unchanged: for timing, never for comparison.
 
     Raises:
         ReferenceMissing, ReferenceFailed: see there.
@@ -73,11 +73,11 @@ class Reference:
         return dict(zip(self.outputs, values, strict=True))
 
     def _exact_session(self) -> Any:
-        """A session whose products are exact although onnxruntime's of uint8 and int8 saturate here."""
+        """A session with exact products on a processor where onnxruntime's products of uint8 and int8 saturate."""
         from compiler.accuracy.unsigned import make_unsigned, multiplies_codes
         from compiler.frontend.load import load_model
 
-        session = _session(self._written, self._threads, self._optimize)  # refuses what it refuses anywhere
+        session = _session(self._written, self._threads, self._optimize)  # raises if onnxruntime refuses the model
         multiplies = True
         try:
             model = load_model(self._written).model
@@ -87,23 +87,23 @@ class Reference:
                 return session
             self.source = _data_of(model)
             session = _session(self.source, self._threads, self._optimize)
-            self.note = f"onnxruntime runs with uint8 in place of int8 codes ({count} rewritten): {_SATURATION}"
+            self.note = f"onnxruntime runs with uint8 instead of int8 codes ({count} rewritten): {_SATURATION}"
         except (CompileError, ReferenceFailed) as error:
-            reason = f"{_SATURATION}, and the model cannot be rewritten ({_first_line(error)})"
+            reason = f"{_SATURATION}, and the rewrite of the model failed ({_first_line(error)})"
             if multiplies:
-                session, self.note = _numpy(self._written), f"NumPy runs the model in place of onnxruntime: {reason}"
+                session, self.note = _numpy(self._written), f"NumPy runs the model instead of onnxruntime: {reason}"
             else:
                 session = _session(self._written, self._threads, optimize=False)
                 self.note = f"onnxruntime runs without optimizations: {reason}"
         return session
 
 
-_SATURATION = "its products of uint8 and int8 saturate on this processor, which has no VNNI"
+_SATURATION = "onnxruntime's products of uint8 and int8 saturate on this processor, which has no VNNI"
 
 
 @functools.cache
 def saturates() -> bool:
-    """Whether onnxruntime saturates products of uint8 and int8 on this processor: a product that would, is tried.
+    """Whether onnxruntime saturates products of uint8 and int8 on this processor, found by computing one.
 
     Raises:
         ReferenceMissing: onnxruntime is not installed.
@@ -129,7 +129,7 @@ def _session(source: str | bytes, threads: int, optimize: bool) -> Any:
     options.log_severity_level = 4
     try:
         return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises classes of its own for each status code
+    except Exception as error:  # onnxruntime has a class for each status code
         raise ReferenceFailed(f"onnxruntime refuses the model: {_first_line(error)}") from error
 
 
@@ -137,7 +137,7 @@ def _data_of(model: ir.Model) -> bytes:
     """The bytes of a model, with all of its weights.
 
     Raises:
-        ReferenceFailed: a file has no room for them.
+        ReferenceFailed: the weights do not fit one file.
     """
     import onnx_ir as ir
 
@@ -146,18 +146,18 @@ def _data_of(model: ir.Model) -> bytes:
 
     weights = (value.const_value for graph in graphs_of(model.graph) for value in graph.initializers.values())
     if sum(weight.nbytes for weight in weights if weight is not None) > LARGEST:
-        raise ReferenceFailed("its weights have more than 2 GiB")
+        raise ReferenceFailed("the weights are larger than 2 GiB")
     data: bytes = ir.to_proto(ir.external_data.load_to_model(model)).SerializeToString()
     return data
 
 
 def _numpy(source: str | bytes) -> Any:
-    """The evaluator of the onnx package, which computes in NumPy and adds in 32 bits."""
+    """The onnx package's evaluator, which uses NumPy and adds in 32 bits."""
     from onnx.reference import ReferenceEvaluator
 
     try:
         return ReferenceEvaluator(source)
-    except Exception as error:  # it raises what its operators raise
+    except Exception as error:  # its operators raise any exception
         raise ReferenceFailed(f"the onnx package's evaluator refuses the model: {_first_line(error)}") from error
 
 
@@ -170,7 +170,7 @@ def _onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError:
-        message = 'this needs onnxruntime, which is not installed: pip install "candle-compiler[check]"'
+        message = 'this needs onnxruntime, which is not installed: run pip install "candle-compiler[check]"'
         raise ReferenceMissing(message) from None
     return onnxruntime
 

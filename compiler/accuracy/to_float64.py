@@ -1,4 +1,4 @@
-"""A model in double precision, whose results show what rounding does to the others'."""
+"""A model in double precision, to measure the rounding errors of others."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT1
 
 
 def to_float64(source: Source) -> onnx.ModelProto:
-    """The model with `double` in place of the other floating-point types, where it has inputs, weights and casts.
+    """The model with `double` instead of other floating-point types for inputs, weights and casts.
 
-    What an operator takes as float32 alone stays (the scales of Resize). Functions whose attributes a call gives are
-    inlined, so that these are known.
+    Values that an operator accepts only as float32 stay (the scales of Resize). Functions with attributes are inlined,
+    so that the values of the attributes are known.
 
     Raises:
-        CompileError: it is not a model that can be read, or such a function is written in another opset than the model.
+        CompileError: the source is not a readable model, or such a function has another opset than the model.
     """
     model = load_model(source).model
     if any(_has_references(function) for function in model.functions.values()):
@@ -42,7 +42,7 @@ def to_float64(source: Source) -> onnx.ModelProto:
 
 
 def widened(value: Any) -> Any:
-    """An input of a run in the type that the model in double precision takes."""
+    """An input of a run with the type of the model in double precision."""
     if isinstance(value, list | tuple):
         return [widened(item) for item in value]
     array = np.asarray(value)
@@ -55,7 +55,7 @@ def _has_references(function: ir.Function) -> bool:
 
 
 def _stays(value: ir.Value, opsets: Mapping[str, int]) -> bool:
-    """Whether an operator wants the value, which is no input of a run, as float32."""
+    """Whether an operator requires the value as float32. The value is not an input of a run."""
     if value.is_graph_input() and not value.is_initializer():
         return False
     for node, index in value.uses():
@@ -91,7 +91,7 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _widen_attribute(attribute: ir.Attr) -> ir.Attr:
-    """Tensors, numbers that become tensors, and the types that operators are told to make: `to` of Cast, `dtype`."""
+    """Widen tensors, numbers that become tensors, and attributes for result types: `to` of Cast, `dtype`."""
     name, value = attribute.name, attribute.value
     if name in ("value_float", "value_floats"):
         return ir.AttrTensor("value", ir.tensor(np.array(value, np.float64)))

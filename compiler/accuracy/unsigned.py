@@ -1,11 +1,11 @@
-"""A model whose int8 codes are uint8 wherever a product of uint8 and int8 would be computed.
+"""A rewrite of products of uint8 and int8 as products of uint8 and uint8.
 
 Without VNNI, onnxruntime's kernels for x86-64 multiply uint8 by int8 with `vpmaddubsw`, which adds two products in 16
 bits and saturates them. Its products of uint8 and uint8 are exact on every processor. A code and its zero point that
 both grow by 128 mean the same number, so `uint8 × int8` can be written as `uint8 × uint8` without a change of meaning.
 
-onnxruntime's own option for this, `session.x64quantprecision`, moves constant weights alone, of some versions of the
-operators, and in a plain run none.
+onnxruntime has an option for this, `session.x64quantprecision`. It converts only constant weights of some operator
+versions, and none without optimizations.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _PRODUCTS: dict[tuple[str, str], tuple[_Operands, ...]] = {
 def make_unsigned(model: ir.Model) -> int:
     """Write the products of uint8 and int8 as products of uint8 and uint8, in place. Functions are inlined.
 
-    All int8 codes of QuantizeLinear and DequantizeLinear become uint8 too: onnxruntime fuses these with the operators
-    between them into such products, and makes int8 activations uint8 by itself.
+    All int8 codes of QuantizeLinear and DequantizeLinear become uint8 too, because onnxruntime fuses these with
+    operators between them into such products, and makes int8 activations uint8 by itself.
 
     Returns:
         The number of nodes that were rewritten.
@@ -76,7 +76,7 @@ def make_unsigned(model: ir.Model) -> int:
     names = _new_names(model)
     rewritten = sum(_rewrite(node, names) for node in list(nodes_of(model)))
     for node in nodes_of(model):
-        for value in node.outputs:  # the file says no more of shapes than onnxruntime infers
+        for value in node.outputs:  # onnxruntime infers the shapes again
             value.shape = None
     return rewritten
 
@@ -102,7 +102,7 @@ def _new_names(model: ir.Model) -> Iterator[str]:
 
 
 def products_of(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType | None, ir.DataType | None]]:
-    """The integer products of a model whose types are known, and the types of their operands, left and right."""
+    """The integer products of known types in a model, with the types of the left and right operands."""
     for node in nodes_of(model):
         for operands in _PRODUCTS.get((node.domain, node.op_type), ()):
             yield node, _left_type(node, operands), _type_of(node, operands.right)
@@ -146,16 +146,16 @@ def _rewrite(node: ir.Node, names: Iterator[str]) -> bool:
 
 
 def _gemms_in_float(node: ir.Node) -> list[tuple[ir.Node, int]]:
-    """The uses of dequantized numbers by Gemm that have no zero point: onnxruntime computes these Gemm in float.
+    """The uses of dequantized numbers without a zero point by Gemm nodes, which onnxruntime computes in float.
 
-    With a zero point it would fuse them, and take the scale of C for that of the product.
+    With a zero point, onnxruntime would fuse them, and confuse the scale of C with that of the product.
     """
     has_zero = len(node.inputs) > 2 and node.inputs[2] is not None
     return [] if has_zero else [(use.node, use.idx) for use in node.outputs[0].uses() if use.node.op_type == "Gemm"]
 
 
 def _leave_to_gemm(node: ir.Node, names: Iterator[str]) -> bool:
-    """Give the Gemm that stay in float a DequantizeLinear of their own. Whether nobody else reads the numbers."""
+    """Give Gemm nodes in float their own DequantizeLinear. Return whether no other node reads the numbers."""
     uses = _gemms_in_float(node)
     if len(uses) == len(node.outputs[0].uses()) and not node.outputs[0].is_graph_output():
         return bool(uses)
@@ -170,7 +170,7 @@ def _leave_to_gemm(node: ir.Node, names: Iterator[str]) -> bool:
 
 
 def _is_only_dequantized(node: ir.Node) -> bool:
-    """Whether a QuantizeLinear gives int8 codes that DequantizeLinear alone reads."""
+    """Whether only DequantizeLinear nodes read the int8 codes of a QuantizeLinear."""
     codes = node.outputs[0]
     readers = [use.node for use in codes.uses()]
     are_simple = all(reader.op_type == "DequantizeLinear" and not _gemms_in_float(reader) for reader in readers)
@@ -178,7 +178,7 @@ def _is_only_dequantized(node: ir.Node) -> bool:
 
 
 def _quantize_unsigned(node: ir.Node, names: Iterator[str]) -> bool:
-    """Give a QuantizeLinear uint8 codes from the start, which nothing has to shift."""
+    """Make a QuantizeLinear write uint8 codes, so that no shift is needed."""
     codes = node.outputs[0]
     _shift_zero(node, 2, names, scale=1)
     node.attributes.pop("output_dtype", None)
@@ -189,7 +189,7 @@ def _quantize_unsigned(node: ir.Node, names: Iterator[str]) -> bool:
 
 
 def _shift(node: ir.Node, index: int, names: Iterator[str]) -> None:
-    """Move an input from int8 to uint8, 128 up."""
+    """Convert an input from int8 to uint8 by adding 128."""
     graph, codes = _graph_of(node), node.inputs[index]
     new = Rewriter(graph)
     node.replace_input_with(index, None if codes is None else _shifted(codes, new, names))
@@ -197,7 +197,7 @@ def _shift(node: ir.Node, index: int, names: Iterator[str]) -> None:
 
 
 def _shift_zero(node: ir.Node, index: int, names: Iterator[str], scale: int | None = None) -> None:
-    """The same of a zero point; one that is left out is 0, of the shape of the `scale`, or a scalar."""
+    """Convert a zero point in the same way. An absent one is 0, with the shape of `scale`, or a scalar."""
     node.resize_inputs(max(len(node.inputs), index + 1))
     if node.inputs[index] is not None:
         _shift(node, index, names)
@@ -225,7 +225,7 @@ def _shifted(codes: ir.Value, new: Rewriter, names: Iterator[str]) -> ir.Value:
 
 
 def _offsets(like: ir.Value | None, new: Rewriter, names: Iterator[str]) -> ir.Value:
-    """Zero points of 128, of the shape of another value."""
+    """Zero points of 128 with the shape of another value."""
     shape = () if like is None else static_shape(like)
     if shape is not None:
         return new.constant(np.full(shape, _OFFSET, np.uint8), next(names))

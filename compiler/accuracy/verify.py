@@ -1,4 +1,4 @@
-"""Does a plan give what onnxruntime gives? Runs both on the same inputs, and says how far the outputs are apart."""
+"""Verification of a plan: run it and onnxruntime on the same inputs, and compare the outputs."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def verify(
     seed: int = 0,
     tolerance: float | None = None,
 ) -> Report:
-    """Run `model` in onnxruntime and `plan` (or the model, compiled now) on the same inputs, and compare the outputs.
+    """Run `model` in onnxruntime and `plan` on the same inputs, and compare the outputs.
 
-    Without `inputs`, random ones of the declared shapes are made from `seed`, with `dims` for the symbolic dimensions.
-    `tolerance` takes the place of that of the dtype (`TOLERANCES`): an output beyond it is then different, however
-    unsure onnxruntime is. Needs onnxruntime.
+    Without `plan`, the function compiles the model. Without `inputs`, they are random arrays of the declared shapes:
+    `seed` is their seed, and `dims` gives the sizes of symbolic dimensions. `tolerance` replaces the tolerance of the
+    dtype (`TOLERANCES`): every output beyond it is different. Needs onnxruntime.
 
     Raises:
         CompileError: the model is refused.
-        PlanError: the file is not a sound plan.
-        InputError: an input does not fit what the plan declares.
+        PlanError: the file is not a valid plan.
+        InputError: an input does not fit the plan's declaration.
         RunError: a step of the plan failed.
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
-        TypeError, ValueError: an argument is not what is expected here.
+        TypeError, ValueError: an argument has a wrong type or value.
     """
     validate_instance("plan", plan, (Plan, str, os.PathLike, type(None)), "a compiler.Plan or the path of a plan file")
     if tolerance is not None:
@@ -77,7 +77,7 @@ def verify(
 
 
 class Judge:
-    """A model in onnxruntime and in double precision, beside which the outputs of its plans are put.
+    """A model in onnxruntime and in double precision, to compare the outputs of its plans with.
 
     Raises:
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or refuses the model.
@@ -95,9 +95,9 @@ class Judge:
     ) -> Report:
         """Compare outputs with onnxruntime's.
 
-        Where some differ, the errors of both are measured against double precision; where that does not explain the
-        difference and no tolerance is given, onnxruntime's noise is. `random` are the names of outputs of which only
-        dtype and shape are compared.
+        If outputs differ, the errors of both against double precision are measured. If these do not explain the
+        difference, and the caller gave no tolerance, the reference noise is measured. `random` names the outputs of
+        which only dtype and shape are compared.
 
         Raises:
             ReferenceFailed: onnxruntime cannot run the model.
@@ -115,7 +115,7 @@ class Judge:
         return in_double_precision(self._model)
 
     def _with_errors(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
-        """With the distance of both from double precision; as it is where the model has no such form."""
+        """The report with the errors of both against double precision; unchanged if the model has no such form."""
         exact = run_exactly(self._double, inputs)
         if exact is None:
             return report
@@ -132,7 +132,7 @@ class Judge:
         return Report(tuple(replace(each, rounds_alike=alike.get(each.name, False)) for each in outputs))
 
     def _with_reference_noise(self, report: Report, inputs: _Arrays, expected: _Arrays, found: _Arrays) -> Report:
-        """With how far onnxruntime is from itself, and the outputs from the nearer of its answers."""
+        """The report with the reference noise, and the outputs' differences from the nearer result."""
         plain = self.reference.plain.run(inputs)
         noises, others = _by_name(compare(expected, plain)), _by_name(compare(plain, found))
         return Report(tuple(_with_noise(each, noises.get(each.name), others.get(each.name)) for each in report.outputs))
@@ -147,10 +147,10 @@ def _by_name(report: Report) -> dict[str, Comparison]:
 
 
 def random_outputs(plan: Plan) -> set[str]:
-    """The names of the outputs that random numbers reach.
+    """The names of the outputs that depend on random numbers.
 
     Raises:
-        PlanError: the bytes are no sound plan.
+        PlanError: the bytes are not a valid plan.
     """
     main = plan.document["main"]
     reached: set[int] = set()
@@ -164,7 +164,7 @@ _RANDOM = frozenset(name for family, name, _ in json.loads(_runtime.ops()) if fa
 
 
 def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
-    """Whether a step is of a random op, or has one in its blocks."""
+    """Whether a step has a random op, or contains one in its blocks."""
     if not isinstance(step["op"], Mapping):
         return step["op"] in _RANDOM
     ((name, attributes),) = step["op"].items()
@@ -174,7 +174,7 @@ def _makes_random_numbers(step: Mapping[str, Any]) -> bool:
 
 
 def _with_noise(output: Comparison, noise: Comparison | None, other: Comparison | None) -> Comparison:
-    """Integers, which have no tolerance, stay as they are."""
+    """The output with its reference noise. Integers have no tolerance, and stay unchanged."""
     if output.dtype not in TOLERANCES or noise is None or other is None or noise.problem or other.problem:
         return output
     return replace(output, reference_noise=noise.max_abs, nearest=min(output.max_abs, other.max_abs))

@@ -1,4 +1,4 @@
-"""How long a plan takes, beside what else runs its model: in turns in one process, and from a fresh one.
+"""The time of a plan beside other runtimes: in turns in one process, and in fresh processes.
 
-`engines` is what can be timed, `turns` and `cold` are how, `timing` is what comes out, `machine` where it was measured.
+`engines` lists the runtimes, `turns` and `cold` measure, `timing` holds results, `machine` describes the machine.
 """

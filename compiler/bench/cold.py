@@ -1,4 +1,4 @@
-"""What an engine takes in a process that does nothing else: time to load, first run, and peak memory."""
+"""The cold start of an engine in a process of its own: load time, first run, and peak memory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True)
 class Cold:
-    """Milliseconds to load and of the first run, and megabytes of peak memory above those of the bare process.
+    """Milliseconds of the load and of the first run, and megabytes of peak memory above that of an idle process.
 
-    The bare process has the engine's package imported and holds the inputs. Where the system does not tell a process's
-    memory (it is not Linux), that is NaN; it is never less than a page.
+    The idle process has imported the engine's package, and holds the inputs. The memory is NaN on other systems than
+    Linux, which do not report it, and otherwise at least one page.
     """
 
     load: float
@@ -63,10 +63,10 @@ def start(case: Case, engine: str, threads: int) -> Cold:
 
 
 def _forget_peak() -> float:
-    """The memory now, in megabytes, from which on the peak is counted."""
+    """Reset the peak, and return the present memory in megabytes."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:  # then the imports' own peak counts, where it is higher
+    except OSError:  # then a higher peak of the imports counts
         return _megabytes("VmHWM")
     return _megabytes("VmRSS")
 

@@ -1,4 +1,4 @@
-"""What is timed: a plan, and what else runs the model that it was compiled from."""
+"""The engines to time: plans, and the runtimes that run their models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAN = "plan"
 
 @dataclass(frozen=True)
 class Case:
-    """A plan's file, inputs, and the model's file, if something is to run beside the plan, which runs on a device."""
+    """A plan's file and its device, the inputs, and the model's file if other engines run too."""
 
     name: str
     plan: Path
@@ -32,9 +32,9 @@ Run = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Engine:
-    """`package` is what has to be imported; `load` makes a case ready to be run with a number of threads.
+    """A runtime. `package` is its Python package; `load` prepares a case for a number of threads.
 
-    Loading and running raise `ReferenceFailed` where another engine than ours cannot do it.
+    Loading and running raise `ReferenceFailed` if another engine than ours fails.
     """
 
     package: str
@@ -52,7 +52,7 @@ def _load_onnxruntime(case: Case, threads: int) -> Run:
 
 
 def _load_openvino(case: Case, threads: int) -> Run:
-    """In full precision, which is not the default, and with the inputs' shapes: with free ones it is much slower."""
+    """Load a case in full precision, which is not the default, and with fixed shapes, which are much faster."""
     import openvino
 
     properties = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
@@ -93,17 +93,17 @@ def installed_version(engine: str) -> str:
     try:
         return str(importlib.import_module(ENGINES[engine].package).__version__).partition("-")[0]
     except ImportError:
-        message = f'this needs {engine}, which is not installed: pip install "candle-compiler[bench]"'
+        message = f'this needs {engine}, which is not installed: run pip install "candle-compiler[bench]"'
         raise ReferenceMissing(message) from None
 
 
 def _model(case: Case) -> Path:
     if case.model is None:
-        raise ReferenceFailed(f"{case.name} is a plan without its model")
+        raise ReferenceFailed(f"{case.name} is a plan without its model: name the model too")
     return case.model
 
 
 def _failed(what: str, error: Exception) -> ReferenceFailed:
-    """OpenVINO begins with where in its source it fails; the reason is the last line."""
+    """The last line of an OpenVINO error, which holds the reason; the lines before name places in its source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ReferenceFailed(f"{what}: {lines[-1] if lines else type(error).__name__}")

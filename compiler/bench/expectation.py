@@ -1,4 +1,4 @@
-"""The commands of a plan's run on a GPU, found without one, and the least time by the GPU's published limits.
+"""The commands of a plan's run on a GPU, from a dry run, and the least time by the GPU's published limits.
 
 A lower bound of the time, not a measurement: each step takes as long as its arithmetic or its memory traffic at the
 GPU's peak, whichever is longer, and copies to and from the host run at the peak of the bus. Launches and waits are
@@ -57,7 +57,7 @@ class GpuLimits:
         return 4 * self.float32
 
     def peak(self, step: GpuStep) -> float:
-        """The peak of the fastest arithmetic that a step has; of integers other than codes, that of `float32`."""
+        """The peak of the fastest arithmetic of a step. Integers other than codes count as `float32`."""
         float64 = self.float64_products if step.products else self.float64
         peaks = {"f64": float64, "f16": self.float16, "bf16": self.float16, "codes": self.codes}
         return max((peaks.get(kind, self.float32) for kind in step.arithmetic), default=self.float32)
@@ -72,7 +72,7 @@ GPUS = (
     GpuLimits("H200 SXM", *_HOPPER, 4.8e12, 64e9, "NVIDIA, H200 Tensor Core GPU Datasheet"),
     GpuLimits("RTX 4090", *_ADA, 1.008e12, 32e9, "NVIDIA, Ada GPU Architecture, appendix A"),
 )
-"""The GPUs that times are given for. Products of 16 bits add up in `float32`, on tensor cores."""
+"""The GPUs with expected times. Products of 16 bits add up in `float32`, on tensor cores."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ class Product:
 class GpuStep:
     """The commands of a step in one run.
 
-    `kernels` counts the launches of each, as `module/kernel`; `layout` is that of the first output. `operations` and
-    `bytes` are those of its op's formula: 0 where that is not known. `host` is why it runs on the host, `None` for a
-    step of the GPU.
+    `kernels` counts the launches of each kernel, as `module/kernel`. `layout` is that of the first output.
+    `operations` and `bytes` come from the op's formula, and are 0 if it is unknown. `host` says why it runs on the
+    host, and is `None` for a step of the GPU.
     """
 
     index: int
@@ -123,7 +123,7 @@ class GpuStep:
 
     @property
     def precision(self) -> str:
-        """The type that it computes in: that of its products, or of its kernels' names; empty for none."""
+        """The type of its arithmetic, from its products or its kernels' names; empty for none."""
         return min(self.arithmetic & set(_PRECISIONS), key=_PRECISIONS.index, default="")
 
     @property
@@ -144,10 +144,10 @@ _OF_CODES = "qlinear/"
 def expected_steps(plan: Plan, inputs: Mapping[str, Any]) -> list[GpuStep]:
     """The commands of a run of the plan on these inputs, by step; no GPU is needed.
 
-    The host's steps run. What they read from the GPU is zeros.
+    The host's steps run. They read zeros for values on the GPU.
 
     Raises:
-        InputError: an input does not fit what the plan declares.
+        InputError: an input does not fit the plan's declaration.
         RunError: a step of the host cannot take zeros.
     """
     try:

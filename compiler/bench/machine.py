@@ -1,4 +1,4 @@
-"""Where and when something was measured: a table of times means nothing without it."""
+"""The machine and the date of a measurement, without which times mean nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["described", "in_words"]
 
 
 def described(engines: Iterable[str]) -> dict[str, Any]:
-    """The processor and what it can, how busy it was, the versions of the engines, the commit and the day."""
+    """The processor, its instruction sets and load, the versions of the engines, the commit and the date."""
     return {
         "processor": processor.name(),
         "extensions": processor.extensions(),
@@ -45,7 +45,7 @@ def in_words(machine: dict[str, Any]) -> str:
 
 
 def _commit() -> str:
-    """The commit of the source that runs, `+` where it was changed; empty for an installed package."""
+    """The commit of the source, with `+` after local changes; empty for an installed package."""
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)

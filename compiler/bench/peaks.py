@@ -1,4 +1,4 @@
-"""What this machine can do at most, measured once and kept in a file of the user's cache."""
+"""The peaks of this machine, measured once and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ __all__ = ["cache_file", "peaks_of"]
 
 
 def peaks_of(session: Session) -> Peaks:
-    """The peaks with a session's threads: those of the file, or measured now and written there."""
+    """The peaks for a session's number of threads: from the cache, or measured and written there."""
     file, key = cache_file(), _key(session)
     kept = _read(file)
     if key in kept:
         return kept[key]
     peaks = session.peaks()
     if file is not None:
-        with suppress(OSError):  # they are measured again the next time
+        with suppress(OSError):  # the next call measures again
             file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(file, json.dumps({name: asdict(each) for name, each in (kept | {key: peaks}).items()}).encode())
     return peaks
 
 
 def cache_file() -> Path | None:
-    """Where the peaks are kept, if the user has a place for it; they are measured anew when it is removed."""
+    """The cache file, if the user has a cache folder. After its removal, the peaks are measured again."""
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # there is no home folder
         return None
     return Path(cache) / "candle-compiler" / "peaks.json"
 
 
 def _key(session: Session) -> str:
-    """All that peaks depend on."""
+    """A key of everything that the peaks depend on."""
     return " · ".join([processor.name(), os.environ.get("CANDLE_PLAN_ISA", ""), f"{session.threads} threads"])
 
 
 def _read(file: Path | None) -> dict[str, Peaks]:
-    """The peaks by key, those that can be; none where the file is not there or is not one of ours."""
+    """The valid peaks by key; none if the file is missing or invalid."""
     try:
         entries = {} if file is None else json.loads(file.read_bytes())
         found = {key: Peaks(float(each["operations"]), float(each["bytes"])) for key, each in entries.items()}

@@ -1,4 +1,4 @@
-"""A Python process of its own for one call, which ends with the process that asks."""
+"""A separate Python process for one call. It ends with its parent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProcessDied(Error):
 
 
 def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What the function gives, or raises, in a process that has run nothing before.
+    """Call the function in a fresh process, and return its result or raise its exception.
 
     Raises:
         ProcessDied: the process died.
@@ -39,8 +39,8 @@ def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
         is_done, result = ours.recv()
     except EOFError:
         process.join()
-        raise ProcessDied(f"a process that times a model ended with exit code {process.exitcode}") from None
-    finally:  # it has told all that it will, or a signal came
+        raise ProcessDied(f"the process that times a model ended with exit code {process.exitcode}") from None
+    finally:  # it has sent its result, or a signal came
         process.kill()
         process.join()
     if not is_done:
@@ -50,7 +50,7 @@ def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 
 
 def _work(theirs: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Send what the function gives, or raises."""
+    """Call the function, and send its result or its exception."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both, and one is enough to end both
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""What a benchmark finds: the times of one case with one number of threads, and what sums up many."""
+"""The results of a benchmark: times of one case with one number of threads, and means over many."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Timing", "cold_means", "means", "time_case"]
 
 DISAGREEMENT = 1.1
-"""How far apart the ratios of two processes may be before more processes are asked."""
+"""The largest relative difference of two processes' ratios without more processes."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of each engine that could run the case, one entry a process; why others could not; and cold starts."""
+    """The times of each engine by process, the errors of failed engines, and cold starts."""
 
     model: str
     threads: int
@@ -35,12 +35,12 @@ class Timing:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why an engine has no times."""
+        """The errors of engines without times."""
         return {name: why for turns in self.processes for name, why in turns.failed.items()}
 
     @property
     def engines(self) -> list[str]:
-        """Those with times."""
+        """The engines with times."""
         return [name for name in self.processes[0].times if name not in self.failed]
 
     def milliseconds(self, engine: str) -> float:
@@ -48,12 +48,12 @@ class Timing:
         return statistics.median(turns.times[engine].milliseconds for turns in self.processes)
 
     def spread(self, engine: str) -> float:
-        """Half the distance of the quartiles, as a part of the median; that of the processes' worst."""
+        """Half the distance of the quartiles divided by the median; the largest of all processes."""
         times = [turns.times[engine] for turns in self.processes]
         return max((each.high - each.low) / 2 / each.milliseconds for each in times)
 
     def ratios(self, engine: str) -> list[float]:
-        """Our time ÷ an engine's, one a process."""
+        """Our time ÷ an engine's, for each process."""
         times = [turns.times for turns in self.processes]
         return [each[PLAN].milliseconds / each[engine].milliseconds for each in times]
 
@@ -63,7 +63,7 @@ class Timing:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the processes agree. Where code and data lie in memory can make a case slow in some of them only."""
+        """Whether the processes agree. The places of code and data in memory can slow down some of them."""
         found = [self.ratios(engine) for engine in self.engines]
         return all(max(ratios) <= DISAGREEMENT * min(ratios) for ratios in found)
 
@@ -92,7 +92,7 @@ class Timing:
 def time_case(
     case: Case, engines: Sequence[str], threads: int, seconds: float, processes: int = 1, *, cold: bool = False
 ) -> Timing:
-    """Time a case, in this process or in several fresh ones: twice as many where these do not agree."""
+    """Time a case in this process, or in several fresh ones; in twice as many if these disagree."""
     if processes == 1:
         timing = Timing(case.name, threads, (time_in_turns(case, engines, threads, seconds),))
     else:
@@ -120,12 +120,12 @@ def _cold(case: Case, engines: Iterable[str], threads: int) -> dict[str, Cold]:
 
 
 def means(timings: Iterable[Timing]) -> dict[str, dict[int, float]]:
-    """The geometric mean of our time ÷ another engine's, by that and the number of threads."""
+    """The geometric mean of our time ÷ another engine's, by engine and number of threads."""
     return _means(timings, lambda timing: {engine: timing.ratio(engine) for engine in timing.engines})
 
 
 def cold_means(timings: Iterable[Timing], what: str) -> dict[str, dict[int, float]]:
-    """The same of a `load`, `first` or `peak`."""
+    """The same for `load`, `first` or `peak` of cold starts."""
 
     def ratios(timing: Timing) -> dict[str, float]:
         ours = timing.cold.get(PLAN)

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["Times", "Turns", "time_in_turns"]
 
 REST = 0.1
-"""Seconds before a turn, in which the threads of another engine go to sleep: they wait for work in a loop first,
+"""Seconds before a turn, for the threads of another engine to go to sleep. They first wait for work in a loop,
 onnxruntime's for more than 20 ms."""
 TURN = 0.1
 """Seconds that one engine runs before the next one does."""
 LEAST, MOST = 5, 5000
-"""Runs of each engine."""
+"""The least number of runs of each engine."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Milliseconds of a run: the median and the quartiles of so many runs, in one process."""
+    """Milliseconds of a run: the median and the quartiles over `runs` runs in one process."""
 
     milliseconds: float
     low: float
@@ -38,14 +38,14 @@ class Times:
 
 @dataclass(frozen=True)
 class Turns:
-    """The times of the engines, and why one has none."""
+    """The times of the engines, and the errors of those without times."""
 
     times: dict[str, Times]
     failed: dict[str, str]
 
 
 def time_in_turns(case: Case, engines: Iterable[str], threads: int, seconds: float) -> Turns:
-    """Load a case in every engine, and run them for so many seconds in all, and at least a few times each."""
+    """Load a case in every engine, and run all for `seconds` in total, each at least a few times."""
     runs: dict[str, Run] = {}
     failed: dict[str, str] = {}
     for name in engines:
@@ -60,7 +60,7 @@ def time_in_turns(case: Case, engines: Iterable[str], threads: int, seconds: flo
 
 
 def _take_turns(runs: Mapping[str, Run], seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of every run of each."""
+    """Milliseconds of every run, by engine."""
     taken: dict[str, list[float]] = {name: [] for name in runs}
     end = time.perf_counter() + seconds
     while _is_too_few(taken) or (time.perf_counter() < end and min(map(len, taken.values())) < MOST):
@@ -75,7 +75,7 @@ def _is_too_few(taken: Mapping[str, list[float]]) -> bool:
 
 
 def _one_turn(run: Run) -> list[float]:
-    """Milliseconds of the runs of one turn. A first one that is short is not counted: it finds the caches cold."""
+    """Milliseconds of the runs of one turn. A short first run does not count, because the caches are cold."""
     times: list[float] = []
     end = time.perf_counter() + TURN
     while not times or time.perf_counter() < end:

@@ -1,7 +1,7 @@
-"""The command line: one file a verb, loaded when it is used.
+"""The command line: one file for each verb, imported when the verb runs.
 
-Exit codes: 0 done, 1 the check failed or the model is refused, 2 wrong usage, 70 a bug of the compiler, 130 ended by
-Ctrl-C. Results go to the standard output, diagnostics and progress to the standard error.
+Exit codes: 0 success, 1 model refused or command failed, 2 wrong usage, 70 compiler bug, 130 interrupted by Ctrl-C.
+Results go to the standard output, diagnostics and progress to the standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["VERBOSE", "VERBS", "main"]
 
 INTERRUPTED, CLOSED_PIPE = 130, 141
-"""What a shell says of a program that SIGINT or SIGPIPE ended."""
+"""A shell's exit codes for programs that SIGINT or SIGPIPE ended."""
 
 VERBOSE = "--verbose"
 """The option before the verb that shows tracebacks."""
@@ -39,14 +39,14 @@ VERBS = {
     "explain": "Explain an error code.",
     "ops": "List the supported ONNX operators.",
 }
-"""The verbs, with the line that `candlec --help` has for each: it imports none of them."""
+"""The verbs with their lines in `candlec --help`, which imports none of them."""
 
 
 class Verbs(click.Group):
-    """The verbs, each the `command` of the module of its name."""
+    """The group of verbs. Each verb is the `command` of the module of its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order in which one meets them."""
+        """The verbs in the order of their use."""
         return list(VERBS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,21 +60,21 @@ class Verbs(click.Group):
             return None
         import logging
 
-        logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # what it finds odd, diagnostics say better
+        logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)  # the compiler's diagnostics are clearer
         command = importlib.import_module(f"compiler.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a verb. Who closes the pipe behind it has seen enough."""
+        """Run a verb. If the reader of its output closes the pipe, the program ends quietly."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            if error.filename is not None:  # that of an output
+            if error.filename is not None:  # the pipe is an output file
                 from compiler.cli.failure import Failed
 
                 raise Failed(f"{error.filename}: {error.strerror}") from error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest is flushed to
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the rest there
             ctx.exit(CLOSED_PIPE)
 
 
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()
     except (SystemExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # a panic of the runtime is no Exception
+    except BaseException as error:  # a panic of the runtime is not an Exception
         from compiler.cli.failure import report
 
         code = report(error, as_json, verbose)
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _ended(why: str, code: int, as_json: bool) -> int:
-    """Tell a program why there is no result; gives the exit code."""
+    """Print the reason as JSON if asked, and return the exit code."""
     if as_json:
         from compiler.cli.output import print_json
 

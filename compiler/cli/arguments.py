@@ -46,20 +46,20 @@ __all__ = [
 if TYPE_CHECKING:
 
     class Number(click.ParamType[int]):
-        """A type whose values are whole numbers."""
+        """A type of whole numbers."""
 
     class Name(click.ParamType[str]):
-        """A type whose values are names."""
+        """A type of names."""
 
 else:  # before click 8.4 the class takes no parameter
     Number = Name = click.ParamType
 
 MAX_THREADS = 1024
-"""The runtime's own bound, which is not loaded for a list of options."""
+"""The runtime's own limit. A list of options does not load the runtime."""
 
 
 class Finite(click.FloatRange):
-    """A number in a range, neither infinite nor NaN, which compares as if it were in any."""
+    """A finite number in a range. NaN would pass every comparison with the bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number."""
@@ -74,7 +74,7 @@ _UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 class Size(Number):
-    """A number of bytes, with a unit or without: `2GB`, `512MiB`, `1.5 GB`, `1000000`."""
+    """A number of bytes, with or without a unit: `2GB`, `512MiB`, `1.5 GB`, `1000000`."""
 
     name = "size"
 
@@ -86,12 +86,12 @@ class Size(Number):
         unit = _UNITS.get(given[2].lower().removesuffix("b")) if given else None
         size = None if given is None or unit is None else int(Fraction(given[1]) * unit)
         if size is None or size >= 10**18:
-            self.fail(f"{value!r} is not a number of bytes below 10^18, as 2GB, 512MiB or 1000000", param, ctx)
+            self.fail(f"{value!r} is not a size below 10^18 bytes: write it as 2GB, 512MiB or 1000000", param, ctx)
         return size
 
 
 class OutputFile(click.Path):
-    """A file to write. That it can be is found out before any work is done."""
+    """A file to write. The command checks it before it does any work."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path."""
@@ -100,7 +100,7 @@ class OutputFile(click.Path):
         path = super().convert(value, param, ctx)
         folder = Path(value).parent
         if not folder.is_dir():
-            self.fail(f"there is no folder {str(folder)!r}", param, ctx)
+            self.fail(f"the folder {str(folder)!r} does not exist", param, ctx)
         return path
 
 
@@ -108,26 +108,26 @@ OUTPUT = OutputFile(dir_okay=False, writable=True, path_type=Path)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
-    """Refuse to write one file over another that the command reads, or writes too. `outputs` are by option."""
+    """Refuse to overwrite another file that the command reads or writes. The keys of `outputs` are options."""
     taken = {"an input": list(inputs)}
     for option, path in outputs.items():
         if path is None:
             continue
         for what, others in taken.items():
             if any(_is_same(path, other) for other in others):
-                raise click.BadParameter(f"{path} is {what} of this command: write another file", param_hint=option)
+                raise click.BadParameter(f"{path} is {what} of this command: choose another file", param_hint=option)
         taken[f"the {option}"] = [path]
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Whether both are one regular file, or would be."""
+    """Whether both paths name one regular file, or would name one."""
     if path.exists() and other.exists():
         return path.is_file() and path.samefile(other)
     return os.path.realpath(path) == os.path.realpath(other)
 
 
 def is_plan(path: Path) -> bool:
-    """Whether a file is to be read as a plan: it begins as one, or has the name of one. It is a model otherwise."""
+    """Whether to read a file as a plan: it begins like one, or has the name of one. Otherwise it is a model."""
     from compiler.plan.plan import MODEL
 
     if path.is_dir():
@@ -139,7 +139,7 @@ def is_plan(path: Path) -> bool:
 
 
 def is_of(plan: Plan, model: Path) -> bool:
-    """Whether a plan was compiled from the model file as it is now."""
+    """Whether a plan was compiled from the present content of the model file."""
     import hashlib
 
     return bool(plan.document["source_sha256"] == hashlib.sha256(model.read_bytes()).hexdigest())
@@ -155,15 +155,15 @@ def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pin_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--dim` of what compiles, which may be repeated."""
-    help_text = "Compile for one size of a symbolic dimension, for example batch=1. May be repeated."
-    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
+    """The option `--dim`, as the parameter `dims`. It fixes sizes at compile time, and may be repeated."""
+    help_text = "Compile for a fixed size of a symbolic dimension, for example batch=1. May be repeated."
+    return click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
 
 
 def size_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--dim` of what runs, which may be repeated."""
+    """The option `--size`, as the parameter `sizes`. It sets sizes of random inputs, and may be repeated."""
     help_text = "Set the size of a symbolic dimension of the random inputs, for example batch=1. May be repeated."
-    return click.option("--dim", "sizes", multiple=True, metavar="NAME=N", callback=_dims, help=help_text)(function)
+    return click.option("--size", "sizes", multiple=True, metavar="NAME=N", callback=_sizes, help=help_text)(function)
 
 
 def seed_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,40 +188,38 @@ class Device(Name):
         from compiler.runtime.devices import is_known
 
         if not is_known(value):
-            self.fail(f"{value!r} is not known; devices are {names}", param, ctx)
+            self.fail(f"{value!r} is unknown; devices are {names}", param, ctx)
         return str(value)
 
 
 class Named(Device):
-    """A device, and not the choice of one."""
+    """A device by its own name, without `auto`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
         from compiler.runtime.devices import GIVEN_NAMES
 
         if value == "auto":
-            self.fail("'auto' is not a device, and this verb's answer is about one: name it, cpu or cuda", param, ctx)
+            self.fail("this command needs the name of a device, not 'auto': write cpu or cuda", param, ctx)
         return self._known(value, GIVEN_NAMES, param, ctx)
 
 
 def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--device`."""
-    help_text = (
-        "Device to run on: cpu, cuda (cuda:1 is the second GPU), or auto, which takes cuda if it works and else cpu."
-    )
+    help_text = "Device to run on: cpu, cuda (cuda:1 is the second GPU), or auto: cuda if it works, otherwise cpu."
     metavar = "cpu|cuda|auto"
     option = click.option("--device", type=Device(), default="cpu", show_default=True, metavar=metavar, help=help_text)
     return option(function)
 
 
 def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option `--device` where no device can take the place of another."""
+    """The option `--device` without `auto`."""
     return click.option("--device", type=Named(), default="cpu", show_default=True, metavar="cpu|cuda", help=help_text)
 
 
 def strict_device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--strict-device`."""
-    help_text = "Fail if the device lacks a kernel for a step, instead of falling back to the CPU."
+    help_text = "Fail instead of falling back to the CPU."
     return click.option("--strict-device", is_flag=True, help=help_text)(function)
 
 
@@ -238,12 +236,12 @@ def memory_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[...
 
 def packing_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--memory`, as the parameter `packing`."""
-    help_text = "low: skip weight layouts that enlarge weights; convolutions are slower."
+    help_text = "low: skip weight layouts that enlarge weights. Convolutions are slower."
     choice = click.Choice(["full", "low"])
     return click.option("--memory", "packing", type=choice, default="full", show_default=True, help=help_text)(function)
 
 
-def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+def _sizes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> dict[str, int]:
     """`("batch=1",)` → `{"batch": 1}`."""
     sizes: dict[str, int] = {}
     for value in values:
@@ -251,7 +249,7 @@ def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence
         if given is None:
             raise click.BadParameter(f"{value!r} is not NAME=N with a whole number below 10^18")
         if given[1] in sizes:
-            raise click.BadParameter(f"{given[1]!r} is given twice")
+            raise click.BadParameter(f"{given[1]!r} appears twice: give one size")
         sizes[given[1]] = int(given[2])
     return sizes
 
@@ -259,11 +257,13 @@ def _dims(_context: click.Context, _parameter: click.Parameter, values: Sequence
 def given_inputs(
     declared: Sequence[TensorInfo], given: Sequence[str], sizes: dict[str, int], seed: int = 0
 ) -> dict[str, Any]:
-    """The arrays of the `--input` files; without any, random ones, of which is told."""
+    """The arrays of the `--input` files. Without files, random arrays, and a line that says so."""
     from compiler.accuracy.random_inputs import random_inputs
 
     if given and sizes:
-        raise click.UsageError("--dim is for random inputs: those of --input have their sizes")
+        raise click.UsageError(
+            "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
+        )
     if given:
         return arrays.gather(_read_inputs(given), declared)
     try:
@@ -271,17 +271,17 @@ def given_inputs(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     shapes = ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items())
-    errors.print(f"No input given: using random ones (seed {seed}): {shapes}", style="dim", soft_wrap=True)
+    errors.print(f"Without --input, the inputs are random (seed {seed}): {shapes}", style="dim", soft_wrap=True)
     return made
 
 
 _NOT_OF_SIZES = ("CUDA_ERROR", "cuBLAS", "CANDLE_PLAN_CONV", "the device has no ")
-"""What errors of a GPU have, and of settings, which no other sizes mend."""
+"""Parts of the messages of errors that other sizes cannot fix: errors of a GPU and of settings."""
 
 
 @contextmanager
 def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: Mapping[str, int]) -> Iterator[None]:
-    """Where a run fails on random inputs, say that other sizes may do."""
+    """If a run fails on random inputs, suggest other sizes."""
     from compiler import RunError
 
     free = {dim for each in declared for dim in each.shape or () if isinstance(dim, str)} - sizes.keys()
@@ -290,7 +290,7 @@ def sizes_doubted(declared: Sequence[TensorInfo], given: Sequence[str], sizes: M
     except RunError as error:
         if given or not free or any(words in str(error) for words in _NOT_OF_SIZES):
             raise
-        advice = f"the inputs were random, and their sizes made up: --dim {min(free)}=N gives another"
+        advice = f"the command chose random inputs and their sizes: --size {min(free)}=N sets another size"
         raise Failed(f"{error}\n  help: {advice}") from error
 
 
@@ -303,7 +303,7 @@ def _name_and_file(argument: str) -> tuple[str, Path]:
     """`x=x.npy` → `("x", Path("x.npy"))`; the name is empty for files of several arrays."""
     name, _, file = argument.rpartition("=")
     if not file:
-        raise click.BadParameter(f"{argument!r} names no file", param_hint="--input")
+        raise click.BadParameter(f"{argument!r} names no file: write NAME=FILE.npy", param_hint="--input")
     path = Path(file if name and not Path(argument).exists() else argument)
     named = path != Path(argument)
     if path.suffix not in ((".npy",) if named else arrays.SUFFIXES):
@@ -319,6 +319,6 @@ def _read_inputs(given: Sequence[str]) -> dict[str, Any]:
         read = arrays.read(path)
         more = {name: read} if name else read
         if twice := found.keys() & more.keys():
-            raise click.BadParameter(f"{min(twice)!r} is given twice", param_hint="--input")
+            raise click.BadParameter(f"{min(twice)!r} appears twice: give it once", param_hint="--input")
         found |= more
     return found

@@ -1,7 +1,7 @@
-"""Files of arrays: all inputs or outputs in an `.npz` or `.safetensors`, one of them in an `.npy`.
+"""Files of arrays: all inputs or outputs in an `.npz` or `.safetensors` file, or one in an `.npy` file.
 
-A sequence is its items, `NAME.0`, `NAME.1` and so on; an empty one, like an empty optional, is not in the file. For the
-dtypes that NumPy's formats lose, an `.npz` has records with one field, the elements' bits, which has the dtype's name:
+The items of a sequence are the arrays `NAME.0`, `NAME.1` and so on. Empty sequences and optionals are not in the file.
+An `.npz` file stores dtypes that NumPy lacks as records. Their one field has the dtype's name and holds the bits:
 `arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16)`.
 """
 
@@ -26,26 +26,26 @@ __all__ = ["SUFFIXES", "gather", "pack", "read"]
 Array = np.ndarray[Any, Any]
 
 SUFFIXES = (".npz", ".safetensors")
-"""The files that hold several arrays."""
+"""The suffixes of files that hold several arrays."""
 
 _IN_SAFETENSORS = {**dtypes.STORED, "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
 def pack(values: Mapping[str, Any], path: Path) -> bytes:
-    """The bytes of the file of this name, with these outputs.
+    """The bytes of a file with these outputs. The path's suffix chooses the format.
 
     Raises:
-        Failed: such a file cannot hold one of them.
+        Failed: the format cannot hold one of the outputs.
     """
     arrays = _flat(values)
     return _npz(arrays) if path.suffix == ".npz" else _safetensors(arrays)
 
 
 def read(path: Path) -> Any:
-    """The array of an `.npy`, or the arrays of another file by name.
+    """The array of an `.npy` file, or the arrays of another file by name.
 
     Raises:
-        Failed: the file holds something else.
+        Failed: the file has another format.
         OSError: it cannot be read.
     """
     reader = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}[path.suffix]
@@ -54,12 +54,12 @@ def read(path: Path) -> Any:
             return reader(file)
         except (OSError, MemoryError):
             raise
-        except Exception as error:  # each format has exceptions of its own, and broken files meet many others
-            raise Failed(f"{path}: no {path.suffix} file that can be read: {error}") from error
+        except Exception as error:  # each format has its own exceptions, and broken files raise many others
+            raise Failed(f"cannot read {path}: {error}") from error
 
 
 def gather(arrays: Mapping[str, Array], declared: Sequence[TensorInfo]) -> dict[str, Any]:
-    """The arrays by name, those that are items of a declared sequence as one list."""
+    """The arrays by name. The items of a declared sequence become one list."""
     left = dict(arrays)
     names = {info.name for info in declared}
     inputs: dict[str, Any] = {}
@@ -75,39 +75,39 @@ def gather(arrays: Mapping[str, Array], declared: Sequence[TensorInfo]) -> dict[
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Array]:
-    """What is in a file for these values, by the names that it has there."""
+    """The arrays of a file for these values, by their names in the file."""
     arrays: dict[str, Array] = {}
     for name, value in values.items():
         items = {f"{name}.{i}": each for i, each in enumerate(value)} if isinstance(value, list) else {name: value}
         for key, item in items.items():
             if key in arrays:
-                raise Failed(f"a file cannot hold these outputs: two of them would be {key!r} there")
+                raise Failed(f"a file cannot hold these outputs: two of them would have the name {key!r}")
             if isinstance(item, np.ndarray):
                 arrays[key] = item
             elif item is not None or isinstance(value, list):
-                raise Failed(f"a file cannot hold the output {name!r}: it is no sequence of tensors")
+                raise Failed(f"a file cannot hold the output {name!r}: it is not a sequence of tensors")
     return arrays
 
 
 def _npz(arrays: Mapping[str, Array]) -> bytes:
-    """Written member by member: `numpy.savez` takes some names for arguments of its own."""
+    """The bytes of an `.npz` file. `numpy.savez` would take some names for its own arguments."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in arrays.items():
             info = zipfile.ZipInfo(f"{name}.npy")
             if info.filename != f"{name}.npy":
-                raise Failed(f"an .npz file cannot hold an output of the name {name!r}: write a .safetensors file")
+                raise Failed(f"an .npz file cannot hold an output with the name {name!r}: write a .safetensors file")
             with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, _as_saved(name, array), allow_pickle=False)
     return buffer.getvalue()
 
 
 def _as_saved(name: str, array: Array) -> Array:
-    """The array in a dtype that NumPy saves: text of a fixed width for strings, records for what `ml_dtypes` adds."""
+    """The array in a dtype that NumPy saves: fixed-width text for strings, records for dtypes of `ml_dtypes`."""
     if array.dtype == object:
         text = array.astype(str)
         if not np.array_equal(text.astype(object), array):
-            raise Failed(f"a file cannot hold the output {name!r}: one of its strings ends with a zero character")
+            raise Failed(f"a file cannot hold the output {name!r}: one of its strings ends with a null character")
         return text
     if array.dtype.isbuiltin == 1:
         return array
@@ -116,15 +116,15 @@ def _as_saved(name: str, array: Array) -> Array:
 
 
 def _as_given(array: Array) -> Array:
-    """The array that was saved."""
+    """The original array of a saved one."""
     if array.dtype.kind in "SU":
         return array.astype(str).astype(object)
     if array.dtype.kind != "V":
         return array
     (name,) = array.dtype.names if array.dtype.names and len(array.dtype.names) == 1 else ("",)
     if name not in dtypes.NAMES or array.dtype.itemsize != dtypes.numpy_dtype(name).itemsize:
-        advice = 'array.view([("bfloat16", "<u2")]) says so of bfloat16'
-        raise ValueError(f"nothing says which dtype the elements of {array.dtype} are; {advice}")
+        advice = 'save bfloat16 as array.view([("bfloat16", "<u2")])'
+        raise ValueError(f"the dtype {array.dtype} does not name the type of its elements: {advice}")
     return dtypes.from_carrier(name, array[name])
 
 
@@ -134,8 +134,8 @@ def _safetensors(arrays: Mapping[str, Array]) -> bytes:
     for name, array in arrays.items():
         dtype = dtypes.name_of(array)
         if dtype not in _IN_SAFETENSORS or name == "__metadata__":
-            what = "of this name" if name == "__metadata__" else f"of {dtype}"
-            raise Failed(f"a .safetensors file cannot hold the output {name!r}: none {what}; write an .npz file")
+            what = "" if name == "__metadata__" else f" of {dtype}"
+            raise Failed(f"a .safetensors file cannot hold the output {name!r}{what}: write an .npz file")
     return save({name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()})
 
 
@@ -155,7 +155,7 @@ def _read_safetensors(file: IO[bytes]) -> dict[str, Array]:
     arrays = {}
     for name, tensor in deserialize(file.read()):  # type: ignore[no-untyped-call]
         if tensor["dtype"] not in names:
-            raise ValueError(f"{name!r} is of {tensor['dtype']}, which no input is")
+            raise ValueError(f"{name!r} has the dtype {tensor['dtype']}, which no input can have")
         dtype = dtypes.numpy_dtype(names[tensor["dtype"]])
         arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     return arrays

@@ -1,4 +1,4 @@
-"""`candlec bench`: how long a run takes, alone or beside onnxruntime and OpenVINO, taking turns in one process."""
+"""`candlec bench`: the time of a run, alone or beside onnxruntime and OpenVINO, in turns in one process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from compiler.cli import arguments
 from compiler.cli.cases import Cases, on_device, own_cases, zoo_cases
 from compiler.cli.failure import error_data
 from compiler.cli.output import console, json_option, print_json, working
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from compiler.bench.timing import Timing
@@ -32,20 +33,20 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     return names
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--against",
     callback=_against,
     metavar="LIST",
-    help="Runtimes to compare with: onnxruntime, openvino, both separated by a comma, or the word nothing.  "
-    "[default: onnxruntime, where the model is known]",
+    help="Runtimes to compare with: onnxruntime, openvino, both separated by a comma, or nothing.  "
+    "[default: onnxruntime, if the model is known]",
 )
 @click.option(
     "--zoo",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Time every model that FOLDER/INDEX.json lists: see `candlec zoo --help`.",
+    help="Folder of models, with an INDEX.json: time every model. See `candlec zoo --help`.",
 )
 @click.option(
     "--model", "names", multiple=True, metavar="NAME", help="With --zoo, time only this model. May be repeated."
@@ -82,10 +83,13 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option(
     "--cold",
     is_flag=True,
-    help="Also measure in separate processes: load time, first run, and peak memory above that of the bare process.",
+    help="Also measure in separate processes: load time, first run, and peak memory above that of an idle process.",
 )
 @click.option(
-    "--markdown", type=arguments.OUTPUT, metavar="FILE", help="Write the tables, the machine and the command."
+    "--markdown",
+    type=arguments.OUTPUT,
+    metavar="FILE",
+    help="Write the tables, the machine and the command to a Markdown file.",
 )
 @json_option
 @click.pass_context
@@ -120,13 +124,13 @@ def command(
     candlec bench model.onnx --device cuda
     """
     if zoo is None and names:
-        raise click.UsageError("--model names one of a --zoo folder")
+        raise click.UsageError("--model needs --zoo, the folder of the model")
     if zoo is not None and (inputs or sizes):
-        raise click.UsageError("the models of a --zoo have inputs of their own: leave out --input and --dim")
+        raise click.UsageError("the models of --zoo have their own inputs: leave out --input and --size")
     arguments.check_outputs({"--markdown": markdown}, [*files, *arguments.input_files(inputs)])
     cases = on_device(device, [*own_cases(files, against, inputs, sizes), *zoo_cases(zoo, names)])
     if not cases:
-        raise click.UsageError("name a plan, a model or a --zoo folder")
+        raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
     others = (OTHERS[0],) if against is None else against
     timings, refused = _time_all(cases, others, counts, seconds, processes, cold)
     if markdown is not None:
@@ -141,7 +145,7 @@ def command(
 def _time_all(
     cases: Cases, others: tuple[str, ...], counts: tuple[int, ...], seconds: float, processes: int, cold: bool
 ) -> tuple[list[Timing], dict[str, Exception]]:
-    """The timings, and by name why a model is not among them."""
+    """The timings, and the errors of refused models by name."""
     from compiler import CompileError, InputError, RunError
     from compiler.bench.engines import PLAN, installed_version
     from compiler.bench.timing import time_case
@@ -170,7 +174,7 @@ def _show(timings: list[Timing], refused: dict[str, Exception], device: str) -> 
 
     bench_table.show(timings)
     if device != "cpu":
-        console.print(f"plans ran on {device}, the others on the processor")
+        console.print(f"Plans ran on {device}, the other runtimes on the CPU.")
     for name, error in refused.items():
         console.print(f"✗ {name}: {error}", style="red", soft_wrap=True)
 
@@ -197,5 +201,5 @@ def _page(timings: list[Timing], others: tuple[str, ...], refused: dict[str, Exc
 
 
 def _used(timings: list[Timing], others: tuple[str, ...]) -> list[str]:
-    """The other engines that something was timed in, or failed in."""
+    """The other engines that ran or failed."""
     return [name for name in others if any(name in (*timing.engines, *timing.failed) for timing in timings)]

@@ -1,4 +1,4 @@
-"""What `candlec bench` times: the files that are named, and the models of a folder."""
+"""The cases of `candlec bench`: the named files, and the models of a folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["Cases", "on_device", "own_cases", "zoo_cases"]
 
 Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
-"""Names, and what compiles the model, which may be refused, and keeps the plan's file as long as it is used."""
+"""Names, each with a function that compiles the model and returns a context. The context holds the plan's file."""
 
 
 def own_cases(
     files: tuple[Path, ...], against: tuple[str, ...] | None, inputs: tuple[str, ...], sizes: dict[str, int]
 ) -> Cases:
-    """The plans, each with its model if that is named too; without any plan, the models."""
+    """The plans, each with its model if the user named it too. Without any plan, the models."""
     import compiler
 
     def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
@@ -42,7 +42,7 @@ def own_cases(
     pairs = _pairs(plans, models)
     for file, found in pairs.items():
         if found is None and against:
-            raise click.UsageError(f"--against {','.join(against)}: name the model of {file} too")
+            raise click.UsageError(f"--against {','.join(against)} needs the model of {file}: name it too")
     return [
         (_name(file, files), partial(opened, _name(file, files), plan, file, pairs[file]))
         for file, plan in plans.items()
@@ -56,12 +56,12 @@ def _pairs(plans: dict[Path, Plan], models: list[Path]) -> dict[Path, Path | Non
     }
     for model in models:
         if model not in pairs.values():
-            raise click.UsageError(f"{model} is the model of none of these plans: time it by itself")
+            raise click.UsageError(f"none of these plans is of the model {model}: time the model by itself")
     return pairs
 
 
 def _name(file: Path, files: tuple[Path, ...]) -> str:
-    """What tells a file from the others."""
+    """A name that distinguishes a file from the others."""
     alike = [other for other in files if other.stem == file.stem and other.suffix == file.suffix]
     return file.stem if len(alike) == 1 else str(file)
 
@@ -82,7 +82,7 @@ def zoo_cases(zoo: Path | None, names: tuple[str, ...]) -> Cases:
 
 
 def on_device(device: str, cases: Cases) -> Cases:
-    """The same, whose plans run on a device."""
+    """The same cases with plans that run on a device."""
 
     @contextmanager
     def placed(opened: Callable[[], AbstractContextManager[Case]]) -> Iterator[Case]:
@@ -94,7 +94,7 @@ def on_device(device: str, cases: Cases) -> Cases:
 
 @contextmanager
 def _saved(name: str, plan: Plan, inputs: dict[str, Any], model: Path | None) -> Iterator[Case]:
-    """A case whose plan is in a file, as each process that times it needs it."""
+    """A case with its plan in a file, which each timing process loads."""
     from compiler.bench.engines import Case
 
     with tempfile.TemporaryDirectory(prefix="candlec-bench-") as folder:

@@ -1,4 +1,4 @@
-"""`candlec check`: can a model be compiled, and if not, what is in the way?"""
+"""`candlec check`: whether the compiler supports a model, and if not, why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MARKS = {"accepted": RIGHT, "refused": WRONG, "unchecked": UNKNOWN}
 
 @dataclass(frozen=True)
 class Operator:
-    """The nodes of one operator: how many there are, how many are refused, and how many could not be looked at."""
+    """The nodes of one operator: the numbers of all, of refused and of unchecked ones."""
 
     operator: str
     nodes: int
@@ -37,7 +37,7 @@ class Operator:
 
     @property
     def verdict(self) -> Literal["accepted", "refused", "unchecked"]:
-        """Whether all of its nodes can be compiled; `unchecked` where too little is known of some of them."""
+        """The verdict on all of its nodes; `unchecked` if the compiler knows too little about some of them."""
         return "refused" if self.refused else "unchecked" if self.unchecked else "accepted"
 
 
@@ -49,7 +49,7 @@ class Operator:
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, model: Path, sizes: dict[str, int], device: str, strict_device: bool, as_json: bool
+    context: click.Context, model: Path, dims: dict[str, int], device: str, strict_device: bool, as_json: bool
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
 
@@ -68,13 +68,13 @@ def command(
     candlec check model.onnx --device cuda
     """
     if strict_device and device == "cpu":
-        raise click.UsageError("--strict-device is about another device than the processor: add --device cuda")
+        raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
     with working(f"checking {model}"):
         counts = _counts(model)
-        warnings, refusal = _findings(model, sizes)
+        warnings, refusal = _findings(model, dims)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
-    placed = _placed(model, sizes) if device != "cpu" and not refusal.diagnostics else []
+    placed = _placed(model, dims) if device != "cpu" and not refusal.diagnostics else []
     missing = [step for step in placed if step.host == "no_kernel"]
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
@@ -88,21 +88,21 @@ def command(
         if placed:
             show_placement(device, placed)
         if strict_device and missing:
-            sentence = f"refused: {device} lacks a kernel; without --strict-device the host runs such steps"
+            sentence = f"refused: {device} lacks a kernel; without --strict-device, such steps fall back to the CPU"
             errors.print(sentence, style="red", soft_wrap=True)
     context.exit(0 if is_right else 1)
 
 
-def _placed(model: Path, sizes: dict[str, int]) -> list[PlacedStep]:
+def _placed(model: Path, dims: dict[str, int]) -> list[PlacedStep]:
     """Where the steps of the optimized plan run."""
     import compiler
     from compiler.runtime.session import placed_steps
 
-    return placed_steps(compiler.compile(model, compiler.Options(dims=sizes)))
+    return placed_steps(compiler.compile(model, compiler.Options(dims=dims)))
 
 
-def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
-    """What passes warn of, and why the model cannot be compiled; empty where it can."""
+def _findings(model: Path, dims: dict[str, int]) -> tuple[list[Diagnostic], CompileError]:
+    """The warnings of passes, and the error of the compilation, which is empty if the model compiles."""
     import compiler
 
     warnings: dict[Diagnostic, None] = {}
@@ -111,21 +111,21 @@ def _findings(model: Path, sizes: dict[str, int]) -> tuple[list[Diagnostic], Com
         warnings.update(dict.fromkeys(report.warnings))
 
     try:
-        compiler.compile(model, compiler.Options(optimize=False, dims=sizes, on_pass=add))
+        compiler.compile(model, compiler.Options(optimize=False, dims=dims, on_pass=add))
     except compiler.CompileError as error:
         return list(warnings), error
     return list(warnings), compiler.CompileError([])
 
 
 def _counts(model: Path) -> Counter[str]:
-    """How many nodes of each operator the model has, those of nested graphs and of functions that it calls too."""
+    """The number of nodes of each operator, also in nested graphs and called functions."""
     import compiler
     from compiler.frontend.load import load_model
     from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
 
     loaded = load_model(model, []).model
-    with contextlib.suppress(compiler.CompileError):  # compiling it says what is wrong with its functions
+    with contextlib.suppress(compiler.CompileError):  # the compilation reports errors of functions
         inline_functions.run(loaded)
     return Counter(node.op_type for node in nodes_of(loaded))
 
@@ -138,14 +138,14 @@ def _operators(counts: Counter[str], refusal: CompileError) -> list[Operator]:
 
 
 def _show(operators: list[Operator], findings: list[Diagnostic]) -> None:
-    """One row an operator, then the findings."""
+    """Print one row for each operator, then the findings."""
     table(("", "operator", ">nodes", ">refused", ">not checked"), map(_cells, operators))
     show_diagnostics(findings)
     if unchecked := sum(each.unchecked for each in operators):
         nodes = "1 node is" if unchecked == 1 else f"{unchecked} nodes are"
-        console.print(f"{nodes} not checked: too little is known of what comes in")
+        console.print(f"{nodes} not checked: the types or shapes of inputs are unknown")
     if not any(each.severity == "error" for each in findings):
-        console.print("can be compiled", style="green")
+        console.print("the compiler supports the model", style="green")
 
 
 def _cells(operator: Operator) -> list[Cell]:

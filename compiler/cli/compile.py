@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Record:
-    """What the passes did, each with the time it took, as they report it."""
+    """The reports of the passes, each with the time that the pass took."""
 
     passes: list[tuple[PassReport, float]] = field(default_factory=list)
     last: float = field(default_factory=time.perf_counter)
 
     def add(self, report: PassReport) -> None:
-        """Note what a pass did."""
+        """Add the report of a pass."""
         now = time.perf_counter()
         self.passes.append((report, now - self.last))
         self.last = now
@@ -51,7 +51,7 @@ class Command(click.Command):
 
 
 def _summary(name: str) -> str:
-    """What a pass is about, in the words of the first paragraph of its file."""
+    """The first paragraph of a pass's module docstring."""
     module = importlib.import_module(f"compiler.passes.{name}")
     return " ".join((module.__doc__ or "").split("\n\n")[0].split())
 
@@ -77,7 +77,7 @@ def _summary(name: str) -> str:
 def command(
     model: Path,
     output: Path | None,
-    sizes: dict[str, int],
+    dims: dict[str, int],
     passes: str | None,
     no_optimize: bool,
     max_memory: int | None,
@@ -93,12 +93,12 @@ def command(
     \b
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
-    candlec compile model.onnx --passes fold_weight_norm,fold_constants --report report.html
+    candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
     """
     import compiler
 
     if no_optimize and passes is not None:
-        raise click.UsageError("--no-optimize runs none of the passes that --passes chooses from: give one of the two")
+        raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
     target = output or _beside(model)
     _check_outputs(model, {"--output": target, "--report": report})
     chosen = None if passes is None else [name.strip() for name in passes.split(",") if name.strip()]
@@ -107,7 +107,7 @@ def command(
     options = compiler.Options(
         optimize=not no_optimize,
         passes=chosen,
-        dims=sizes,
+        dims=dims,
         max_memory=max_memory,
         strip_origins=strip_origins,
         verify_passes=verify_passes,
@@ -131,18 +131,18 @@ def command(
 
 def _beside(model: Path) -> Path:
     if not model.name:
-        raise click.BadParameter(f"{str(model)!r} is no file", param_hint="MODEL")
+        raise click.BadParameter(f"{str(model)!r} is not a file", param_hint="MODEL")
     return model.with_suffix(".plan")
 
 
 def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
-    """Neither the model nor its weights in other files are overwritten."""
+    """Refuse to overwrite the model or its files of weights."""
     exist = any(path is not None and path.is_file() for path in outputs.values())
     arguments.check_outputs(outputs, [model, *(_weights(model) if exist else ())])
 
 
 def _weights(model: Path) -> set[Path]:
-    """The other files that a model's weights are in."""
+    """The external files of a model's weights."""
     from compiler.ir import sympy_later  # noqa: F401  (before onnx_ir)
 
     # isort: split
@@ -150,7 +150,7 @@ def _weights(model: Path) -> set[Path]:
 
     try:
         graph = ir.load(model).graph
-    except Exception:  # compiling it says what is wrong
+    except Exception:  # the compilation reports the error
         return set()
     tensors = (value.const_value for each in (graph, *graph.subgraphs()) for value in each.initializers.values())
     return {model.parent / tensor.location for tensor in tensors if isinstance(tensor, ir.ExternalTensor)}
@@ -164,9 +164,11 @@ def _check_names(chosen: Iterable[str]) -> None:
     known = sorted({step.name for step in all_passes if not step.needed})
     for name in map(current_name, chosen):
         if name not in known and any(step.name == name for step in all_passes):
-            raise click.BadParameter(f"{name} is needed and always runs: leave it out", param_hint="--passes")
+            raise click.BadParameter(f"{name} always runs: leave it out", param_hint="--passes")
         if name not in known:
-            raise click.BadParameter(f"there is no pass {name!r}; there are {', '.join(known)}", param_hint="--passes")
+            raise click.BadParameter(
+                f"there is no pass {name!r}; the passes are {', '.join(known)}", param_hint="--passes"
+            )
 
 
 def _facts(plan: Plan, record: Record) -> dict[str, Any]:
@@ -192,7 +194,7 @@ def _steps(plan: Plan) -> Counter[str]:
 
 
 def _tell(plan: Plan, record: Record) -> None:
-    """The passes that did something, and what is left to do in a run."""
+    """Print the passes that changed the model, and the steps of the plan."""
     rows = [_row(report, seconds) for report, seconds in record.passes if report.fired]
     if rows:
         table(("pass", ">nodes", "", ">time", "what it did"), rows)

@@ -1,4 +1,4 @@
-"""`candlec explain`: what a diagnostic's code means."""
+"""`candlec explain`: the meaning of an error code."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def command(factory: str, output: Path, opset: int | None, as_json: bool) -> Non
     """
     import compiler
 
-    if output.suffix != ".onnx":  # or it might be the module's own file
-        raise click.BadParameter(f"{output}: a model's file is named MODEL.onnx", param_hint="--output")
+    if output.suffix != ".onnx":  # otherwise it might be the module's own file
+        raise click.BadParameter(f"{output}: the name of a model file must end with .onnx", param_hint="--output")
     with working("exporting"):
         module, given, *rest = _call(factory)
         with _explained(factory), _partial_graphs_hidden():
@@ -51,7 +51,7 @@ def command(factory: str, output: Path, opset: int | None, as_json: bool) -> Non
 
 
 def _call(factory: str) -> tuple[Any, ...]:
-    """What the factory returns. What is wrong with it is wrong usage."""
+    """The result of the factory. An error of the factory is wrong usage."""
     name, _, attribute = factory.partition(":")
     if not name or not attribute:
         raise _unusable(f"{factory!r} is not PACKAGE.MODULE:FACTORY")
@@ -60,11 +60,11 @@ def _call(factory: str) -> tuple[Any, ...]:
         made = getattr(importlib.import_module(name), attribute)()
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "onnxscript"):
-            message = f'this needs {error.name}, which is not installed: pip install "candle-compiler[export]"'
+            message = f'this needs {error.name}, which is not installed: run pip install "candle-compiler[export]"'
             raise Failed(message) from error
         raise _unusable(f"{factory}: {type(error).__name__}: {error}") from error
     if not isinstance(made, tuple) or len(made) not in (2, 3):
-        raise _unusable(f"{factory}() has to return {FORMS}, and returned a {type(made).__name__}")
+        raise _unusable(f"{factory}() must return {FORMS}, but returned a {type(made).__name__}")
     return made
 
 
@@ -74,7 +74,7 @@ def _unusable(message: str) -> click.UsageError:
 
 @contextmanager
 def _explained(factory: str) -> Iterator[None]:
-    """What goes wrong in the module, or in PyTorch, is no fault of the compiler."""
+    """Report errors of the module or of PyTorch as errors of the user, not of the compiler."""
     from compiler import ExportError
 
     try:
@@ -86,6 +86,6 @@ def _explained(factory: str) -> Iterator[None]:
 
 
 def _partial_graphs_hidden() -> Any:
-    """PyTorch prints the graph of what it cannot export: pages that only --verbose shows."""
+    """Hide the graphs that PyTorch prints when an export fails. They fill pages; --verbose shows them."""
     verbose = click.get_current_context().find_root().params["verbose"]
     return nullcontext() if verbose else redirect_stderr(io.StringIO())

@@ -1,4 +1,4 @@
-"""What a person sees when a command fails: what is wrong and where, never a traceback."""
+"""The messages of a command that fails: problem, place and advice, without a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Failed", "diagnostic_data", "error_data", "report", "show_diagnostic
 MOST_PLACES = 20
 
 REFUSED, CRASHED = 1, 70
-"""The exit codes of what the project's own errors say, and of a bug: EX_SOFTWARE of sysexits.h."""
+"""The exit codes of the project's own errors, and of a bug: EX_SOFTWARE of sysexits.h."""
 
 
 class Failed(Exception):
@@ -28,7 +28,7 @@ class Failed(Exception):
 
 
 def report(error: BaseException, as_json: bool = False, verbose: bool = False) -> int:
-    """Tell of an error, on the standard output as JSON if that was asked for, and give the exit code.
+    """Print an error, also as JSON on the standard output if asked, and return the exit code.
 
     With `verbose` the traceback follows.
     """
@@ -49,39 +49,39 @@ def report(error: BaseException, as_json: bool = False, verbose: bool = False) -
 
 
 def _is_crash(error: BaseException) -> bool:
-    """Whether nobody meant to raise it for the user: the error is none of the project's, of a file or of memory."""
+    """Whether the error is a bug: it is not the project's own, and not of a file or of memory."""
     return not isinstance(error, Error | Failed | OSError | MemoryError)
 
 
 def _texts(error: BaseException) -> list[str]:
-    """The error in words, one text a finding."""
+    """The error in words, one text for each finding."""
     if _is_crash(error):
-        advice = "please report it with the model and with what `candlec --verbose VERB …` prints"
-        return [f"error: {_crash(error)}\n  help: this is a bug of the compiler: {advice}"]
+        advice = "please report it with the model and with the output of `candlec --verbose VERB …`"
+        return [f"error: {_crash(error)}\n  help: this is a bug in the compiler: {advice}"]
     from compiler import PlanError
     from compiler.accuracy.reference import ReferenceFailed
 
     match error:
         case PlanError():
-            advice = f"  help: `{program()} compile` makes a plan of an ONNX model"
+            advice = f"  help: `{program()} compile` compiles an ONNX model into a plan"
             return [*(f"error: {violation}" for violation in error.violations), advice]
         case OSError():
             return [f"error: {error.filename or 'file'}: {error.strerror or error}"]
         case MemoryError():
             return ["error: out of memory"]
         case ReferenceFailed():
-            advice = f"`{program()} run PLAN --output FILE` keeps a plan's outputs, to compare them with known ones"
-            return [f"error: {error}\n  help: what onnxruntime does not run cannot be verified; {advice}"]
+            advice = f"`{program()} run PLAN --output FILE` writes a plan's outputs, to compare them with known ones"
+            return [f"error: {error}\n  help: this command needs a model that onnxruntime runs; {advice}"]
     return [f"error: {error}"]
 
 
 def _crash(error: BaseException) -> str:
-    """The error's kind and text, for errors that only the kind explains."""
+    """The error's type and text. The text alone may explain nothing."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print findings as rustc does, those that say the same together, and how many errors there are."""
+    """Print findings as rustc does, equal ones together, and the number of errors."""
     groups: dict[tuple[str, str, str], list[Diagnostic]] = {}
     for each in diagnostics:
         groups.setdefault((each.code, each.message, each.help), []).append(each)
@@ -90,12 +90,12 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         errors.print()
     count = sum(each.severity == "error" for each in diagnostics)
     if count:
-        summary = f"error: the model is refused: {count} {'finding' if count == 1 else 'findings'}"
+        summary = f"error: the compiler refuses the model: {count} {'finding' if count == 1 else 'findings'}"
         errors.print(_colored(summary), soft_wrap=True)
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
-    """An error as JSON; that of a bug says so."""
+    """An error as JSON. A bug has the key `bug`."""
     from compiler import CompileError
 
     if isinstance(error, CompileError):
@@ -106,7 +106,7 @@ def error_data(error: BaseException) -> dict[str, Any]:
 
 
 def _together(group: Sequence[Diagnostic]) -> str:
-    """The text of findings that differ in their place only."""
+    """The text of findings that differ only in their places."""
     head, *_, advice = str(group[0]).splitlines()
     places = [f"  --> {each.origin}" for each in group if each.origin]
     more = [f"  --> … and {len(places) - MOST_PLACES} more; --json lists all"] if len(places) > MOST_PLACES else []

@@ -1,4 +1,4 @@
-"""The folder of models that a verb is about, which its INDEX.json describes."""
+"""The options for a folder of models, which its INDEX.json describes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["entries_of", "files_of", "folder_options"]
 
 
 def folder_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which models."""
+    """The options that choose the folder and the models."""
     function = click.option(
         "--model", "names", multiple=True, metavar="NAME", help="Use only this model. May be repeated."
     )(function)
     return click.option(
-        "--path",
+        "--zoo",
         "folder",
         type=click.Path(path_type=Path),
         default="models",
         show_default=True,
         metavar="FOLDER",
-        help="Folder that contains INDEX.json.",
+        help="Folder of models, with an INDEX.json.",
     )(function)
 
 
 def entries_of(folder: Path, names: Sequence[str]) -> list[Entry]:
-    """The models of a folder, or those named."""
+    """The models of a folder, or only the named ones."""
     from compiler.zoo.index import read_index
 
     try:
@@ -44,5 +44,5 @@ def entries_of(folder: Path, names: Sequence[str]) -> list[Entry]:
 
 
 def files_of(folder: Path, entries: Sequence[Entry]) -> list[Path]:
-    """The files that are read."""
+    """The files that the command reads."""
     return [folder / "INDEX.json", *(path for entry in entries for path in (entry.path, *entry.cases))]

@@ -1,4 +1,4 @@
-"""`candlec inspect`: what a plan or a model holds."""
+"""`candlec inspect`: the contents of a plan or a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.output import console, json_option, megabytes, print_json, shape_text, table, working
+from compiler.cli.output import console, errors, json_option, megabytes, print_json, shape_text, table, working
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from compiler.runtime.session import Memory
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
 @click.option(
     "--prepared",
     is_flag=True,
-    help="Print every step as a session runs it: kernel, layouts, storage reused in place, memory of live values.",
+    help="Print every step as a session runs it: kernel, layouts, reused storage, memory of live values.",
 )
 @click.option(
     "--device",
@@ -38,10 +39,18 @@ if TYPE_CHECKING:
     help="With --prepared, show the kernels of this device; no GPU is needed.",
 )
 @arguments.pin_option
+@arguments.size_option
 @arguments.packing_option
 @json_option
 def command(
-    file: Path, steps: bool, prepared: bool, device: str, sizes: dict[str, int], packing: Memory, as_json: bool
+    file: Path,
+    steps: bool,
+    prepared: bool,
+    device: str,
+    dims: dict[str, int],
+    sizes: dict[str, int],
+    packing: Memory,
+    as_json: bool,
 ) -> None:
     """Show the inputs, outputs, constants, operators and provenance of FILE, which is a plan or an ONNX model.
 
@@ -56,17 +65,14 @@ def command(
     candlec inspect model.plan --steps
     candlec inspect model.onnx --json
     candlec inspect model.onnx --prepared --dim batch=1
-    candlec inspect model.onnx --prepared --device cuda
+    candlec inspect model.plan --prepared --device cuda --size batch=8
     """
-    if sizes and not prepared:
-        raise click.UsageError("--dim is for --prepared, which compiles a model")
-    if device != "cpu" and not prepared:
-        raise click.UsageError("--device is for --prepared")
+    _check_usage(prepared, device, dims, sizes)
     if device != "cpu":
-        _show_expectation(file, sizes, as_json)
+        _show_expectation(file, dims, sizes, as_json)
         return
     if prepared:
-        _show_prepared(file, sizes, packing, as_json)
+        _show_prepared(file, dims, packing, as_json)
         return
     import compiler
 
@@ -82,6 +88,16 @@ def command(
         _show(file, facts)
 
 
+def _check_usage(prepared: bool, device: str, dims: dict[str, int], sizes: dict[str, int]) -> None:
+    """Refuse options that would have no effect."""
+    if dims and not prepared:
+        raise click.UsageError("--dim needs --prepared, which compiles a model")
+    if device != "cpu" and not prepared:
+        raise click.UsageError("--device needs --prepared")
+    if sizes and device == "cpu":
+        raise click.UsageError("--size needs --prepared --device cuda, which runs the plan on random inputs")
+
+
 def _loaded(file: Path) -> Loaded:
     from compiler.frontend.load import load_model
 
@@ -89,12 +105,12 @@ def _loaded(file: Path) -> Loaded:
 
 
 def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:
-    """The steps of a plan, or of a model that is compiled now, as a session runs them."""
+    """Print the prepared steps of a plan, or of a model after compiling it."""
     import compiler
     from compiler.cli.tables.prepared import show_prepared
 
     if dims and arguments.is_plan(file):
-        raise click.UsageError("--dim gives sizes to a model's symbols; those of a plan were given as it was compiled")
+        raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
     prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
     if as_json:
         print_json({"ok": True, **asdict(prepared)})
@@ -102,14 +118,17 @@ def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: b
         show_prepared(prepared)
 
 
-def _show_expectation(file: Path, dims: dict[str, int], as_json: bool) -> None:
-    """The steps as a GPU would run them; sizes that stay open are those of random inputs."""
+def _show_expectation(file: Path, dims: dict[str, int], sizes: dict[str, int], as_json: bool) -> None:
+    """Print the steps as a GPU would run them on random inputs."""
     from compiler.bench.expectation import expected_steps
     from compiler.cli.tables.expectation import expectation_data, show_expectation
 
-    plan = _plan_of(file, {} if arguments.is_plan(file) else dims)
-    known = {dim for each in plan.inputs for dim in each.shape or () if isinstance(dim, str)}
-    given = arguments.given_inputs(plan.inputs, (), {name: size for name, size in dims.items() if name in known})
+    if dims and arguments.is_plan(file):
+        warning = "warning: --dim of a plan is deprecated: use --size for the sizes of random inputs"
+        errors.print(warning, style="yellow", soft_wrap=True)
+        dims, sizes = {}, {**dims, **sizes}
+    plan = _plan_of(file, dims)
+    given = arguments.given_inputs(plan.inputs, (), sizes)
     steps = expected_steps(plan, given)
     if as_json:
         print_json({"ok": True, **expectation_data(steps)})
@@ -127,7 +146,7 @@ def _plan_of(file: Path, dims: dict[str, int]) -> Plan:
 
 
 def _text_of(loaded: Plan | Loaded) -> str:
-    """The steps of a plan, or the nodes of a model and of its functions, one a line."""
+    """The steps of a plan, or the nodes of a model and of its functions, one on each line."""
     import compiler
     from compiler.ir.text import model_text
     from compiler.plan.show import show
@@ -203,7 +222,7 @@ def _model_facts(file: Path, loaded: Loaded) -> dict[str, Any]:
 
 
 def _constants(graph: ir.Graph) -> Iterator[ir.TensorProtocol]:
-    """The tensors that a graph and those nested in it hold, as initializers or as nodes."""
+    """The constants of a graph and of its nested graphs: initializers and Constant nodes."""
     for each in (graph, *graph.subgraphs()):
         yield from (value.const_value for value in each.initializers.values() if value.const_value is not None)
         for node in each:
@@ -232,7 +251,7 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
         if facts.get(key):
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
     if facts.get("passes"):
-        console.print(f"passes: {len(facts['passes'])}, which --json lists", style="dim")
+        console.print(f"passes: {len(facts['passes'])} (--json lists them)", style="dim")
     values = [(kind[:-1], each) for kind in ("inputs", "outputs") for each in facts[kind]]
     table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
     table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))

@@ -1,4 +1,4 @@
-"""`candlec ops`: the ONNX operators that can be compiled."""
+"""`candlec ops`: the supported ONNX operators."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def command(context: click.Context, names: tuple[str, ...], device: str, as_json
     elif rows:
         table(("operator", ">newest version", "family", "domain"), ((n, str(v), f, d) for n, v, f, d in rows))
     for name, question in missing.items():
-        errors.print(f"{name} cannot be compiled{question and f': {question}'}", style="red")
+        errors.print(f"the compiler does not support {name}{question and f': {question}'}", style="red")
     if not as_json and not names:
         console.print(f"{len(rows)} operators")
     context.exit(1 if missing else 0)
 
 
 WHERE = {
-    "view": "where its input lies: a view",
-    "host": "host, where it belongs",
-    "no_kernel": "host, for want of a kernel",
+    "view": "device of its input: a view",
+    "host": "host: such ops belong there",
+    "no_kernel": "host: the device has no kernel",
 }
 
 
@@ -76,13 +76,13 @@ def _list_placements(context: click.Context, names: tuple[str, ...], device: str
         )
     operators = {operator for operator, *_ in _operators()} if missing else ()
     for name, question in missing.items():
-        said = f"`candlec check MODEL --device {device}` says what it becomes" if name in operators else question
+        said = f"`candlec check MODEL --device {device}` shows its plan ops" if name in operators else question
         errors.print(f"no plan has an op {name}{said and f': {said}'}", style="red")
     context.exit(1 if missing else 0)
 
 
 def _unknown(names: Collection[str], known: Collection[str]) -> dict[str, str]:
-    """The names that are not known, and what may have been meant."""
+    """The unknown names, with suggestions."""
     return {name: did_you_mean(name, known) for name in sorted({*names} - {*known})}
 
 
@@ -91,7 +91,7 @@ def _where(placement: str | dict[str, str]) -> str:
 
 
 def _operators() -> list[tuple[str, int, str, str]]:
-    """Name, newest version, family and domain of every operator; those that only passes make are left out."""
+    """Name, newest version, family and domain of every operator, except those that only passes make."""
     from compiler.ir import onnx_schema
     from compiler.ir.graph import PLAN_DOMAIN
     from compiler.lower.node import LOWERINGS

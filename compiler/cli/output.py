@@ -35,17 +35,17 @@ __all__ = [
 ]
 
 WIDE = 160
-"""Columns of a table that goes to a file or a pipe, where nothing says how many there are."""
+"""The width of a table in a file or a pipe, in columns."""
 
 
 class Output(Console):
-    """Where results and messages go: plain text, but for colors on a terminal."""
+    """A console for results and messages: plain text, with colors on a terminal."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, **options)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the command line, which knows the exit code."""
+        """Let the command line handle it, which knows the exit code."""
         raise BrokenPipeError
 
 
@@ -56,7 +56,7 @@ Cell = str | Text
 RIGHT, WRONG = Text("✓", "green"), Text("✗", "red")
 UNKNOWN = Text("?", "yellow")
 NEAR = Text("≈", "yellow")
-"""Right within more than the tolerance: see `compiler.accuracy.compare` on reference noise."""
+"""The mark of an uncertain result: see `compiler.accuracy.compare` on reference noise."""
 
 
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ def _finite(data: Any) -> Any:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], title: str = "") -> None:
-    """Print a table; a column whose name begins with `>` is flushed right."""
+    """Print a table. A column whose name begins with `>` is aligned right."""
     made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
@@ -112,7 +112,7 @@ def _lines(made: Table) -> list[str]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that something takes its time, where somebody watches."""
+    """Show a progress message on a terminal."""
     with errors.status(what) if errors.is_terminal else _nothing():
         yield
 
@@ -128,7 +128,7 @@ def shape_text(shape: Sequence[int | str | None] | None) -> str:
 
 
 def megabytes(size: int) -> str:
-    """A size in the unit that suits it."""
+    """A size in B, kB, MB or GB."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"

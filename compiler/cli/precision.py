@@ -1,4 +1,4 @@
-"""`candlec zoo precision`: how far plans and onnxruntime are from double precision."""
+"""`candlec zoo precision`: the rounding errors of plans and of onnxruntime against double precision."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from compiler.atomic_files import write_whole
 from compiler.cli import arguments
 from compiler.cli.folder import entries_of, files_of, folder_options
 from compiler.cli.output import Cell, console, errors, json_option, markdown, print_json, table, working
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from compiler.zoo.index import Entry
 
 COLUMNS = ("model", ">cases", ">plan", ">onnxruntime", ">ratio")
-NOT_MEASURED = "not measured: it has no form in double precision, or no outputs of floating-point numbers"
+NOT_MEASURED = "not measured, without a form in double precision or without floating-point outputs"
 
 
-@click.command(short_help="Compare rounding errors with onnxruntime's.")
+@click.command(cls=Verb, short_help="Compare rounding errors with onnxruntime's.")
 @folder_options
 @click.option(
     "--at-most",
@@ -34,7 +35,13 @@ NOT_MEASURED = "not measured: it has no form in double precision, or no outputs 
     metavar="X",
     help="Largest ratio of a plan's error to onnxruntime's error.",
 )
-@click.option("--markdown", "page", type=arguments.OUTPUT, metavar="FILE", help="Write the table and the command.")
+@click.option(
+    "--markdown",
+    "page",
+    type=arguments.OUTPUT,
+    metavar="FILE",
+    help="Write the table and the command to a Markdown file.",
+)
 @json_option
 @click.pass_context
 def command(
@@ -49,7 +56,7 @@ def command(
 
     \b
     candlec zoo precision
-    candlec zoo precision --path ../zoo --markdown precision.md
+    candlec zoo precision --zoo ../zoo --markdown precision.md
     """
     entries = entries_of(folder, names)
     arguments.check_outputs({"--markdown": page}, files_of(folder, entries))
@@ -64,7 +71,7 @@ def command(
         console.print(_summary(found), soft_wrap=True)
         for name, each in found.items():
             if each is not None and each.ratio > at_most:
-                problem = f" {name}: its error is {each.ratio:.2f} times onnxruntime's, and --at-most is {at_most:g}"
+                problem = f" {name}: its error is {each.ratio:.2f} times onnxruntime's, more than --at-most {at_most:g}"
                 errors.print(Text.assemble(("error:", "bold red"), problem), soft_wrap=True)
     context.exit(0 if is_right else 1)
 
@@ -101,7 +108,7 @@ def _rows(entries: Sequence[Entry], found: dict[str, Errors | None]) -> list[lis
 
 
 def _summary(found: dict[str, Errors | None]) -> str:
-    """The worst ratio, and what was not measured."""
+    """The worst ratio, and the models without one."""
     ratios = {name: errors.ratio for name, errors in found.items() if errors is not None}
     skipped = [name for name, errors in found.items() if errors is None]
     worst = max(ratios, key=lambda name: ratios[name], default=None)
@@ -119,7 +126,7 @@ def _page(entries: Sequence[Entry], found: dict[str, Errors | None]) -> str:
     from compiler.bench.machine import described, in_words
 
     command = " ".join(["candlec", *sys.argv[1:]])
-    legend = "Largest errors against double precision, as a part of the output's largest magnitude."
+    legend = "Largest errors against double precision, as a fraction of the output's largest magnitude."
     machine = f"{in_words(described(['onnxruntime']))}. {legend}"
     title = "# Rounding errors beside onnxruntime"
     parts = [title, f"`{command}`", machine, markdown(COLUMNS, _rows(entries, found)), f"- {_summary(found)}"]

@@ -1,4 +1,4 @@
-"""`candlec run`: a plan on arrays from files, or on random ones."""
+"""`candlec run`: run a plan on arrays from files, or on random ones."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, arrays
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
+from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 PROFILED_RUNS = 10
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("plan", type=click.Path(path_type=Path))
 @arguments.input_option
 @arguments.size_option
@@ -54,7 +55,7 @@ def command(
 ) -> None:
     """Run PLAN, and show the dtype, shape and range of each output.
 
-    Without --input, the inputs are random arrays of the declared shapes; --dim gives the sizes of symbolic dimensions.
+    Without --input, the inputs are random arrays of the declared shapes; --size gives the sizes of symbolic dimensions.
 
     The outputs of one run can be the inputs of another. An .npz file stores dtypes that NumPy lacks as records with one
     field, which holds the bits: arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
@@ -62,13 +63,13 @@ def command(
     \b
     candlec run model.plan --input io.npz --output out.npz
     candlec run model.plan --input image=cat.npy --threads 4
-    candlec run model.plan --dim batch=8 --profile
+    candlec run model.plan --size batch=8 --profile
     candlec run model.plan --device cuda --strict-device
     """
     import compiler
 
     if strict_device and device == "cpu":
-        raise click.UsageError("--strict-device is about another device than the processor: add --device cuda")
+        raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
     if output is not None and output.suffix not in arrays.SUFFIXES:
         raise click.BadParameter(f"{output} is neither an .npz nor a .safetensors file", param_hint="--output")
     arguments.check_outputs({"--output": output}, [plan, *arguments.input_files(inputs)])
@@ -91,7 +92,7 @@ def command(
     table(columns, ([*_cells(each)] for each in summary))
     console.print(f"{1e3 * seconds:.2f} ms on {session.device}" + (f", written to {output}" if output else ""))
     if session.fallback_reason:
-        console.print(f"auto took {session.device}, since {session.fallback_reason}", soft_wrap=True)
+        console.print(f"auto chose {session.device}: {session.fallback_reason}", soft_wrap=True)
     show_missing(session.device, session.host_steps)
     if profiled:
         from compiler.cli.tables.profile import show_profile
@@ -100,7 +101,7 @@ def command(
 
 
 def _profiled(session: Session, inputs: dict[str, Any]) -> tuple[list[StepTime], Peaks | None]:
-    """What every step takes, and what the processor can do at most, where that is the device."""
+    """The time of every step, and the processor's peaks if the session runs on the CPU."""
     from compiler.bench.peaks import peaks_of
 
     with working("timing the steps"):
@@ -115,7 +116,7 @@ def _profile_data(profiled: tuple[list[StepTime], Peaks | None] | None) -> dict[
 
 
 def _summary(name: str, value: Any) -> dict[str, Any]:
-    """What is worth knowing of an output at a glance."""
+    """The dtype, shape and range of an output."""
     if not isinstance(value, np.ndarray):
         items = "none" if value is None else f"sequence of {len(value)}"
         return {"name": name, "dtype": items, "shape": None}

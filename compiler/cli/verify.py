@@ -1,4 +1,4 @@
-"""`candlec verify`: a plan's outputs beside onnxruntime's."""
+"""`candlec verify`: compare a plan's outputs with onnxruntime's."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from compiler.cli.output import (
     table,
     working,
 )
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,19 +41,19 @@ MARKS = {
 }
 
 MOST_ULP = 10_000
-"""More tells nothing: any difference from an element near zero is millions of units of its last place."""
+"""The largest number shown. Any difference from an element near zero is millions of units in the last place."""
 
 _COLUMNS = ("", "output", "dtype", "shape", ">max abs", ">max rel", ">max ulp", ">tolerance")
 
 ADVICE = """\
-  help: verify the plan of `candlec compile --no-optimize` to see whether a pass makes the difference
-  help: state with --tolerance what this model's numbers allow"""
+  help: verify a plan of `candlec compile --no-optimize`: if it is equal, a pass makes the difference
+  help: set --tolerance if this model allows larger differences"""
 
 ADVICE_ON_INPUTS = """\
-  help: give real inputs with --input: on random ones a model may be less stable than on those it was made for"""
+  help: give real inputs with --input: random inputs may enlarge rounding errors"""
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("plan", type=click.Path(path_type=Path), required=False)
 @arguments.input_option
@@ -114,7 +115,7 @@ def command(
     \b
     candlec verify model.onnx
     candlec verify model.onnx model.plan --input io.npz
-    candlec verify model.onnx --dim batch=4 --tolerance 1e-4
+    candlec verify model.onnx --size batch=4 --tolerance 1e-4
     candlec verify model.onnx --layerwise
     candlec verify model.onnx --device cuda
     """
@@ -124,7 +125,7 @@ def command(
     with working(f"compiling {model}"):
         compared = compiler.compile(model) if plan is None else compiler.Plan.load(plan)
     if plan is not None and not arguments.is_of(compared, model):
-        warning = f"warning: {plan} was compiled from another model file than {model}"
+        warning = f"warning: {plan} is not the plan of {model}, or the model has changed"
         errors.print(warning, style="yellow", soft_wrap=True)
     given = arguments.given_inputs(compared.inputs, inputs, sizes, seed)
     doubted = arguments.sizes_doubted(compared.inputs, inputs, sizes)
@@ -132,7 +133,7 @@ def command(
         report = compiler.verify(model, compared, given, device, threads=threads, tolerance=tolerance)
     layers = None
     if layerwise:
-        with working("comparing the values on the way"):
+        with working("comparing intermediate values"):
             layers = compare_layers(model, compared, given, device, threads=threads, tolerance=tolerance)
     show(report, layers, as_json, says_device=device != "cpu", is_random=not inputs)
     context.exit(0 if report.ok else 1)
@@ -146,7 +147,7 @@ def show(
     says_device: bool = False,
     is_random: bool = False,
 ) -> None:
-    """Print a comparison of outputs, and of the values before them if there is one."""
+    """Print a comparison of outputs, and of intermediate values if there is one."""
     if as_json:
         told = {
             "ok": report.ok,
@@ -173,7 +174,7 @@ def show(
 
 
 def _show_layers(layers: Sequence[Layer]) -> None:
-    """How many values are equal, and the first that is not."""
+    """Print the number of equal values, and the first different one."""
     from compiler.accuracy.compare import counted
 
     first = next((each for each in layers if each.output.verdict not in ("equal", "random")), None)
@@ -182,7 +183,9 @@ def _show_layers(layers: Sequence[Layer]) -> None:
         console.print(f"step {first.step}, {first.op}   {first.origin}", soft_wrap=True)
         if said := first.output.problem or first.output.note:
             console.print(said, style="red", soft_wrap=True)
-    console.print(f"on the way, {counted([each.output.verdict for each in layers], 'value')}\n", soft_wrap=True)
+    console.print(
+        f"intermediate values: {counted([each.output.verdict for each in layers], 'value')}\n", soft_wrap=True
+    )
 
 
 def _layer_data(layer: Layer) -> dict[str, Any]:
@@ -190,7 +193,7 @@ def _layer_data(layer: Layer) -> dict[str, Any]:
 
 
 _KEYS = {"reference_noise": "doubt"}
-"""Fields of a comparison with another name in JSON."""
+"""Fields of a comparison that have another name in JSON."""
 
 
 def _data(output: Comparison) -> dict[str, Any]:
@@ -205,18 +208,18 @@ def _cells(output: Comparison) -> list[Cell]:
 
 
 def _remarks(output: Comparison) -> list[str]:
-    """What is to be said of an output that is not equal."""
+    """The remarks on an output that is not equal."""
     if output.verdict == "random":
-        return ["random numbers, which no two programs share: only dtype and shape were compared, and are the same"]
+        return ["random numbers differ between any two programs; dtype and shape are the same"]
     said = [each for each in (output.problem, "" if output.verdict == "equal" else output.note) if each]
     if output.reference_noise > output.allowed:
-        nearest = f"the output is {output.nearest:.1e} from the nearer of the two"
         said.append(
-            f"onnxruntime with and without its optimizations is {output.reference_noise:.1e} from itself; {nearest}"
+            f"onnxruntime's results with and without its optimizations differ by {output.reference_noise:.1e}; "
+            f"the output is {output.nearest:.1e} from the nearer one"
         )
     if output.error is not None and output.reference_error is not None:
         said.append(
-            f"from this compiler's own result in double precision the output is {output.error:.1e} off, "
+            f"against this compiler's result in double precision, the output's error is {output.error:.1e}, "
             f"onnxruntime's {output.reference_error:.1e}"
         )
     return said

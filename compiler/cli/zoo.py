@@ -1,4 +1,4 @@
-"""`candlec zoo`: every model of a folder, compiled in every way, against onnxruntime."""
+"""`candlec zoo`: compile every model of a folder in every way, and compare it with onnxruntime."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from compiler.cli import arguments, precision
 from compiler.cli.failure import Failed
 from compiler.cli.folder import entries_of, files_of, folder_options
 from compiler.cli.output import Cell, console, errors, json_option, print_json, table, working
+from compiler.cli.renamed import Verb
 from compiler.cli.verify import MARKS
 from compiler.zoo.outcomes import Outcome, Stale, check, judged, stale_expectations, together, variants
 
@@ -48,17 +49,17 @@ def command() -> None:
     model.
 
     \b
-    candlec zoo run --path models
-    candlec zoo update --path ../zoo --baseline zoo.toml
-    candlec zoo run --path ../zoo --baseline zoo.toml
-    candlec zoo precision --path ../zoo
+    candlec zoo run --zoo models
+    candlec zoo update --zoo ../zoo --baseline zoo.toml
+    candlec zoo run --zoo ../zoo --baseline zoo.toml
+    candlec zoo precision --zoo ../zoo
     """
 
 
 command.add_command(precision.command, "precision")
 
 
-@command.command(short_help="Compile and run every model in every way.")
+@command.command(cls=Verb, short_help="Compile and run every model in every way.")
 @folder_options
 @click.option(
     "--unpin", is_flag=True, help="Compile with dynamic shapes; a static model gets a dynamic first dimension."
@@ -69,8 +70,10 @@ command.add_command(precision.command, "precision")
     metavar="FILE",
     help="File that lists the models with known differences.",
 )
-@click.option("--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML.")
-@arguments.named_device_option("Device to run on.")
+@click.option(
+    "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."
+)
+@arguments.named_device_option("Device to run plans on.")
 @json_option
 @click.pass_context
 def run(
@@ -86,7 +89,7 @@ def run(
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     The command compiles each model with and without optimization, and runs it with one thread and with two, or on the
-    device. It compiles for the input shapes of each case, unless --unpin is given. `candlec verify --help` explains the
+    device. Without --unpin, it compiles for the input shapes of each case. `candlec verify --help` explains the
     marks.
 
     The exit code is 1 if the compiler refuses a model, or if a result is different (✗) or uncertain (≈) and neither
@@ -95,8 +98,8 @@ def run(
 
     \b
     candlec zoo run
-    candlec zoo run --path models --unpin --junit zoo.xml
-    candlec zoo run --path ../zoo --baseline zoo.toml
+    candlec zoo run --zoo models --unpin --junit zoo.xml
+    candlec zoo run --zoo ../zoo --baseline zoo.toml
     candlec zoo run --device cuda
     """
     entries, known = entries_of(folder, names), _known(baseline, names)
@@ -123,7 +126,7 @@ def run(
     context.exit(0 if is_right else 1)
 
 
-@command.command(short_help="Write the known differences to a baseline.")
+@command.command(cls=Verb, short_help="Write the known differences to a baseline.")
 @folder_options
 @click.option("--baseline", type=arguments.OUTPUT, required=True, metavar="FILE", help="Baseline file to write.")
 @json_option
@@ -139,7 +142,7 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     has another shape. The entries of such models stay unchanged.
 
     \b
-    candlec zoo update --path ../zoo --baseline zoo.toml
+    candlec zoo update --zoo ../zoo --baseline zoo.toml
     """
     from compiler.zoo.baseline import write_baseline
 
@@ -163,21 +166,24 @@ def update(context: click.Context, folder: Path, names: tuple[str, ...], baselin
     else:
         for name, change in changes.items():
             console.print(f"{name}: {change}", soft_wrap=True)
-        console.print(f"{baseline}: {len(after)} of the models may differ", soft_wrap=True)
+        console.print(
+            f"{baseline}: {len(after)} {'model' if len(after) == 1 else 'models'} with known differences",
+            soft_wrap=True,
+        )
         for name, problem in failed.items():
             errors.print(Text.assemble(("error:", "bold red"), f" {name}: {problem}"), soft_wrap=True)
     context.exit(1 if failed else 0)
 
 
 def _renewed(entry: Entry, known: KnownDifference | None) -> tuple[KnownDifference | None, str]:
-    """What is known of a model now; or what was, and why that cannot be said."""
+    """The new entry of a model; or the former entry, and why there is no new one."""
     from compiler.zoo.baseline import SHAPES, renewed
 
     outcomes = {shapes: _checked(entry, shapes) for shapes in SHAPES}
     every = [each for mine in outcomes.values() for each in mine]
     for each in every:
         if not together([each]).is_bounded:
-            why = "it cannot be checked" if each.verdict == "failed" else "nothing bounds how far off it is"
+            why = "it cannot be checked" if each.verdict == "failed" else "its difference has no bound"
             return known, f"{why}: {each.remarks[0]}"
     worst = max(every, key=lambda each: each.share)
     said = "Refused" if worst.verdict == "refused" else "As measured"
@@ -186,7 +192,7 @@ def _renewed(entry: Entry, known: KnownDifference | None) -> tuple[KnownDifferen
 
 
 def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, KnownDifference]:
-    """What the baseline says of the models that are checked."""
+    """The baseline's entries for the checked models."""
     from compiler.zoo.baseline import read_baseline
 
     if baseline is None:
@@ -200,14 +206,14 @@ def _known(baseline: Path | None, names: Sequence[str] = ()) -> dict[str, KnownD
 def _checked(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
     with working(entry.name):
         outcomes = check(entry, shapes, device)
-    if not errors.is_terminal:  # where lines of a log are what shows that it goes on
+    if not errors.is_terminal:  # in a log, lines show the progress
         seconds = sum(each.seconds for each in outcomes)
         errors.print(f"{entry.name}, {shapes}: {together(outcomes)}, {seconds:.1f} s", soft_wrap=True)
     return outcomes
 
 
 def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) -> None:
-    """One row a model: which ways are right, how near, how long; and what is not equal."""
+    """Print one row for each model: marks of all ways, difference and time; then the remarks on other results."""
     from compiler.accuracy.compare import counted
 
     rows: list[list[Cell]] = []
@@ -223,41 +229,39 @@ def _show(entries: Sequence[Entry], outcomes: Sequence[Outcome], device: str) ->
         found = [each for each in outcomes if each.verdict == shown]
         for line in dict.fromkeys(f"{each.model}, {remark}" for each in found for remark in each.remarks):
             console.print(Text.assemble(MARKS[shown], " ", (line, style)), soft_wrap=True)
-    console.print(f"in every way, {counted(verdicts, 'model')}", soft_wrap=True)
+    console.print(f"over all ways: {counted(verdicts, 'model')}", soft_wrap=True)
 
 
 def _show_notes(outcomes: Sequence[Outcome]) -> None:
-    """How onnxruntime's runs differ from what the models' files say."""
+    """Print how onnxruntime's runs differ from the models' files."""
     for line in dict.fromkeys(f"{each.model}: {each.note}" for each in outcomes if each.note):
         console.print(line, soft_wrap=True)
 
 
 def _show_reasons(entries: Sequence[Entry], known: Mapping[str, KnownDifference]) -> None:
-    """Why models may be less than equal."""
+    """Print the reasons for tolerances and known differences."""
     for entry in entries:
         if entry.reason:
-            console.print(f"{entry.name}: a tolerance of {entry.tolerance:g}: {entry.reason}", soft_wrap=True)
+            console.print(f"{entry.name}: tolerance {entry.tolerance:g}: {entry.reason}", soft_wrap=True)
         for reason in (entry.uncertain, known[entry.name].reason if entry.name in known else ""):
             if reason:
                 console.print(f"{entry.name}: {reason}", soft_wrap=True)
 
 
 def _show_problems(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> None:
-    """What may not be so."""
+    """Print the problems."""
     found: list[Outcome | Stale] = [*outcomes, *stale]
     for problem in dict.fromkeys(f"{each.model}: {each.problem}" for each in found if each.problem):
         errors.print(Text.assemble(("error:", "bold red"), " ", problem), soft_wrap=True)
     if any(each.problem and each.verdict in ("uncertain", "refused") for each in outcomes) or stale:
-        help_text = (
-            "`candlec zoo update --baseline FILE` writes down what is so; INDEX.json may say why it is uncertain"
-        )
+        help_text = "`candlec zoo update --baseline FILE` records the results; `uncertain` in INDEX.json allows ≈"
         errors.print(f"  help: {help_text}", soft_wrap=True)
 
 
 def _change(before: KnownDifference | None, after: KnownDifference | None) -> str:
-    """What is new in the baseline."""
+    """The change of an entry of the baseline, in words."""
     if after is None:
-        return "taken out"
+        return "removed"
     bounds = {
         shapes: "" if line.codes else f", at most {line.at_most:g} ×" for shapes, line in after.expectations.items()
     }
@@ -266,5 +270,5 @@ def _change(before: KnownDifference | None, after: KnownDifference | None) -> st
 
 
 def _times(share: float) -> str:
-    """A part of the tolerance, or how many times it."""
+    """A difference as a fraction or a multiple of the tolerance."""
     return f"{share:.0%}" if share <= 1 else f"{share:.1f} ×" if share < float("inf") else ""

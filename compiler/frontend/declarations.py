@@ -1,4 +1,4 @@
-"""What a model's file declares, looked at before there is a graph: the names of values, and their types."""
+"""Checks of a model file's declarations before there is a graph: names and types of values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Holder", "check_names", "check_value_kinds", "node_lists", "output_t
 Holder = onnx.GraphProto | onnx.FunctionProto
 _ELEMENTS = frozenset(map(int, ir.DataType))
 _KINDS = "a plan has tensors, sequences of tensors and optional tensors"
-_MAPS = f"{_KINDS}; skl2onnx leaves maps out with options={{'zipmap': False}}"
+_MAPS = f"{_KINDS}; skl2onnx omits maps with options={{'zipmap': False}}"
 
 
 def node_lists(model: onnx.ModelProto) -> Iterator[Holder]:
@@ -32,7 +32,7 @@ def node_lists(model: onnx.ModelProto) -> Iterator[Holder]:
 
 
 def check_names(model: onnx.ModelProto) -> list[Diagnostic]:
-    """One finding for each name that a node defines although another does, or the graph it is in."""
+    """One finding for each name that a node defines, and another node or the graph defines too."""
     found = []
     for holder in node_lists(model):
         made = [(name, f"{node.op_type}({node.name or name})") for node in holder.node for name in node.output if name]
@@ -57,7 +57,7 @@ def _given(holder: Holder) -> set[str]:
 
 
 def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
-    """One finding for each value of a kind that no plan has. It has no type afterwards."""
+    """One finding for each value of an unsupported kind. The function removes its type."""
     found: dict[str, Diagnostic] = {}
     for holder in node_lists(model):
         values = [("value", value) for value in holder.value_info]
@@ -73,7 +73,7 @@ def check_value_kinds(model: onnx.ModelProto) -> list[Diagnostic]:
 
 
 def _foreign(kind: onnx.TypeProto) -> str | None:
-    """What a value holds, if a plan has no such values; `None` if it has, or nothing is said."""
+    """The contents of an unsupported kind of value; `None` for a supported kind or an unknown type."""
     match kind.WhichOneof("value"):
         case "tensor_type" if kind.tensor_type.elem_type not in _ELEMENTS:
             return "tensors of an unknown type"
@@ -99,7 +99,7 @@ def _inside(kind: onnx.TypeProto) -> str | None:
 def output_types(model: onnx.ModelProto) -> list[str | None]:
     """The types of the outputs as the file declares them.
 
-    An output that is an input or a weight has the type of that afterwards: a value of the graph has one.
+    An output that is also an input or a weight gets its type, because a value of the graph has one type.
     """
     graph = model.graph
     known = {value.name: value.type for value in graph.input}

@@ -1,4 +1,4 @@
-"""PyTorch → ONNX, with all that the compiler can use: symbolic dims by name, and where each node came from."""
+"""PyTorch → ONNX, with named symbolic dims and the origin of each node."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import torch
 
 OLDEST_OPSET = 18
-"""Older ones are converted to by a converter that forgets where nodes came from."""
+"""The oldest opset. For older ones, PyTorch uses a converter that drops the origins of nodes."""
 STACK_TRACE = "pkg.torch.onnx.stack_trace"
 INSTALLED = re.compile(r".*/(?=(?:site|dist)-packages/|python3\.\d+/)")
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 OTHERS = re.compile(rf"<|{INSTALLED.pattern}")
-"""Files that are not the user's."""
+"""Files that are not the user's own."""
 
 
 class ExportError(Error):
@@ -44,16 +44,16 @@ def export(
     """Export `module`, called with `args`, to the ONNX file `path`, and return the path.
 
     `dynamic` names the dims that may vary: `{"x": {0: "batch", 2: "time"}}`; equal names mean equal sizes. `outputs`
-    names the outputs. The module is exported as it is in evaluation, and keeps the mode that it is in. The names of
-    Python files in the stack traces are made relative to the working folder, so that the file does not tell where it
-    was made. The exporter's own optimizer is off by default: it leaves a fused node with the origin of one of its
+    names the outputs. The function exports the module in evaluation mode, and restores its mode afterwards. The
+    names of Python files in stack traces become relative to the working folder, so that the file does not reveal the
+    machine. The exporter's own optimizer is off by default: it gives a fused node the origin of only one of its
     parts, and the compiler's passes do the same work.
 
     Needs PyTorch: `pip install "candle-compiler[export]"`.
 
     Raises:
         ModuleNotFoundError: PyTorch or onnxscript is not installed.
-        TypeError, ValueError: an argument is not what it has to be, or names what the module does not have.
+        TypeError, ValueError: an argument has a wrong type or value, or names an unknown input or dim.
         ExportError: PyTorch cannot export the module.
     """
     _require_torch()
@@ -79,7 +79,7 @@ def _require_torch() -> None:
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
-            message = f'this needs {name}, which is not installed: pip install "candle-compiler[export]"'
+            message = f'this needs {name}, which is not installed: run pip install "candle-compiler[export]"'
             raise ModuleNotFoundError(message, name=name) from None
 
 
@@ -95,7 +95,7 @@ def _bound(module: Any, args: Any) -> Mapping[str, Any]:
     try:
         return inspect.signature(module.forward).bind(*args).arguments
     except TypeError as error:
-        raise TypeError(f"args: {type(module).__name__}.forward cannot be called with them: {error}") from None
+        raise TypeError(f"args: {type(module).__name__}.forward does not accept them: {error}") from None
 
 
 def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) 
     if not isinstance(dynamic, Mapping):
         raise TypeError(f'dynamic: expected a dict, as {{"x": {{0: "batch"}}}}, found {type(dynamic).__name__}')
     if unknown := [name for name in dynamic if name not in given]:
-        raise ValueError(f"dynamic: the module has no argument {unknown[0]!r}, it has {', '.join(given)}")
+        raise ValueError(f"dynamic: the module has no argument {unknown[0]!r}; its arguments are {', '.join(given)}")
     sizes: dict[str, int] = {}
     return {
         name: _symbols(name, value, dynamic[name], sizes) if name in dynamic else _static(value)
@@ -112,7 +112,7 @@ def _shapes(given: Mapping[str, Any], dynamic: Mapping[str, Mapping[int, str]]) 
 
 
 def _symbols(name: str, value: Any, dims: Any, sizes: dict[str, int]) -> dict[int, str]:
-    """`dims` with the axes counted from the first; `sizes` holds those of all names so far."""
+    """`dims` with axes counted from the first. `sizes` collects the sizes of all names."""
     import torch
 
     if not isinstance(value, torch.Tensor):
@@ -121,17 +121,17 @@ def _symbols(name: str, value: Any, dims: Any, sizes: dict[str, int]) -> dict[in
         raise TypeError(f'dynamic: {name!r}: expected a dict, as {{0: "batch"}}, found {type(dims).__name__}')
     for axis, symbol in dims.items():
         if not isinstance(axis, int) or not -value.dim() <= axis < value.dim():
-            raise ValueError(f"dynamic: {name!r} has {value.dim()} dims, and no dim {axis!r}")
+            raise ValueError(f"dynamic: {name!r} has {value.dim()} dims, but no dim {axis!r}")
         if not isinstance(symbol, str) or not symbol:
             raise TypeError(f"dynamic: {name!r}: dim {axis}: expected a name, found {symbol!r}")
         size = value.shape[axis]
         if sizes.setdefault(symbol, size) != size:
-            raise ValueError(f"dynamic: the dims {symbol!r} have {sizes[symbol]} and {size} elements in args")
+            raise ValueError(f"dynamic: the dims {symbol!r} have different sizes in args, {sizes[symbol]} and {size}")
     return {axis % value.dim(): symbol for axis, symbol in dims.items()}
 
 
 def _static(value: Any, leaf: Any = None) -> Any:
-    """`leaf` in the place of everything in the structure."""
+    """The structure with `leaf` for each of its values."""
     if hasattr(value, "_fields"):  # a namedtuple; one of `None` alone PyTorch would take for a shape
         return type(value)(*(_static(item, {}) for item in value))
     if isinstance(value, tuple | list):
@@ -146,12 +146,12 @@ def _check_opset(opset: int) -> None:
 
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
-        raise ValueError(f"opset {opset}: it has to be from {OLDEST_OPSET} to {newest}, the newest that onnx knows")
+        raise ValueError(f"opset {opset}: choose one from {OLDEST_OPSET} to {newest}, the newest that onnx knows")
 
 
 @contextmanager
 def _evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """The module as it is in evaluation; after that, each of its parts in the mode that it was in."""
+    """Put the module into evaluation mode, and restore the mode of each of its parts afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
@@ -163,7 +163,7 @@ def _evaluating(module: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what PyTorch notes on the way; what is wrong is in its exception. TORCH_LOGS brings notes back."""
+    """Hide PyTorch's log messages; its exception holds the error. TORCH_LOGS shows them again."""
     loggers = [logging.getLogger(name) for name in ("torch", "onnxscript")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
@@ -188,7 +188,7 @@ def _program(
         )
     except Exception as error:
         raise ExportError(f"PyTorch cannot export {type(module).__name__}: {_reason(error)}") from error
-    assert program is not None  # with dynamo=True it never is
+    assert program is not None  # it never is with dynamo=True
     nodes = list(program.model.graph.all_nodes())
     if opset is not None and (
         program.model.opset_imports.get("") != opset or (nodes and not any(node.metadata_props for node in nodes))
@@ -198,7 +198,7 @@ def _program(
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, in one line, with the line of the module's code; PyTorch's own advice is left out."""
+    """The error in one line, with the line of the module's code, and without PyTorch's own advice."""
     import torch
 
     while isinstance(error, torch.onnx.OnnxExporterError) and error.__cause__ is not None:
@@ -211,7 +211,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
-    """Give the outputs their names; an output that is an input, or another output too, is passed on by a node."""
+    """Name the outputs. An output that is also an input or another output gets a node of its own."""
     import onnx_ir
     from onnx_ir.passes.common import NameFixPass
 
@@ -220,9 +220,9 @@ def _name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
         raise TypeError(f"outputs: expected a list of names, found {names!r}")
     if len(names) != len(graph.outputs):
         found = ", ".join(str(value.name) for value in graph.outputs)
-        raise ValueError(f"outputs: {len(names)} names for the {len(graph.outputs)} outputs of the module ({found})")
+        raise ValueError(f"outputs: expected a name for each output ({found}), found {len(names)} names")
     if taken := {value.name for value in graph.inputs} & {*names} or {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"outputs: the name {taken.pop()!r} is that of an input or of another output")
+        raise ValueError(f"outputs: an input or another output has the name {taken.pop()!r} too: choose another")
     for index, name in enumerate(names):
         value = graph.outputs[index]
         if value.is_graph_input() or value in graph.outputs[:index]:

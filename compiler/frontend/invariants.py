@@ -1,13 +1,13 @@
 """The invariants of a model's graph, checked when it is loaded and, on demand, after every pass.
 
-1. A value that a node reads, or a graph returns, is defined: by an input, an initializer, or a node, here or in a graph
-   around.
+1. An input, an initializer or a node, in the same or an enclosing graph, defines every value that a node reads or a
+   graph returns.
 2. Nodes stand in order: a node's inputs are defined before it.
 3. A node has as many inputs and outputs as its operator takes, and the required ones are there.
 4. A node has the attributes that its operator requires, with the types it says.
 5. The model has outputs; its inputs and its outputs have names, all different.
-6. Who holds something is known to it: a graph to its nodes, inputs, outputs and initializers; a node to the values
-   that it makes and reads.
+6. References back are right: nodes, inputs, outputs and initializers refer to their graph; values refer to the node
+   that computes them and to the nodes that read them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _attributes(model: ir.Model) -> Iterator[Diagnostic]:
-    """Invariant 4. Attributes that the operator does not know are left to the lowering, which reads or refuses them."""
+    """Invariant 4. The lowering reads or refuses attributes that the operator does not know."""
     for node in nodes_of(model):
         schema = _schema_of(node, model)
         if schema is None:
@@ -105,7 +105,7 @@ def _kind(attribute: OpSchema.Attribute) -> ir.AttributeType:
 def _names(model: ir.Model) -> Iterator[Diagnostic]:
     """Invariant 5."""
     if not model.graph.outputs:
-        yield Diagnostic("CC0106", "the model has no outputs: there is nothing to compute")
+        yield Diagnostic("CC0106", "the model has no outputs")
     for kind, values in (("input", model.graph.inputs), ("output", model.graph.outputs)):
         names = [value.name or "" for value in values]
         for name in sorted({name for name in names if names.count(name) > 1 or not name}):
@@ -115,7 +115,7 @@ def _names(model: ir.Model) -> Iterator[Diagnostic]:
 def _ownership(model: ir.Model) -> Iterator[Diagnostic]:
     """Invariant 6."""
 
-    @cache  # a value may be read by every node
+    @cache  # many nodes may read a value
     def uses(value: ir.Value) -> frozenset[tuple[ir.Node, int]]:
         return frozenset(value.uses())
 

@@ -1,4 +1,4 @@
-"""path | bytes | ModelProto → `onnx_ir.Model`, checked as far as reading it needs."""
+"""path | bytes | ModelProto → `onnx_ir.Model`, with the checks that reading needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from compiler.ir.symbols import symbol_of
 __all__ = ["Loaded", "Source", "load_model"]
 
 LARGEST = 2**31 - 1
-"""The most bytes that a protobuf file has."""
+"""The largest size of a protobuf file, in bytes."""
 
 _PLAN, _PLAN_WITHIN = b'"format":"candle-plan"', 200
 
@@ -44,17 +44,17 @@ class Loaded:
 
 
 def load_model(source: Source, found: list[Diagnostic] | None = None) -> Loaded:
-    """Reads a model; every node's origin is noted.
+    """Read a model, and record every node's origin.
 
-    What is wrong with its weights and opsets is added to `found`, where a caller has more to say of the model. Such
-    weights are not in the model then.
+    With `found`, errors of weights and opsets are added to this list, so that a caller can report more errors of the
+    model. The model then lacks these weights.
 
     Raises:
-        CompileError: the source is not a model that can be read; without `found` also: some of it cannot be.
+        CompileError: the source is not a readable model; or, without `found`, a weight or opset is wrong.
     """
     wrong: list[Diagnostic] = []
     data, folder = _read(source)
-    proto = _parse(data, source)  # of its own, also where it was given as one: what no graph has is taken out of it
+    proto = _parse(data, source)  # a copy, because the checks remove parts of it
     if twice := check_names(proto):
         raise CompileError(twice)
     wrong += [*_write_out_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
@@ -81,14 +81,14 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), None
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(source).__name__}")
+        raise TypeError(f"a model must be a path, bytes or an onnx.ModelProto, not {type(source).__name__}")
     if not os.fspath(source):
         raise _refuse("CC0102", "the path of the model is empty")
     path = Path(source)
     try:
         if path.stat().st_size > LARGEST:
-            help = "keep the weights in a file beside it (external data)"
-            raise _refuse("CC0101", f"{path} has more than 2 GiB, which no ONNX file has", help)
+            help = "store the weights in a file beside it (external data)"
+            raise _refuse("CC0101", f"{path} is larger than 2 GiB, the limit of ONNX files", help)
         return path.read_bytes(), path.absolute().parent
     except OSError as error:
         raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
@@ -96,7 +96,7 @@ def _read(source: Source) -> tuple[bytes, Path | None]:
         raise _refuse("CC0102", f"{os.fspath(source)!r}: {error}") from None
 
 
-_TOO_DEEP = "its graphs (of If, Loop and Scan) are nested deeper than protobuf reads: a plan's nest 20 deep at most"
+_TOO_DEEP = "its graphs (of If, Loop and Scan) are nested too deeply for protobuf; a plan allows at most 20 levels"
 
 
 def _parse(data: bytes, source: Source) -> onnx.ModelProto:
@@ -109,14 +109,14 @@ def _parse(data: bytes, source: Source) -> onnx.ModelProto:
     if not data:
         wrong = "it is empty"
     if _PLAN in data[:_PLAN_WITHIN]:
-        raise _refuse("CC0101", f"{name} is a plan, which a model is compiled to", f"`{program()} run` runs it")
+        raise _refuse("CC0101", f"{name} is a plan, not a model", f"`{program()} run` runs it")
     if wrong:
         raise _refuse("CC0101", f"{name} is not an ONNX model: {wrong}")
     return proto
 
 
 def _write_out_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
-    """Gives sparse tensors their zeros, in place. One that is wrong becomes empty."""
+    """Replace sparse tensors with dense ones, in place. An invalid one becomes empty."""
     wrong: list[Diagnostic] = []
     for holder in node_lists(model):
         for attribute in (attribute for node in holder.node for attribute in node.attribute):
@@ -131,20 +131,20 @@ def _write_out_sparse(model: onnx.ModelProto) -> list[Diagnostic]:
 
 
 def _dense(sparse: onnx.SparseTensorProto, wrong: list[Diagnostic]) -> onnx.TensorProto:
-    """The tensor with its zeros. `indices` are places in row-major order, or one row of indices for each value."""
+    """The dense tensor. `indices` are positions in row-major order, or one row of indices for each value."""
     name, dims = sparse.values.name, list(sparse.dims)
     if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
-        wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file, which is not supported"))
+        wrong.append(Diagnostic("CC0103", f"the sparse tensor {name!r} is in another file: store it in the model"))
         return numpy_helper.from_array(np.zeros(0, np.float32), name)
     try:
         values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
         if values.dtype == object or min(dims, default=1) < 1 or math.prod(dims) * values.itemsize > LARGEST:
-            raise ValueError(f"{dims} is no shape for a sparse tensor of {values.dtype}")
+            raise ValueError(f"{dims} is not a shape for a sparse tensor of {values.dtype}")
         places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), tuple(dims))
         if indices.dtype != np.int64 or values.ndim != 1 or values.shape != places.shape:
             raise ValueError(f"{values.shape} values do not fit {indices.dtype} indices of {indices.shape}")
         if (places < 0).any() or (places >= math.prod(dims)).any():
-            raise ValueError(f"an index is not inside {dims}")
+            raise ValueError(f"an index is outside {dims}")
     except (TypeError, ValueError, AttributeError, OSError) as error:
         wrong.append(Diagnostic("CC0101", f"the sparse tensor {name!r}: {error}"))
         return numpy_helper.from_array(np.zeros(0, np.float32), name)
@@ -157,7 +157,7 @@ def _deserialize(proto: onnx.ModelProto) -> ir.Model:
     try:
         model = ir.serde.deserialize_model(proto)
     except Exception as error:  # onnx_ir reports malformed protos with many types of exception
-        raise _refuse("CC0101", f"this is not a sound ONNX model: {_root_cause(error)}") from error
+        raise _refuse("CC0101", f"this is not a valid ONNX model: {_root_cause(error)}") from error
     _check_nodes(model)
     return model
 
@@ -167,7 +167,7 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _check_nodes(model: ir.Model) -> None:
-    """Names are text, for which protobuf takes any bytes; attributes have a type."""
+    """Check that names are text and attributes have a type. Protobuf accepts any bytes as text."""
     problems = []
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         for node in graph.all_nodes():
@@ -176,7 +176,7 @@ def _check_nodes(model: ir.Model) -> None:
             untyped = [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]
             problems += [f"attribute {name!r} of {node.op_type!r} has no type" for name in untyped]
     if problems:
-        raise CompileError([Diagnostic("CC0101", f"this is not a sound ONNX model: {each}") for each in problems])
+        raise CompileError([Diagnostic("CC0101", f"this is not a valid ONNX model: {each}") for each in problems])
 
 
 def _check_opsets(model: ir.Model) -> list[Diagnostic]:
@@ -188,7 +188,7 @@ def _check_opsets(model: ir.Model) -> list[Diagnostic]:
 
 
 def _fix_symbols(model: ir.Model) -> None:
-    """Names of dimensions become symbols that expressions can be made of."""
+    """Turn names of dimensions into symbols, which expressions can contain."""
     for value in model.graph.inputs:
         if value.shape is not None:
             value.shape = ir.Shape(
@@ -200,5 +200,5 @@ def _fix_symbols(model: ir.Model) -> None:
 
 
 def _dim(size: int) -> int | None:
-    """A size; a negative one is how some exporters write that it is not known."""
+    """A size, or `None` for a negative one: some exporters write an unknown size so."""
     return None if size < 0 else size

@@ -1,4 +1,4 @@
-"""The tensors of a model, wherever they stand. One in another file lies in the model's folder."""
+"""All tensors of a model. A tensor in another file must be in the model's folder."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ __all__ = ["check_tensors", "tensors_of"]
 
 
 def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) -> list[Diagnostic]:
-    """Every tensor has the elements its shape says. Forgets the others, and those whose file was refused before.
+    """Check that every tensor has as many elements as its shape says. Invalid tensors are removed.
 
-    The library that reads the tensors keeps to a folder only where it is told one. So a tensor in another file that the
-    model's file has and that is not met here is refused, too.
+    The library that reads tensors restricts files to a folder only if the caller names one. Therefore this function
+    also refuses a tensor in another file that it does not find among the model's weights.
     """
     tensors = list(_tensors(model))
     met = sum(isinstance(tensor, ir.ExternalTensor) for _, tensor, _ in tensors)
     is_complete = met == sum(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in tensors_of(proto))
-    found = [] if is_complete else [Diagnostic("CC0103", "a weight in another file is where a model has no weights")]
+    found = (
+        []
+        if is_complete
+        else [Diagnostic("CC0103", "a tensor in another file is not a weight of the model: store it in the model")]
+    )
     for name, tensor, forget in tensors:
         if isinstance(tensor, ir.ExternalTensor) and (folder is None or not is_complete or not tensor.location):
             forget()
@@ -35,7 +39,7 @@ def check_tensors(model: ir.Model, proto: onnx.ModelProto, folder: Path | None) 
 
 
 def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
-    """Every tensor of a protobuf, whatever field it is in."""
+    """Every tensor in any field of a protobuf message."""
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.name in _WITHOUT_TENSORS:
             continue
@@ -47,7 +51,7 @@ def tensors_of(message: Any) -> Iterator[onnx.TensorProto]:
 
 
 _WITHOUT_TENSORS = frozenset(["StringStringEntryProto", "ValueInfoProto", "TypeProto", "OperatorSetIdProto"])
-"""Messages that hold no tensor, of which a model has many."""
+"""Frequent messages that hold no tensor."""
 
 
 def _check(name: str, tensor: ir.TensorProtocol, folder: Path | None) -> Diagnostic | None:
@@ -69,7 +73,7 @@ def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
 
 
 _Tensor = tuple[str, ir.TensorProtocol, Callable[[], object]]
-"""A tensor, what it is called, and what takes it away."""
+"""A tensor, its name, and a function that removes it."""
 
 
 def _tensors(model: ir.Model) -> Iterator[_Tensor]:

@@ -1,1 +1,1 @@
-"""The graph that every stage reads: its questions, types, symbols, origins and the facts of the ONNX standard."""
+"""Queries about a graph, symbols, dtypes, origins and the facts of the ONNX standard."""

@@ -1,4 +1,4 @@
-"""Small questions about a graph that passes and lowerings share."""
+"""Queries about a graph that passes and lowerings share."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 PLAN_DOMAIN = "candle.plan"
-"""The domain of nodes that a plan has and ONNX has not: passes make them, lowerings take them."""
+"""The domain of nodes that exist only in this compiler: passes create them, and lowerings read them."""
 
 CODES_ELEMENTWISE = {"LookUp": 1, "QLinearBinary": 2}
-"""Those of them that go element by element through 8-bit codes, and how many inputs these are; others are for all."""
+"""Its elementwise operators on 8-bit codes, with their numbers of elementwise inputs. Other inputs are parameters."""
 
 OUTPUT_TYPES = "candle_plan.output_types"
-"""The key of a graph's metadata for the types that the file declares its outputs to have, as a list in JSON."""
+"""The key of a graph's metadata for the declared types of its outputs, as a JSON list."""
 
 
 def constant_of(value: ir.Value | None) -> np.ndarray | None:
@@ -65,7 +65,7 @@ def _is_dense_constant(node: ir.Node) -> bool:
 
 
 def elements_of(value: ir.Value | None) -> list[int | str] | None:
-    """The elements of a list of integers as far as shapes tell: numbers, and expressions of symbols."""
+    """The elements of a list of integers from shape inference: numbers, and expressions of symbols."""
     array = constant_of(value)
     if array is not None:
         return [int(item) for item in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
@@ -82,7 +82,7 @@ def sole_user(value: ir.Value) -> ir.Node | None:
 
 
 def rank(value: ir.Value | None) -> int | None:
-    """The number of dimensions, where it is known."""
+    """The number of dimensions, if known."""
     return None if value is None or value.shape is None else value.shape.rank()
 
 
@@ -96,14 +96,14 @@ def same_shape(one: ir.Value | None, other: ir.Value | None) -> bool:
 
 
 def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
-    """The dimensions, where all are known numbers."""
+    """The dimensions, if all are known numbers."""
     if value is None or value.shape is None or not value.shape.is_static():
         return None
     return tuple(value.shape.numpy())
 
 
 def type_text(kind: ir.TypeProtocol | None) -> str | None:
-    """A type without its shape, as `float32` or `sequence of int64`; `None` for one that is not known."""
+    """A type without its shape, as `float32` or `sequence of int64`; `None` for an unknown type."""
     if isinstance(kind, ir.SequenceType | ir.OptionalType):
         inner = type_text(kind.elem_type)
         return inner and f"{'sequence of' if isinstance(kind, ir.SequenceType) else 'optional'} {inner}"
@@ -113,7 +113,7 @@ def type_text(kind: ir.TypeProtocol | None) -> str | None:
 
 
 def opset_of(node: ir.Node, default: int) -> int:
-    """The opset that the node is written in: its own, or the model's."""
+    """The opset of the node: its own, or the model's."""
     return node.version if node.version is not None else default
 
 
@@ -127,7 +127,7 @@ def graph_attributes(node: ir.Node) -> Iterator[ir.Graph]:
 
 
 def graphs_of(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """The graph and those nested in it, but for the bodies of fused nodes."""
+    """The graph and its nested graphs, except the bodies of fused nodes."""
     yield graph
     for node in graph:
         if node.domain != PLAN_DOMAIN:

@@ -1,6 +1,6 @@
-"""What the ONNX standard says about operators: read from `onnx.defs`, but for three facts that are in its prose only.
+"""The ONNX standard's facts about operators, from `onnx.defs`. Three facts exist only in the standard's prose.
 
-These are `ELEMENTWISE`, `MOVES` and `is_commutative`.
+These three are `ELEMENTWISE`, `MOVES` and `is_commutative`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 OLDEST = 1
-"""The oldest opset of the standard domain that is read."""
+"""The oldest supported opset of the standard domain."""
 NEWEST: int = onnx.defs.onnx_opset_version()
 """The newest opset of the standard domain that the onnx package knows."""
 
@@ -52,19 +52,19 @@ _ELEMENTWISE = """
     Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
 """
 ELEMENTWISE = tuple(_ELEMENTWISE.split())
-"""Operators whose one result is made element by element of inputs that broadcast as NumPy's do, as their texts say."""
+"""Elementwise operators of one result, whose inputs broadcast like NumPy's, by the text of the standard."""
 
 _MOVES = """
     Concat DepthToSpace Expand Flatten Gather GatherElements GatherND MaxPool Reshape Slice SpaceToDepth Squeeze Tile
     Transpose Unsqueeze
 """
 MOVES = tuple(_MOVES.split())
-"""Operators whose results hold elements of the first input, or of all of a Concat's, as they are."""
+"""Operators that only move elements of the first input; Concat moves elements of all inputs."""
 
 
 @functools.cache
 def schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
-    """The operator as an opset defines it; `None` for one that the standard does not have there."""
+    """The operator as an opset defines it; `None` if the opset has no such operator."""
     try:
         return onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:
@@ -87,9 +87,9 @@ def newest_version(domain: str, op_type: str) -> int | None:
 
 
 def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
-    """Index and name of the inputs that a node has to have.
+    """Index and name of the required inputs of a node.
 
-    One that a later version made optional counts as such: exporters left it out before (`roi` of Resize-11).
+    An input that a later version made optional is not required: exporters omitted it before (`roi` of Resize-11).
     """
     latest = onnx.defs.get_schema(found.name, found.domain).inputs
     single = onnx.defs.OpSchema.FormalParameterOption.Single
@@ -103,9 +103,9 @@ def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class Input:
-    """An input that an operator takes: its name, the types it may have, as `float32` or `sequence of int64`.
+    """An input of an operator: its name and its allowed types, as `float32` or `sequence of int64`.
 
-    Inputs of one `variable` have one type; it is empty for one that need not have the type of another.
+    Inputs with the same `variable` have the same type. It is empty for an input with a type of its own.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Input:
 
 @functools.cache
 def inputs_of(domain: str, op_type: str, opset: int, count: int) -> list[Input]:
-    """The first `count` inputs of an operator; none of one that the standard does not know."""
+    """The first `count` inputs of an operator; none for an unknown operator."""
     found = schema(domain, op_type, opset)
     described = [] if found is None else list(found.inputs)
     if described and described[-1].option == OpSchema.FormalParameterOption.Variadic:
@@ -133,7 +133,7 @@ def _type_text(text: str) -> str:
 
 
 def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.TypeProto | None]) -> str | None:
-    """Why the inputs do not fit each other or the attributes, where the standard's rules for shapes tell."""
+    """Why the inputs do not fit each other or the attributes, by the standard's rules for shapes."""
     found = schema(node.domain, node.op_type, opset)
     if found is None:
         return None
@@ -143,7 +143,7 @@ def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.T
         infer_node_outputs(found, node, types, opset_imports=[helper.make_opsetid(node.domain, opset)])
     except onnx.shape_inference.InferenceError as error:
         return str(error).rpartition("] ")[2]
-    except (ValidationError, KeyError, RuntimeError, TypeError, ValueError):  # of types, or too little is known
+    except (ValidationError, KeyError, RuntimeError, TypeError, ValueError):  # types are wrong, or too little is known
         return None
     return None
 
@@ -160,7 +160,7 @@ def is_commutative(domain: str, op_type: str) -> bool:
 
 
 def default_of(domain: str, op_type: str, opset: int, attribute: str) -> object:
-    """The default value of an attribute; `None` where there is none."""
+    """The default value of an attribute; `None` if it has none."""
     found = schema(domain, op_type, opset)
     if found is None or attribute not in found.attributes:
         return None
@@ -169,7 +169,7 @@ def default_of(domain: str, op_type: str, opset: int, attribute: str) -> object:
 
 
 def defaults(domain: str, op_type: str, opset: int) -> list[onnx.AttributeProto]:
-    """The attributes of an operator that have default values, with these."""
+    """The attributes of an operator with default values."""
     found = schema(domain, op_type, opset)
     attributes = [] if found is None else found.attributes.values()
     return [_named(attribute) for attribute in attributes if attribute.default_value.name]
@@ -193,9 +193,9 @@ def function_operators() -> Iterator[tuple[str, str, int]]:
 def function_body(
     node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.TypeProto | None]
 ) -> onnx.FunctionProto | None:
-    """The node's meaning in terms of other operators at `opset`, where the standard gives one; a copy.
+    """A copy of the standard's function body of the node's operator at `opset`, if there is one.
 
-    Bodies of some operators depend on the attributes and the types of the inputs; without types these have none.
+    Some bodies depend on the attributes and the types of the inputs. Without types, these operators have no body.
     """
     found: Any = schema(node.domain, node.op_type, opset)
     if found is None:

@@ -1,8 +1,7 @@
-"""Where a node came from: the ONNX nodes, the PyTorch module and the Python line.
+"""The origin of a node: the ONNX nodes, the PyTorch module and the Python line.
 
-`record` notes the origin of every node once, when a model is loaded, in the node's metadata, so that passes may
-rename and merge nodes. A pass that replaces nodes calls `inherit`, and the new nodes have the origins of all that
-they replace.
+When a model is loaded, `record` writes the origin of every node into the node's metadata, so that passes may rename and
+merge nodes. A pass that replaces nodes calls `inherit`: the new nodes get the origins of all nodes that they replace.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NO_MODULE = "_empty_nn_module_stack"
 
 @dataclass(frozen=True)
 class Origin:
-    """Nodes as `Conv(encoder.0.conv)`, the module's path and class, and the source line; empty where not known."""
+    """Nodes as `Conv(encoder.0.conv)`, the module's path and class, and the source line; empty if unknown."""
 
     nodes: tuple[str, ...] = ()
     module: str = ""
@@ -42,7 +41,7 @@ class Origin:
 
 
 class Frame(NamedTuple):
-    """A line of a stack trace, and the class of the module whose `forward` it is in."""
+    """A line of a stack trace, and the class of the module whose `forward` contains it."""
 
     file: str
     line: str
@@ -60,14 +59,14 @@ def of(node: ir.Node) -> Origin:
 
 
 def inherit(new: Iterable[ir.Node], old: Sequence[ir.Node]) -> None:
-    """Gives every new node the origins of all the old nodes that it stands for."""
+    """Give every new node the origins of all old nodes that it replaces."""
     origin = _merge([of(node) for node in old])
     for node in new:
         _write(node, origin)
 
 
 def record(model: ir.Model) -> None:
-    """Notes the origin of every node that has none yet."""
+    """Record the origin of every node without one."""
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
     nodes = [node for graph in graphs for node in graph.all_nodes()]
     nodes = [node for node in nodes if _KEY not in node.metadata_props]
@@ -116,7 +115,7 @@ def _frame(node: ir.Node) -> Frame | None:
 
 
 def _owner(node: ir.Node, frames: Sequence[tuple[str, ...]], index: int) -> str:
-    """The class whose `forward` frame `index` is: each module on the way has one such frame."""
+    """The class of the module whose `forward` is frame `index`. Each enclosing module has one such frame."""
     forwards = [at for at, frame in enumerate(frames) if frame[2] == "forward"]
     classes = _names(node, "pkg.torch.onnx.class_hierarchy")[:-1]
     if len(forwards) != len(classes) or index not in forwards:
@@ -125,7 +124,7 @@ def _owner(node: ir.Node, frames: Sequence[tuple[str, ...]], index: int) -> str:
 
 
 def _project_root(files: Sequence[str]) -> str:
-    """The folder of all absolute files: they are shown relative to it, so that no name of a machine is kept."""
+    """The common folder of all absolute paths. Paths relative to it do not reveal the machine."""
     folders = sorted({str(PurePosixPath(file).parent) for file in files if PurePosixPath(file).is_absolute()})
     try:
         return os.path.commonpath(folders) if folders else ""
@@ -161,6 +160,6 @@ def _names(node: ir.Node, key: str) -> list[str]:
 
 
 def _scripted_module(node: ir.Node) -> str:
-    """The TorchScript exporter writes module paths in node names: `/encoder/0/pool/MaxPool`."""
+    """The module's path from a node name of the TorchScript exporter: `/encoder/0/pool/MaxPool`."""
     name = node.name or ""
     return ".".join(name.strip("/").split("/")[:-1]) if name.startswith("/") else ""

@@ -1,4 +1,4 @@
-"""Corrections of the shapes that the library infers for one node: where it says less or more than is known.
+"""Corrections of the shapes that the library infers for one node, if it infers too little or too much.
 
 The library assumes that slices are within sizes that it does not know, that such sizes are not 1, and that two symbols
 that broadcast to each other are equal. None of this is always true.
@@ -22,18 +22,18 @@ Dim = int | ir.SymbolicDim
 
 _BOUNDED = re.compile(r"Min\((?P<bound>\d+), (?P<size>.+)\)")
 _LONGEST = 100
-"""The most characters of an expression of sizes: what is made of longer ones would take ever more time to simplify."""
+"""The longest expression of sizes, in characters. Simplifying longer ones would take too much time."""
 
 
 class Corrections:
-    """Corrects, node by node, what a context was told."""
+    """Corrects the shapes of a context, node by node."""
 
     def __init__(self, context: ShapeInferenceContext) -> None:
         self._context = context
         self._names: dict[str, ir.SymbolicDim] = {}
 
     def correct(self, node: ir.Node) -> None:
-        """Corrects the shapes and sizes that were inferred of a node's outputs."""
+        """Correct the inferred shapes and sizes of a node's outputs."""
         if node.domain == "" and node.op_type == "Div":
             _follow_quotient(self._context, node)
         if node.domain == "" and node.op_type == "Where":
@@ -57,7 +57,7 @@ class Corrections:
             self._context.set_symbolic_value(value, [self._settled(size) for size in sizes])
 
     def _settled(self, size: Dim) -> Dim:
-        """A number in place of an expression that comes to one, such as `32*N/(8*N)`; a name in place of a long one."""
+        """The number that an expression such as `32*N/(8*N)` equals; a new symbol for a long expression."""
         if not _is_unsettled(size):
             return size
         text = str(size)
@@ -69,19 +69,19 @@ class Corrections:
 
 
 def _is_unsettled(size: Dim) -> bool:
-    """Whether what looks like an expression is a number (0 or more, as sizes are), or is too long."""
+    """Whether an expression is a number (sizes are at least 0), or is too long."""
     text = size.value if isinstance(size, ir.SymbolicDim) else None
     return text is not None and (text.isdecimal() or len(text) > _LONGEST)
 
 
 def _take_type(value: ir.Value, source: ir.Value | None) -> None:
-    """Gives a value the element type of another one; the library takes that of the first input."""
+    """Give a value the element type of another one. The library uses that of the first input."""
     if source is not None and source.dtype is not None:
         value.dtype = source.dtype
 
 
 def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Follows sizes through a division by a positive number, which the library does for known numbers only."""
+    """Follow sizes through a division by a positive number. The library does so only for known numbers."""
     sizes, divisors = (None if value is None else context.get_symbolic_value(value) for value in node.inputs)
     if not sizes or divisors is None or len(divisors) != 1 or not all(map(_is_no_difference, sizes)):
         return
@@ -91,12 +91,12 @@ def _follow_quotient(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _is_no_difference(size: Dim) -> bool:
-    """Whether a size cannot be negative: there the quotient rounded down is the one rounded towards zero."""
+    """Whether a size cannot be negative. Its quotient rounded down then equals the one rounded toward zero."""
     return size >= 0 if isinstance(size, int) else size.value is not None and "-" not in size.value
 
 
 def _follow_choice(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Follows sizes through `Where(Equal(a, b), x, y)`, as exporters write it for sizes of -1 that stand for others."""
+    """Follow sizes through `Where(Equal(a, b), x, y)`, which exporters write to replace sizes of -1."""
     condition, *branches = node.inputs
     equal = None if condition is None else condition.producer()
     if equal is None or equal.op_identifier() != ("", "Equal", ""):
@@ -114,7 +114,7 @@ def _follow_choice(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _chosen(a: Dim, b: Dim, x: Dim, y: Dim) -> Dim | None:
-    """`x` where `a` is `b`, `y` where it is not; `None` where that is not known."""
+    """`x` if `a` equals `b`, `y` if it does not; `None` if unknown."""
     if isinstance(a, int) and isinstance(b, int):
         return x if a == b else y
     if x == y:
@@ -124,7 +124,7 @@ def _chosen(a: Dim, b: Dim, x: Dim, y: Dim) -> Dim | None:
 
 
 def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """A slice of a dimension whose size is not known may end before its bounds."""
+    """Bound a slice of a dimension of unknown size, which may end before the slice's bounds."""
     given, result = node.inputs[0], node.outputs[0]
     if given is None or given.shape is None or result.shape is None or len(given.shape) != len(result.shape):
         return
@@ -138,7 +138,7 @@ def _bound_slice(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _forget_rank(node: ir.Node) -> None:
-    """A Squeeze without axes drops the dimensions of size 1: the rank is not known where a size is not."""
+    """A Squeeze without axes drops the dimensions of size 1: the rank is unknown if a size is unknown."""
     view = SqueezeView[ir.Value].of(node)
     if view is None or view.axes is not None or view.x is None or view.x.shape is None:
         return
@@ -160,7 +160,7 @@ def _broadcast(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _joined(shapes: Sequence[Sequence[Dim]], axis: int) -> tuple[ir.SymbolicDim | None, bool]:
-    """What the shapes are together at an axis, counted from the end: a symbol or `None`; and whether nothing tells."""
+    """The common dimension of shapes at an axis from the end, a symbol or `None`; and whether it is unknown."""
     met = [dims[axis] for dims in shapes if len(dims) >= -axis]
     symbols = {dim.value: dim for dim in met if isinstance(dim, ir.SymbolicDim)}
     if len(symbols) < 2 or any(dim != 1 for dim in met if isinstance(dim, int)):
@@ -170,7 +170,7 @@ def _joined(shapes: Sequence[Sequence[Dim]], axis: int) -> tuple[ir.SymbolicDim 
 
 
 def _is_bounded(text: str | None, other: str | None) -> bool:
-    """Whether an expression is the smaller of the other and a number over 1: where either is 1, the other is too."""
+    """Whether an expression is the minimum of the other and a number over 1: if one is 1, both are."""
     bounded = _BOUNDED.fullmatch(text or "")
     return bounded is not None and bounded["size"] == other and int(bounded["bound"]) > 1
 

@@ -1,7 +1,7 @@
-"""Names of dimensions as identifiers, which expressions can be made of, and back.
+"""Translation of names of dimensions into identifiers, which expressions can contain, and back.
 
-ONNX allows any text. What is no ASCII letter, digit or `_` becomes its code point: `batch-size` is `batch_u002d_size`,
-so that different names stay different and each can be told from its identifier.
+ONNX allows any text. A character that is not an ASCII letter, digit or `_` becomes its code point: `batch-size` becomes
+`batch_u002d_size`. Different names have different identifiers, and an identifier gives its name back.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ def symbol_of(name: str) -> str | None:
 
 
 def shown(text: str) -> str:
-    """A text with the names that the identifiers in it stand for."""
+    """A text with names in place of identifiers."""
     return _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), text)

@@ -2,11 +2,11 @@
 
 Sympy takes as long to import as everything else together, and computes with symbolic dimensions alone; the two
 packages import it at the top. While they are imported, stand-ins have the places of sympy and of the modules that
-compute with it in `sys.modules`. A stand-in imports the real module when somebody first asks for an attribute, and
+compute with it in `sys.modules`. A stand-in imports the real module at the first access to an attribute, and
 gives what that has. Afterwards no stand-in is in `sys.modules`, so that every other import finds the real module.
 
-Nothing is done where one of the packages, or sympy, is imported already. Where a package of another version has no
-module of one of the names, that stand-in is not used.
+The module does nothing if one of the packages, or sympy, is imported already. It uses no stand-in for a module that
+another version of a package lacks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LATER = (
     "onnx_shape_inference._symbolic_shapes",
     "onnx_shape_inference._constraints",
 )
-"""The modules that are imported at the first use."""
+"""The modules to import at their first use."""
 
 
 class StandIn(ModuleType):
-    """Has the attributes of the module of its name, which is imported when the first is asked for."""
+    """A stand-in for the module of its name. The first access to an attribute imports the module."""
 
     def __getattr__(self, name: str) -> Any:
         self.leave()
@@ -37,13 +37,13 @@ class StandIn(ModuleType):
         return found
 
     def leave(self) -> None:
-        """Give the place in `sys.modules` back."""
+        """Restore the entry in `sys.modules`."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
 
 
 def _import_packages() -> None:
-    """Import both packages, and the rules of inference, which the second imports when they are first needed."""
+    """Import both packages, and the rules of inference, which the second package imports late."""
     stand_ins = [StandIn(name) for name in LATER]
     sys.modules.update({each.__name__: each for each in stand_ins})
     try:

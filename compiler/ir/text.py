@@ -1,4 +1,4 @@
-"""An ONNX graph as text: one line an input, initializer and node; the same text for the same graph."""
+"""An ONNX graph as text: one line for each input, initializer and node; the same text for the same graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model_text(model: ir.Model) -> str:
 
 
 def graph_nodes(graph: ir.Graph) -> list[dict[str, object]]:
-    """The nodes of a graph for programs; tensors among the attributes as in the text, graphs as lists of nodes."""
+    """The nodes of a graph for programs: tensors of attributes as in the text, nested graphs as lists of nodes."""
     return [
         {
             "op": node.op_type,
@@ -85,7 +85,7 @@ def _node(node: ir.Node) -> Iterator[str]:
 
 
 def _attribute(attribute: ir.Attr) -> str:
-    if attribute.is_ref():  # to an attribute of the function that the node is in
+    if attribute.is_ref():  # it refers to an attribute of the enclosing function
         return f"@{attribute.ref_attr_name}"
     value = attribute.value
     if attribute.type == ir.AttributeType.TENSOR:

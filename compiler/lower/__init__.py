@@ -1,4 +1,4 @@
-"""ONNX operators → plan steps: one file an operator family, namesake of `runtime/plan/src/ops/<family>.rs`."""
+"""ONNX operators → plan steps. Each operator family has one file, as in `runtime/plan/src/ops/<family>.rs`."""
 
 from importlib import import_module
 from pkgutil import iter_modules

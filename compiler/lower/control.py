@@ -1,4 +1,4 @@
-"""If, Loop and Scan: nested graphs become blocks, which are given the outer values that they read (their captures)."""
+"""If, Loop and Scan: nested graphs become blocks. The steps pass them the outer values that they read (captures)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _branch(node: Node, graph: ir.Graph, build: PlanBuilder) -> Nested:
-    """A branch; where the shapes that are known let it only fail, it does so when it is taken, and not before."""
+    """A branch. If its known shapes make it fail always, it fails in a run that takes it, not before."""
     if graph.inputs:
-        node.refuse("CC0205", f"a branch of If has no inputs, found {len(graph.inputs)}")
+        node.refuse("CC0205", f"a branch of If must have no inputs, but has {len(graph.inputs)}")
     try:
         return build.nested(graph, [])
     except CompileError as error:
@@ -70,7 +70,7 @@ def scan(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
 
 
 def _scan_batch(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
-    """A scan over the batch, of which each step scans the sequences' axis and keeps nothing for the next one."""
+    """A scan over the batch. Each step scans the sequences' axis, and carries nothing to the next step."""
     if node.has_input(0):
         node.refuse(
             "CC0204", "Scan-8 with lengths of its sequences is not supported", help="export with opset 9 or newer"
@@ -136,7 +136,7 @@ def _stable(
 ) -> Nested:
     """The body with carried values of types that one iteration does not change.
 
-    Forgetting what an iteration changes of a type (a size, then the rank) ends: there is less to forget each time.
+    Each round removes the facts of a type that an iteration changes (a size, then the rank), until none changes.
     """
     given, results = len(before) + len(carried) + len(after), first_output + len(carried)
     if len(graph.inputs) != given or len(graph.outputs) < results:

@@ -37,7 +37,7 @@ remark(
 @lowers("ConvTranspose", newest=22)
 @lowers("ConvTranspose", newest=1, domain=PLAN_DOMAIN)
 def conv_transpose(node: Node, build: PlanBuilder) -> Value:
-    """`ConvTranspose`; `output_shape` outweighs `pads`, as in onnxruntime."""
+    """`ConvTranspose`; `output_shape` overrides `pads`, as in onnxruntime."""
     axes = spatial_axes(node)
     epilogue, inputs = with_epilogue(node, 3)
     extra = node.ints("output_padding", [0] * axes)
@@ -69,7 +69,7 @@ def spatial_axes(node: Node, weights: int = 1) -> int:
 
 
 def check_kernel(node: Node, kernel: list[int], sizes: Sequence[int | str | None]) -> None:
-    """Refuses a `kernel_shape` that is not that of the weights, whose spatial sizes are given."""
+    """Refuses a `kernel_shape` that differs from the weights' spatial `sizes`."""
     pairs = zip(sizes, kernel, strict=False)
     if len(kernel) != len(sizes) or any(isinstance(size, int) and size != asked for size, asked in pairs):
         node.refuse("CC0202", f"kernel_shape {kernel} differs from the weights' {list(sizes)}")

@@ -41,23 +41,23 @@ def can_lower(node: ir.Node) -> bool:
 def lower(model: ir.Model, refused: Collection[Origin] = ()) -> tuple[ops.Block, Pool]:
     """The model's graph as the main block of a plan, and the constants and origins that it refers to.
 
-    With nodes that were `refused` before there is no plan; what else cannot be lowered is found all the same.
+    If passes `refused` nodes, there is no plan, but the function still finds other nodes that it cannot lower.
 
     Raises:
-        CompileError: nodes that cannot be lowered, all of them, but for those refused before.
+        CompileError: nodes that cannot be lowered, all of them except those refused before.
     """
     return _Lowering(model.opset_imports, refused).run(model.graph)
 
 
 def refusals(model: ir.Model) -> list[Diagnostic]:
-    """What `lower` refuses, found without making a plan."""
+    """The diagnostics of `lower`, without a plan."""
     lowering = _Lowering(model.opset_imports)
     lowering.steps(model.graph)
     return lowering.diagnostics
 
 
 def unknown_operators(model: ir.Model) -> list[Diagnostic]:
-    """The operators that nothing has: no lowering, no function of the standard, none of the model."""
+    """The operators without a lowering, a function of the standard or a function of the model."""
     functions = {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
     return [
         _unknown(node)
@@ -86,7 +86,7 @@ def lower_nodes(
 
 
 _OF_THE_NODE = frozenset(["CC0201", "CC0202", "CC0203", "CC0204", "CC0208"])
-"""What is wrong with a node whatever its inputs are."""
+"""The codes of errors that do not depend on a node's inputs."""
 
 
 class _Lowering:
@@ -95,7 +95,7 @@ class _Lowering:
         self.diagnostics: list[Diagnostic] = []
         self.has_refused = bool(refused)
         self.doubtful: set[ir.Value] = set()
-        """Values behind refused nodes, of which the dtype is known at most."""
+        """Values behind refused nodes, of which at most the dtype is known."""
         self.unchecked: dict[Origin, None] = {}
         self.entered: set[ir.Graph] = set()
 
@@ -126,14 +126,14 @@ class _Lowering:
         return kind or tensor("float32")
 
     def lower_graph(self, graph: ir.Graph, builder: PlanBuilder) -> list[Value]:
-        """The values that the graph returns; what is refused in it is the error that is raised."""
+        """The values that the graph returns. A refused node in it raises its error."""
         outside, self.diagnostics = self.diagnostics, []
         self.entered.add(graph)
         try:
             done = [self.node(node, builder) for node in graph]
             results = [self.value(value, builder) for value in graph.outputs]
             missing = [value.name for value, result in zip(graph.outputs, results, strict=True) if result is None]
-            # Behind a node that was refused, its diagnostic says enough.
+            # The diagnostic of the refused node before it is enough.
             if missing and not self.has_refused:
                 self.diagnostics.append(Diagnostic("CC0106", f"nothing defines {missing}"))
             if missing or self.diagnostics or not all(done):
@@ -151,7 +151,7 @@ class _Lowering:
         return found
 
     def node(self, node: ir.Node, builder: PlanBuilder) -> bool:
-        """Lowers a node; says whether that was done, or it was refused."""
+        """Lowers a node; returns whether it did, or refused the node."""
         builder.origin = origin.of(node)
         inputs = tuple(None if value is None else self.value(value, builder) for value in node.inputs)
         is_defined = all(value is None or found is not None for value, found in zip(node.inputs, inputs, strict=True))
@@ -186,9 +186,9 @@ class _Lowering:
         return False
 
     def unreachable(self, node: ir.Node) -> bool:
-        """A node behind one that was refused: all that can be said is whether its operator is known."""
+        """Checks a node behind a refused one, of which only the operator can be checked."""
         if not self.has_refused:
-            self.diagnostics.append(Diagnostic("CC0106", "an input is defined by nothing", origin.of(node)))
+            self.diagnostics.append(Diagnostic("CC0106", "an input is not defined", origin.of(node)))
         elif can_lower(node):
             self.unchecked[origin.of(node)] = None
         else:
@@ -199,7 +199,7 @@ class _Lowering:
         return any(value in self.doubtful for value in node.inputs)
 
     def stand_in(self, values: Sequence[ir.Value], builder: PlanBuilder) -> None:
-        """Values that no step computes, of the types that were inferred, so that what reads them can be looked at."""
+        """Adds placeholders of the inferred types, so that their readers can be checked."""
         for value in values:
             kind = _known_type(value)
             if kind is not None:
@@ -208,7 +208,7 @@ class _Lowering:
                 self.doubtful.add(value)
 
     def look_inside(self, node: ir.Node, builder: PlanBuilder) -> None:
-        """Looks at the graphs of a node that was refused before they were."""
+        """Checks the nested graphs of a refused node."""
         for graph in graph_attributes(node):
             if graph in self.entered or node.domain == PLAN_DOMAIN:
                 continue
@@ -228,7 +228,8 @@ class _Lowering:
             raise CompileError([_unknown(node)])
         if version > lowering.newest:
             view.refuse(
-                "CC0204", f"{node.op_type}-{version} is newer than {node.op_type}-{lowering.newest}, the newest known"
+                "CC0204",
+                f"{node.op_type}-{version} is newer than {node.op_type}-{lowering.newest}, the newest supported one",
             )
         results = lowering.function(view, builder)
         view.check_all_read()
@@ -246,7 +247,7 @@ class _Lowering:
     def check_type(self, node: ir.Node, value: ir.Value, result: Value, builder: PlanBuilder) -> None:
         declared = _known_type(value)
         if isinstance(declared, ops.Type.Tensor) and result.dtype != declared.value.dtype:
-            message = f"{node.op_type} gives {result.dtype} for {value.name!r}, which is {declared.value.dtype}"
+            message = f"{node.op_type} computes {result.dtype} for {value.name!r}, whose type is {declared.value.dtype}"
             raise CompileError([Diagnostic("CC0207", message, origin.of(node))])
         if result.owner is builder and result.constant is None and result not in builder.inputs:
             result.type = refined(result.type, declared)
@@ -254,7 +255,7 @@ class _Lowering:
 
 
 def _known_type(value: ir.Value) -> ops.AnyType | None:
-    """The type that the graph gives a value, if that is one that a plan has."""
+    """The type of a value in the graph, if a plan supports it."""
     try:
         return type_of(value)
     except TypeError:
@@ -263,14 +264,14 @@ def _known_type(value: ir.Value) -> ops.AnyType | None:
 
 def _unknown(node: ir.Node) -> Diagnostic:
     if node.op_type in _REMOVED:
-        message = f"{node.op_type} was an experimental operator and is not in ONNX any more"
+        message = f"ONNX removed the experimental operator {node.op_type}"
         return Diagnostic("CC0208", message, origin.of(node))
     domain = f" of domain {node.domain!r}" if node.domain else ""
     return Diagnostic("CC0201", f"operator {node.op_type}{domain} is not supported", origin.of(node), _advice(node))
 
 
 def _advice(node: ir.Node) -> str:
-    """The operator that may have been meant: of the same name in another domain, or of a name like it in this one."""
+    """A suggestion: an operator with the same name in another domain, or with a similar name in this one."""
     known = {key for key in LOWERINGS if key[0] != PLAN_DOMAIN}
     known |= {(domain, name) for domain, name, _ in onnx_schema.function_operators()}
     for domain in sorted(domain for domain, name in known if name == node.op_type):
@@ -283,7 +284,7 @@ def _missing_output(node: ir.Node, index: int) -> Diagnostic:
 
 
 def _named(builder: PlanBuilder, outputs: list[Value], names: list[str]) -> list[Value]:
-    """The outputs under the model's names: a value that has another name, or is none of a step, is passed on."""
+    """The outputs under the model's names. A value with another name, or without a step, gets an Identity step."""
     results: list[Value] = []
     for value, name in zip(outputs, names, strict=True):
         taken = value in results or value in builder.inputs or value.constant is not None

@@ -1,6 +1,6 @@
 """An ONNX node as a lowering sees it, and the table of lowerings.
 
-A lowering reads what it handles; what it does not read, it does not handle: an attribute that stays unread is an error.
+A lowering reads the attributes that it handles. An attribute that stays unread is an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REQUIRED: Any = object()
 
 @dataclass(frozen=True)
 class Lowering:
-    """How nodes of an operator become steps, up to a version of the operator."""
+    """The function that lowers nodes of an operator, and the newest version that it supports."""
 
     function: Function
     newest: int
@@ -57,11 +57,11 @@ def lowers(op_type: str, *, newest: int, domain: str = "") -> Callable[[Function
 
 
 REMARKS: dict[str, str] = {}
-"""Operator of the standard → what its results are where the standard leaves them open, or onnxruntime's are others."""
+"""Operator → its results where the standard does not define them, or where onnxruntime's differ."""
 
 
 def remark(op_type: str, text: str) -> None:
-    """Notes what `docs/operators.md` says of an operator that has a lowering."""
+    """Registers a remark on an operator for `docs/operators.md`."""
     REMARKS[op_type] = text
 
 
@@ -101,7 +101,7 @@ class Node:
         return self.version >= version
 
     def uses_output(self, index: Int) -> bool:
-        """Whether anybody reads output `index`."""
+        """Whether output `index` has a reader."""
         if index >= self.outputs:
             return False
         value = self._node.outputs[index]
@@ -112,7 +112,7 @@ class Node:
         return self._node.outputs[index].name or ""
 
     def output_rank(self, index: Int = 0) -> int | None:
-        """The rank that the graph gives output `index`, where it is known."""
+        """The rank of output `index` in the graph, if known."""
         shape = self._node.outputs[index].shape
         return None if shape is None else shape.rank()
 
@@ -122,7 +122,7 @@ class Node:
         return None if shape is None else tuple(shape.dims)
 
     def output_dtype(self, index: Int = 0) -> str | None:
-        """The dtype that the graph gives output `index`, where it is known."""
+        """The dtype of output `index` in the graph, if known."""
         dtype = self._node.outputs[index].dtype
         return None if dtype is None else dtypes.from_ir(dtype)
 
@@ -170,7 +170,7 @@ class Node:
     @overload
     def string(self, name: str, default: T) -> str | T: ...
     def string(self, name: str, default: Any = _REQUIRED) -> Any:
-        """A text attribute."""
+        """A string attribute."""
         return self._attribute(name, _Kind.STRING, default)
 
     @overload
@@ -178,7 +178,7 @@ class Node:
     @overload
     def strings(self, name: str, default: T) -> list[str] | T: ...
     def strings(self, name: str, default: Any = _REQUIRED) -> Any:
-        """A list of texts."""
+        """A list of strings."""
         return self._attribute(name, _Kind.STRINGS, default, list)
 
     @overload
@@ -205,14 +205,14 @@ class Node:
     def precision(self, name: str, value: Value, default: str | None = None) -> str | None:
         """An attribute that names the type to compute in.
 
-        The runtime computes in the type of `value`, and in float32 at least. What another type gives differs by no more
-        than the rounding of the result, unless it is narrower than `value` is: that is refused, but for the default.
+        The runtime computes in the type of `value`, and at least in float32. With a wider type, the result would differ
+        only by rounding. A type that is narrower than `value` is refused, unless it is the default.
         """
         asked = self.dtype_attr(name, default)
         if asked is None or asked == default:
             return asked
         if _digits(asked) < _digits(value.dtype):
-            self.refuse("CC0202", f"{self.op_type} of {value.dtype} is not computed in {asked}, as {name} asks for")
+            self.refuse("CC0202", f"{self.op_type} of {value.dtype} cannot compute in {asked}, which {name} requires")
         return asked
 
     def type_attr(self, name: str) -> ir.TypeAndShape | None:
@@ -248,7 +248,7 @@ class Node:
         try:
             return dtypes.from_ir(ir.DataType(number))
         except (TypeError, ValueError) as error:
-            self.refuse("CC0202", f"{self.op_type} asks for element type {number}: {error}")
+            self.refuse("CC0202", f"{self.op_type} has the element type {number}: {error}")
 
     def _is_default(self, name: str) -> bool:
         value = self._node.attributes[name].value

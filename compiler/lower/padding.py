@@ -1,4 +1,4 @@
-"""What surrounds the input of a sliding window: `auto_pad` and `pads`, which convolutions and poolings share."""
+"""The padding of sliding windows, `auto_pad` and `pads`, for convolutions and poolings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Graphs of elementwise functions as programs: what the accumulator goes through, and which values wait in slots.
+"""Graphs of elementwise functions as programs for an accumulator, with slots for values that wait.
 
-A value that is read once is computed where it is read. One that is read again, or that has to wait for the other
-operand of its reader, is saved, and its slot is free after the last reading.
+A program computes a value with one reader at its reader. It saves a value that is read again, or that waits for the
+other operand of its reader, in a slot, which is free after the last reading.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from compiler.plan.fields import values_of
 __all__ = ["SLOTS", "is_elementwise", "program_of", "takes_epilogue", "with_epilogue"]
 
 SLOTS = 16
-"""How many values a program keeps beside the accumulator: the runtime's `Program::SLOTS`."""
+"""The number of slots of a program, besides the accumulator: the runtime's `Program::SLOTS`."""
 _MOST_INPUTS = 6
-"""Nodes of more would make programs too long."""
+"""The limit of inputs of one node. More would make programs too long."""
 _WITH_EPILOGUE = frozenset(["Conv", "ConvTranspose", "Gemm", "MatMul"])
 _NOT_FLOAT = frozenset(["BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"])
 
@@ -34,7 +34,7 @@ Operand = ops.AnyOperand
 
 
 def is_elementwise(node: ir.Node) -> bool:
-    """Whether a program can compute the node, given that its tensors are of float32, or truth values of such."""
+    """Whether a program can compute the node, if its tensors have the type float32, or boolean results of it."""
     if node.domain != "" or len(node.outputs) != 1 or not 1 <= len(node.inputs) <= _MOST_INPUTS:
         return False
     if node.op_type == "Clip":
@@ -76,7 +76,7 @@ def program_of(graph: ir.Graph, places: Sequence[int], *, has_result: bool) -> o
     for value in graph.initializers.values():
         array = constant_of(value)
         if array is None or array.size != 1:
-            raise ValueError(f"{value.name} is no number")
+            raise ValueError(f"{value.name} is not a number")
         leaves[value] = ops.Operand.Constant(float(array.reshape(())))
     return _Writer(graph, leaves, result).write()
 
@@ -191,7 +191,7 @@ class _Writer:
         """Bounds the accumulator."""
         bounds = _bounds(node)
         if bounds is None:
-            raise CompileError([Diagnostic("CC0201", "the bounds of Clip are not known", origin.of(node))])
+            raise CompileError([Diagnostic("CC0201", "the bounds of Clip are unknown", origin.of(node))])
         low, high = bounds
         if math.isfinite(low) and math.isfinite(high):
             self.code.append(ops.Instruction.Unary(ops.UnaryFunction.Clip(min=low, max=high)))
@@ -210,7 +210,7 @@ class _Writer:
         return value in self.leaves or value in self.slots
 
     def read(self, value: ir.Value) -> Operand:
-        """The operand that a value is; a slot is free after its last reading."""
+        """The operand for a value. A slot is free after its last reading."""
         if value in self.leaves:
             return self.leaves[value]
         slot = self.slots[value]
@@ -255,7 +255,7 @@ def _is_finite(function: ops.AnyUnaryFunction | ops.BinaryFunction) -> bool:
 
 
 def _without_reloads(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
-    """The code without loads of what has just been saved: the accumulator holds it."""
+    """The code without loads of values that the accumulator still holds."""
     kept: list[ops.AnyInstruction] = []
     for step in code:
         before = kept[-1] if kept else None
@@ -268,7 +268,7 @@ def _without_reloads(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruct
 
 
 def _without_unread(code: Sequence[ops.AnyInstruction]) -> list[ops.AnyInstruction]:
-    """The code without saving what is not read before its slot is written again."""
+    """The code without saves that no instruction reads before the slot is written again."""
     kept: list[ops.AnyInstruction] = []
     awaited: set[int] = set()
     for step in reversed(code):

@@ -1,1 +1,1 @@
-"""The passes, one a file: each rewrites a model in place. `compiler.pipeline` says in which order."""
+"""The passes, one in each file. A pass rewrites a model in place. `compiler.pipeline` gives their order."""

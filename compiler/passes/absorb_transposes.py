@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import onnx_ir as ir
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, Rule, rules_pass
 
 __all__ = ["absorb_transposes"]
 
@@ -24,7 +25,7 @@ _EITHER_SIDE = ((_TRANSPOSE, Var()), (Var(), _TRANSPOSE))
 
 
 def _given(value: ir.Value | None, perm: tuple[int, ...]) -> ir.Value | None:
-    """What a Transpose in this order made the value of; `None` if none did."""
+    """The input of the Transpose with this order that gives the value; `None` if there is none."""
     node = None if value is None else value.producer()
     if node is None or node.op_identifier() != ("", "Transpose", "") or permutation_of(node) != perm:
         return None
@@ -40,11 +41,11 @@ class AbsorbInMatMul(Rule):
     def check(self, match: Match) -> str | None:
         """Both sides are matrices, and one is transposed, not only passed on."""
         if any(rank(value) != 2 for value in match.root.inputs):
-            return "not both sides are matrices"
+            return "a side is not a matrix"
         return None if any(_given(value, _SWAPPED) for value in match.root.inputs) else "no axes are swapped"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         a, b = match.root.inputs
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         trans_a, trans_b = int(given_a is not None), int(given_b is not None)
@@ -60,15 +61,19 @@ class AbsorbInStacks(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """The matrices of a side, which is no constant, are transposed, and nothing else."""
+        """The transpose of a side swaps only the axes of its matrices, and the side is not constant."""
         if any((rank(value) or 0) < 2 for value in match.root.inputs):
-            return "not both sides are matrices"
+            return "a side is not a matrix"
         if "epilogue" in match.root.attributes:
             return "it has an epilogue"
-        return None if any(map(_swapped, match.root.inputs)) else "other axes are moved than those of the matrices"
+        return (
+            None
+            if any(map(_swapped, match.root.inputs))
+            else "the transpose moves other axes than those of the matrices"
+        )
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         given, old = [_swapped(value) for value in match.root.inputs], match.root.attributes
         sides = [before or value for before, value in zip(given, match.root.inputs, strict=True)]
         flags: dict[str, Any] = {
@@ -80,7 +85,7 @@ class AbsorbInStacks(Rule):
 
 
 def _swapped(value: ir.Value | None) -> ir.Value | None:
-    """What a Transpose of the last two axes made the value of; `None` if none did, or of a constant."""
+    """The input of a Transpose of the last two axes that gives the value; `None` without one, or for a constant."""
     order = tuple(range(rank(value) or 0))
     given = _given(value, (*order[:-2], *order[:-3:-1]))
     return None if constant_of(given) is not None else given
@@ -97,7 +102,7 @@ class AbsorbInGemm(Rule):
         return None if any(_given(value, _SWAPPED) for value in match.root.inputs[:2]) else "no axes are swapped"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The product of what was transposed."""
+        """The product of the values before the transposes."""
         a, b, *rest = match.root.inputs
         given_a, given_b = _given(a, _SWAPPED), _given(b, _SWAPPED)
         result = new.like(match.root, given_a or a, given_b or b, *rest)
@@ -108,7 +113,20 @@ class AbsorbInGemm(Rule):
         return result
 
 
-class AbsorbInAttention(Rule):
+@dataclass(frozen=True)
+class _Heads:
+    """`x [N, L, heads, D]` of `Transpose(x) [N, heads, L, D]`; or `x [L, N, heads, D]`, and that it `is_turned`.
+
+    `heads` and `size`, which is D, are known and not 0.
+    """
+
+    x: ir.Value
+    heads: int
+    size: int
+    is_turned: bool
+
+
+class AbsorbInAttention(FindingRule[list[_Heads]]):
     """`Transpose(Attention(Transpose(q), Transpose(k), Transpose(v), mask))` → Attention that finds the heads itself.
 
     The transposes swap heads and positions; views take their place: `[N, L, heads, D]` as `[N, L, heads · D]` and back.
@@ -122,25 +140,22 @@ class AbsorbInAttention(Rule):
             Op("Attention", rest=True, domain=PLAN_DOMAIN, name="attention"),
         ),
     )
+    looks_above = 1  # the transposes of queries, keys and values
 
-    def check(self, match: Match) -> str | None:
-        """All that the heads are an axis of is transposed, and numbers of heads and sizes of vectors are known."""
+    def check(self, match: Match) -> list[_Heads] | str:
+        """All inputs with an axis of heads are transposed, and numbers of heads and sizes of vectors are known."""
         node, perm = match.node("attention"), permutation_of(match.root)
         if perm is None or _behind_heads(perm)[2:] != (2, 3) or len(node.outputs) > 1 or any(node.inputs[4:]):
-            return "heads are not all that is transposed"
+            return "the transpose moves other axes than heads"
         given = [_before_heads(value) for value in node.inputs[:3]]
-        if any(found is None for found in given):
-            return "queries, keys and values are not all transposed"
-        if any(found is None or _heads(found[0]) is None for found in given):
-            return "the number of heads or the size of their vectors is not known"
-        return None
+        reason = next((each for each in given if isinstance(each, str)), None)
+        return reason or [each for each in given if not isinstance(each, str)]
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: list[_Heads], new: Rewriter) -> ir.Value:
         """Attention between two kinds of views."""
         node, output = match.node("attention"), match.root.outputs[0]
-        given = [found for value in node.inputs[:3] if (found := _before_heads(value)) is not None]
-        (heads, _), (kv_heads, _), (_, width) = (_heads(value) or (0, 0) for value, _ in given)
-        result = new.like(node, *(_folded(*found, new) for found in given), *node.inputs[3:4])
+        heads, kv_heads, width = found[0].heads, found[1].heads, found[2].size
+        result = new.like(node, *(_folded(each, new) for each in found), *node.inputs[3:4])
         new.nodes[-1].attributes["q_num_heads"] = ir.AttrInt64("q_num_heads", heads)
         new.nodes[-1].attributes["kv_num_heads"] = ir.AttrInt64("kv_num_heads", kv_heads)
         own = reordered_shape(node.outputs[0].shape, _HEADS_SECOND)
@@ -152,37 +167,26 @@ class AbsorbInAttention(Rule):
 
 
 def _behind_heads(perm: tuple[int, ...]) -> tuple[int, ...]:
-    """The order that is left of one that axes `[N, heads, L, D]` are brought in, when they are `[N, L, heads, D]`."""
+    """The order for axes `[N, L, heads, D]` that is equivalent to `perm` for axes `[N, heads, L, D]`."""
     return tuple(_HEADS_SECOND[axis] for axis in perm)
 
 
-def _before_heads(value: ir.Value | None) -> tuple[ir.Value, bool] | None:
-    """`x [N, L, heads, D]` of `Transpose(x) [N, heads, L, D]`; or `x [L, N, heads, D]`, and that it is that."""
+def _before_heads(value: ir.Value | None) -> _Heads | str:
+    """What is transposed so that its heads are an axis; or why it is not known."""
     direct, turned = _given(value, _HEADS_SECOND), _given(value, _POSITIONS_FIRST)
-    if direct is not None:
-        return direct, False
-    return None if turned is None else (turned, True)
+    x = turned if direct is None else direct
+    if x is None:
+        return "queries, keys and values are not all transposed"
+    heads, size = x.shape.dims[2:] if x.shape is not None and len(x.shape) == 4 else (None, None)
+    if not isinstance(heads, int) or not isinstance(size, int) or not heads * size:
+        return "the number of heads or the size of their vectors is not known"
+    return _Heads(x, heads, size, is_turned=direct is None)
 
 
-def _heads(value: ir.Value | None) -> tuple[int, int] | None:
-    """Heads and sizes of vectors of `[N, L, heads, D]`, where both are known and not 0."""
-    if value is None or value.shape is None or len(value.shape) != 4:
-        return None
-    heads, size = value.shape.dims[2:]
-    return (heads, size) if isinstance(heads, int) and isinstance(size, int) and heads * size else None
-
-
-def _folded(value: ir.Value, is_turned: bool, new: Rewriter) -> ir.Value:
-    found = _heads(value)
-    if value.shape is None or found is None:
-        raise ValueError("check comes first")
-    hidden = found[0] * found[1]
-    result = new.op("Reshape", value, new.constant(np.array([0, 0, hidden], np.int64), "shape"), version=14)
-    typed(result, value.type, ir.Shape([*value.shape.dims[:2], hidden]))
-    if not is_turned:
-        return result
-    turned = new.op("Transpose", result, perm=list(_ROWS_TURNED))
-    return typed(turned, value.type, reordered_shape(result.shape, _ROWS_TURNED))
+def _folded(given: _Heads, new: Rewriter) -> ir.Value:
+    shape = new.constant(np.array([0, 0, given.heads * given.size], np.int64), "shape")
+    result = new.op("Reshape", given.x, shape, version=14)
+    return new.op("Transpose", result, perm=list(_ROWS_TURNED)) if given.is_turned else result
 
 
 absorb_transposes = rules_pass(

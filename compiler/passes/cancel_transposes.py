@@ -8,6 +8,7 @@ transposes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -28,13 +29,15 @@ from compiler.rewrite.permutation import (
     typed,
 )
 from compiler.rewrite.reshape import reshape_target
-from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, can_be_renamed, rules_pass
 from compiler.rewrite.sink_transposes import (
     DropUnitAxis,
+    MovedAxis,
     SinkBelowGather,
     SinkBelowMatMul,
     SinkBelowReshape,
     SinkBelowSplit,
+    moved_axis,
 )
 
 __all__ = ["cancel_transposes"]
@@ -42,50 +45,56 @@ __all__ = ["cancel_transposes"]
 _TRANSPOSE = Op("Transpose", Var("x"), name="transpose")
 
 
-class MergeTransposes(Rule):
+class MergeTransposes(FindingRule[Permutation]):
     """`Transpose(Transpose(x, p), q)` → `Transpose(x, p[q])`."""
 
     pattern = Op("Transpose", _TRANSPOSE)
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
-        """Both orders have to be known."""
-        if permutation_of(match.root) is None or permutation_of(match.node("transpose")) is None:
-            return "the rank is not known"
-        return None
-
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """One transpose."""
+    def check(self, match: Match) -> Permutation | str:
+        """Both orders have to be known. Gives the order that they make together."""
         first, second = permutation_of(match.node("transpose")), permutation_of(match.root)
-        return new.op("Transpose", match["x"], perm=[first[axis] for axis in second or ()] if first else [])
+        if first is None or second is None:
+            return "the rank is not known"
+        return tuple(first[axis] for axis in second)
+
+    def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
+        """One transpose."""
+        return new.op("Transpose", match["x"], perm=list(found))
 
 
-class DropTranspose(Rule):
+@dataclass(frozen=True)
+class _Kept:
+    """That the elements keep their order; and the shape input of the reshape that does it, if there has to be one."""
+
+    target: list[int] | None
+
+
+class DropTranspose(FindingRule[_Kept]):
     """`Transpose(x)` that moves only axes of size 1 → `x`, or `Reshape(x)`, which copies nothing."""
 
     pattern = Op("Transpose", Var("x"))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Kept | str:
         """Axes of other sizes keep their order; the new shape can be said in one constant."""
         perm, shape = permutation_of(match.root), match["x"].shape
         if perm is None:
             return "the rank is not known"
         if _keeps_order(perm, match.root):
-            return None
+            return _Kept(None)
         if shape is None or len(shape) != len(perm):
             return "it moves elements"
         moved = [axis for axis in perm if shape.dims[axis] != 1]
         if moved != sorted(moved):
             return "it moves elements"
-        return None if _new_shape(shape, perm) is not None else "the shape is not known"
+        target = reshape_target(shape.dims, [shape.dims[axis] for axis in perm])
+        return "the shape is not known" if target is None else _Kept(target)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Kept, new: Rewriter) -> ir.Value:
         """The input itself, or a reshape to the sizes in their new order."""
-        perm, shape = permutation_of(match.root), match["x"].shape
-        if perm is None or _keeps_order(perm, match.root):
+        if found.target is None:
             return match["x"]
-        dims = None if shape is None else _new_shape(shape, perm)
-        return new.op("Reshape", match["x"], new.constant(np.array(dims, np.int64), "shape"))
+        return new.op("Reshape", match["x"], new.constant(np.array(found.target, np.int64), "shape"))
 
 
 def _keeps_order(perm: Permutation, node: ir.Node) -> bool:
@@ -93,10 +102,6 @@ def _keeps_order(perm: Permutation, node: ir.Node) -> bool:
     output, given = node.outputs[0], node.inputs[0]
     is_named = output.is_graph_output() and (given is None or not can_be_renamed(output, given))
     return perm == tuple(sorted(perm)) and not is_named
-
-
-def _new_shape(shape: ir.Shape, perm: Permutation) -> list[int] | None:
-    return reshape_target(shape.dims, [shape.dims[axis] for axis in perm])
 
 
 _BELOW = AnyOf(
@@ -108,14 +113,14 @@ _BELOW = AnyOf(
 )
 
 
-class SinkBelowElementwise(Rule):
+class SinkBelowElementwise(FindingRule[Permutation]):
     """`f(Transpose(x, p), Transpose(y, p), c)` → `Transpose(f(x, y, c'), p)`."""
 
     pattern = _BELOW
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
-        """All inputs are transposed alike or constant, the result is no larger, and no transpose is done twice."""
+    def check(self, match: Match) -> Permutation | str:
+        """All inputs have the same transpose or are constant, the result is not larger, and no transpose runs twice."""
         transpose, output = match.node("transpose"), match.root.outputs[0]
         perm = permutation_of(transpose)
         if perm is None or not same_shape(transpose.outputs[0], output):
@@ -128,11 +133,11 @@ class SinkBelowElementwise(Rule):
             or transpose.outputs[0].is_graph_output()
         ):
             return "the transposed input is needed elsewhere too"
-        return None
+        return perm
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The function of what was transposed, then the transpose."""
-        root, perm = match.root, permutation_of(match.node("transpose")) or ()
+    def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
+        """The function of the values before the transposes, then the transpose."""
+        root, perm = match.root, found
         operands = _operands(root)
         inputs = [None if value is None else _without(value, perm, new) for value in operands]
         output = root.outputs[0]
@@ -167,7 +172,7 @@ def _is_like(value: ir.Value, perm: Permutation) -> bool:
 
 
 def _without(value: ir.Value, perm: Permutation, new: Rewriter) -> ir.Value | None:
-    """The value before it was transposed; a constant in the order that it must have there."""
+    """The value before its transpose; for a constant, its elements in the order before the transpose."""
     above = _transpose_above(value, perm)
     if above is not None:
         return above.inputs[0]
@@ -177,52 +182,53 @@ def _without(value: ir.Value, perm: Permutation, new: Rewriter) -> ir.Value | No
     return new.constant(permuted_constant(array, inverse(perm)), value.name or "constant")
 
 
-class SinkBelowConcat(Rule):
+class SinkBelowConcat(FindingRule[MovedAxis]):
     """`Concat(Transpose(x, p), Transpose(y, p), axis)` → `Transpose(Concat(x, y, p[axis]), p)`."""
 
     pattern = Op("Concat", _TRANSPOSE, rest=True)
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> MovedAxis | str:
         """All inputs are transposed alike."""
-        perm = permutation_of(match.node("transpose"))
-        if perm is None:
-            return "the rank is not known"
-        if ConcatView[ir.Value].of(match.root) is None:
-            return "the axis is not known"
+        found = moved_axis(match, ConcatView[ir.Value].of(match.root))
+        if isinstance(found, str):
+            return found
         for value in match.root.inputs:
-            if value is None or _transpose_above(value, perm) is None:
+            if value is None or _transpose_above(value, found.perm) is None:
                 return f"{value.name if value else ''!r} is not transposed alike"
-        return None
+        return found
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> ir.Value:
         """The parts joined along the axis that the order names, then the transpose."""
-        root, perm = match.root, permutation_of(match.node("transpose")) or ()
+        root, perm = match.root, found.perm
         inputs = [_without(value, perm, new) for value in root.inputs if value is not None]
-        view = ConcatView[ir.Value].of(root)
-        if view is None:
-            raise ValueError("check comes first")
-        axis = perm[view.axis]
         output = root.outputs[0]
-        inner = new.op("Concat", *inputs, version=root.version, axis=axis)
+        inner = new.op("Concat", *inputs, version=root.version, axis=found.axis)
         typed(inner, output.type, reordered_shape(output.shape, inverse(perm)))
         return new.op("Transpose", inner, perm=list(perm))
 
 
-class SinkBelowReduction(Rule):
+@dataclass(frozen=True)
+class _Reduced:
+    """The order of the axes of what is reduced, and the reduced axes, counted from the end."""
+
+    perm: Permutation
+    axes: tuple[int, ...]
+
+
+class SinkBelowReduction(FindingRule[_Reduced]):
     """`Reduce(Transpose(x, p), axes)` → `Transpose(Reduce(x, p[axes]))`, of the axes that are left."""
 
     pattern = Op(REDUCTIONS, _TRANSPOSE, Var(optional=True))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Reduced | str:
         """The axes are known constants."""
-        if permutation_of(match.node("transpose")) is None or axes_of(match.root) is None:
-            return "the axes are not known"
-        return None
+        perm, axes = permutation_of(match.node("transpose")), axes_of(match.root)
+        return "the axes are not known" if perm is None or axes is None else _Reduced(perm, axes)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Reduced, new: Rewriter) -> ir.Value:
         """The reduction along the axes where they were."""
-        root, perm = match.root, permutation_of(match.node("transpose")) or ()
-        reduced = sorted(perm[axis] for axis in axes_of(root) or ())
+        root, perm = match.root, found.perm
+        reduced = sorted(perm[axis] for axis in found.axes)
         inner = new.like(root, match["x"], *_axes(root, reduced, new))
         if "axes" in root.attributes:
             new.nodes[-1].attributes["axes"] = ir.AttrInt64s("axes", reduced)

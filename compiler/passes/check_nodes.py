@@ -15,12 +15,12 @@ from compiler.rewrite.report import Pass, PassReport
 __all__ = ["check_nodes"]
 
 _LASTING = frozenset(["CC0202", "CC0203", "CC0210"])
-"""What is wrong with a node whatever passes find out about its inputs, or make of its neighbors. Of other codes (an
-unknown operator, an unknown type) the node may be dropped rightly, or become one that can be lowered."""
+"""The codes of errors that no pass can correct. For other codes (an unknown operator, an unknown type), a pass may drop
+the node, or replace it with one that has a lowering."""
 
 
 def check_nodes(refusals: Callable[[ir.Model], Sequence[Diagnostic]]) -> Pass:
-    """The pass that asks `refusals` what is wrong with a model's nodes."""
+    """The pass that refuses the nodes that `refusals` reports."""
 
     def check(model: ir.Model, report: PassReport) -> None:
         """Refuses nodes with attributes, sizes and shapes that their operators do not take."""

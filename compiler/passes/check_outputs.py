@@ -19,13 +19,13 @@ __all__ = ["check_outputs"]
 
 
 def _check_outputs(model: ir.Model, report: PassReport) -> None:
-    """Compares the outputs with what was noted of them when the model was loaded."""
+    """Compares the outputs' types with the types that the file declares."""
     declared = json.loads(model.graph.metadata_props.get(OUTPUT_TYPES, "[]"))
     for value, said in zip(model.graph.outputs, declared, strict=False):
         found = type_text(value.type)
         if said and found and said != found:
             maker = value.producer()
-            message = f"the output {value.name!r} is declared as {said}, it is {found}"
+            message = f"the file declares the output {value.name!r} as {said}, but the operators give {found}"
             report.refused.append(Diagnostic("CC0404", message, None if maker is None else origin.of(maker)))
 
 

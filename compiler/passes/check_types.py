@@ -21,7 +21,7 @@ _MOST_LISTED = 4
 
 
 def _check_types(model: ir.Model, report: PassReport) -> None:
-    """Looks at the inputs of known types of every node."""
+    """Checks the inputs of known types of every node."""
     for node in nodes_of(model):
         opset = opset_of(node, model.opset_imports.get(node.domain, 1))
         inputs = onnx_schema.inputs_of(node.domain, node.op_type, opset, len(node.inputs))
@@ -40,11 +40,13 @@ def _problems(node: ir.Node, inputs: list[onnx_schema.Input]) -> Iterator[str]:
         elif described.variable:
             other, first = bound.setdefault(described.variable, (described.name, found))
             if first != found:
-                yield f"{name} is {found}, but {other}, which has the same type, is {first}"
+                yield f"{name} is {found}, but {other} must have the same type and is {first}"
 
 
 def _instead(types: frozenset[str]) -> str:
-    return f", not {' or '.join(sorted(types))}" if len(types) <= _MOST_LISTED else ", which it does not take"
+    return (
+        f", not {' or '.join(sorted(types))}" if len(types) <= _MOST_LISTED else ", which the operator does not accept"
+    )
 
 
 check_types = Pass("check_types", _check_types, result="nodes refused", requires=frozenset({"shapes"}), needed=True)

@@ -12,7 +12,7 @@ __all__ = ["drop_dead_nodes"]
 
 
 def _drop_dead_nodes(model: ir.Model, report: PassReport) -> None:
-    """Drops nodes and initializers that nobody reads."""
+    """Drops nodes and initializers without readers."""
     _clean(model.graph, report)
 
 

@@ -69,7 +69,7 @@ class CastLikeToCast(Rule):
 
     def check(self, match: Match) -> str | None:
         """The type has to be known."""
-        return "the type of what it is like is not known" if match["like"].dtype is None else None
+        return "the type of the second input is not known" if match["like"].dtype is None else None
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The Cast, with the attributes that it shares."""

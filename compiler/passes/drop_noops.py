@@ -23,7 +23,7 @@ class _Drop(Rule):
     """The base of the rules here: the root gives `x`."""
 
     def why_not(self, match: Match) -> str | None:
-        """Why the root's result is something else than `x`, where the pattern does not say it all."""
+        """Why the root's result differs from `x`, beyond the conditions of the pattern."""
         return None
 
     def check(self, match: Match) -> str | None:
@@ -45,7 +45,7 @@ class DropSlice(_Drop):
     pattern = Op("Slice", Var("x"), rest=True)
 
     def why_not(self, match: Match) -> str | None:
-        """As many elements, taken in steps of one, are all of them."""
+        """The result has as many elements as the input, in steps of one."""
         view = SliceView[ir.Value].of(match.root)
         if view is None or not (view.steps is None or set(view.steps.known or [0]) == {1}):
             return "the steps are not one"
@@ -79,15 +79,15 @@ class DropExpand(Rule):
         """An input that is not expanded has the shape of the result: the others broadcast to it anyway."""
         output = match.root.outputs[0]
         is_full = any(_expanded(value) is None and same_shape(value, output) for value in match.root.inputs)
-        return None if is_full else "the result may have its shape from what is expanded"
+        return None if is_full else "the Expand may determine the shape of the result"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The function of what was expanded."""
+        """The function of the input of the Expand."""
         return new.like(match.root, *(_expanded(value) or value for value in match.root.inputs))
 
 
 def _expanded(value: ir.Value | None) -> ir.Value | None:
-    """What an Expand made the value of; `None` if none did."""
+    """The input of the Expand that gives the value; `None` if there is none."""
     node = None if value is None else value.producer()
     return node.inputs[0] if node is not None and node.op_identifier() == ("", "Expand", "") else None
 
@@ -143,7 +143,7 @@ class DropDropout(_Drop):
     notable = True
 
     def why_not(self, match: Match) -> str | None:
-        """Nobody reads the mask, and it is not in training mode."""
+        """The mask has no reader, and the node is not in training mode."""
         if any(value.uses() or value.is_graph_output() for value in match.root.outputs[1:]):
             return "its mask is read"
         is_off = not match.has("training") or _all(match["training"], 0)

@@ -6,20 +6,20 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import rank
-from compiler.passes.fold_batch_norm import scale_and_shift
+from compiler.passes.fold_batch_norm import Affine, scale_and_shift
 from compiler.rewrite.pattern import Const, Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["expand_batch_norm"]
 
 
-class ExpandBatchNorm(Rule):
+class ExpandBatchNorm(FindingRule[Affine]):
     """`BatchNormalization(x)` → `x · scale + shift`, of shape `[C, 1, …]`; computed in float64 and rounded once."""
 
     pattern = Op("BatchNormalization", Var("x"), Const("scale"), Const("bias"), Const("mean"), Const("var"))
     notable = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> Affine | str:
         """The parameters are constants, of float32 as the input is, and as many as it has channels."""
         found = scale_and_shift(match.root)
         if isinstance(found, str):
@@ -31,13 +31,11 @@ class ExpandBatchNorm(Rule):
             return "the number of channels is not known, or not that of the parameters"
         with np.errstate(over="ignore"):
             is_finite = all(np.isfinite(each.astype(np.float32)).all() for each in found)
-        return None if is_finite else "the scale or the shift is not finite"
+        return found if is_finite else "the scale or the shift is not finite"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: Affine, new: Rewriter) -> ir.Value:
         """A product and a sum."""
-        found, name = scale_and_shift(match.root), match.root.outputs[0].name
-        if isinstance(found, str):
-            raise ValueError(found)
+        name = match.root.outputs[0].name
         ones = (1,) * ((rank(match["x"]) or 2) - 2)
         scale, shift = (each.astype(np.float32).reshape(-1, *ones) for each in found)
         product = new.op("Mul", match["x"], new.constant(scale, f"{name}.scale"))

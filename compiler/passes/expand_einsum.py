@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import inverse, reordered_shape, typed
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["expand_einsum"]
 
@@ -26,16 +26,27 @@ class _Product:
     is_swapped: bool
 
 
-class EinsumToMatMul(Rule):
+@dataclass(frozen=True)
+class _Einsum:
+    """The letters of both inputs and of the result, and the product that they are."""
+
+    a: str
+    b: str
+    result: str
+    product: _Product
+
+
+class EinsumToMatMul(FindingRule[_Einsum]):
     """`Einsum(a, b)`, as `…id,…jd->…ij` in any order of letters → `MatMul` of `a` and `b`, transposed where need be."""
 
     pattern = Op("Einsum", Var("a"), Var("b"))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Einsum | str:
         """Each side has one letter of its own, one is summed over, and shared letters stand for the same size."""
         terms = _terms(match.root)
-        if terms is None or _product(*terms) is None:
-            return "it is no product of matrices"
+        product = None if terms is None else _product(*terms)
+        if terms is None or product is None:
+            return "it is not a matrix product"
         if match["a"].dtype not in _TYPES:
             return f"the type is {match['a'].dtype}"
         sizes = [match[name].shape for name in ("a", "b")]
@@ -44,27 +55,24 @@ class EinsumToMatMul(Rule):
         found = [dict(zip(term, shape or (), strict=False)) for shape, term in zip(sizes, terms, strict=False)]
         shared = found[0].keys() & found[1].keys()
         is_same = all(_is_known(found[0][letter]) and found[0][letter] == found[1][letter] for letter in shared)
-        return None if is_same else "sizes are not known to be the same on both sides"
+        return _Einsum(*terms, product) if is_same else "sizes are not known to be the same on both sides"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Einsum, new: Rewriter) -> ir.Value:
         """The product, between transposes."""
-        terms = _terms(match.root) or ("", "", "")
-        product = _product(*terms)
-        if product is None:
-            raise ValueError("check comes first")
-        sides = [(match["a"], terms[0]), (match["b"], terms[1])]
+        product = found.product
+        sides = [(match["a"], found.a), (match["b"], found.b)]
         (left, left_term), (right, right_term) = reversed(sides) if product.is_swapped else sides
         left = _ordered(left, left_term, product.left, new)
         right = _ordered(right, right_term, product.right, new)
-        output, order = match.root.outputs[0], tuple(product.result.index(letter) for letter in terms[2])
+        output, order = match.root.outputs[0], tuple(product.result.index(letter) for letter in found.result)
         result = typed(
             new.op("MatMul", left, right, version=13), output.type, reordered_shape(output.shape, inverse(order))
         )
-        return _ordered(result, product.result, terms[2], new)
+        return _ordered(result, product.result, found.result, new)
 
 
 def _terms(node: ir.Node) -> tuple[str, str, str] | None:
-    """The letters of both inputs and of the result, where none occurs twice in one of them."""
+    """The letters of both inputs and of the result; `None` if a letter occurs twice in one of them."""
     sides, arrow, result = node.attributes["equation"].as_string().replace(" ", "").partition("->")
     terms = (*sides.split(","), result)
     if not arrow or len(terms) != 3 or any(len(set(term)) < len(term) or "." in term for term in terms):

@@ -17,7 +17,7 @@ from compiler.rewrite.report import Fired, Pass, PassReport
 __all__ = ["expand_functions"]
 
 _DEPTH = 8
-"""How deep bodies of operators may contain operators with bodies; the standard's own are two deep."""
+"""The deepest nesting of function bodies; the standard's own bodies nest two deep."""
 
 
 def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
@@ -39,7 +39,7 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
             report.fired.extend(Fired(f"expand {node.op_type}", origin.of(node)) for node in found)
             inline(model)
             model.functions.clear()
-            infer_shapes.run(model)  # what a body becomes can depend on the types of its inputs
+            infer_shapes.run(model)  # the expansion of a body can depend on the types of its inputs
 
     return Pass(
         "expand_functions",
@@ -51,10 +51,10 @@ def expand_functions(can_lower: Callable[[ir.Node], bool]) -> Pass:
 
 
 def _problem(model: ir.Model, node: ir.Node) -> str | None:
-    """What the body would not tell: it may broadcast shapes that the operator does not take."""
+    """An error that the body would hide, because it may broadcast shapes that the operator does not accept."""
     takes = [len(graph.inputs) for graph in graph_attributes(node) if node.op_type == "SequenceMap"]
     if takes and takes != [len(node.inputs)]:
-        return f"the body takes {takes[0]} inputs, and is given {len(node.inputs)}"
+        return f"the body takes {takes[0]} inputs, but the node has {len(node.inputs)}"
     opset = opset_of(node, model.opset_imports.get(node.domain, 1))
     return onnx_schema.contradiction(ir.serde.serialize_node(node), opset, _input_types(node))
 
@@ -73,7 +73,7 @@ def _add_function(model: ir.Model, node: ir.Node, depth: int) -> bool:
     try:
         function = ir.serde.deserialize_function(body)
     except ir.serde.SerdeError:
-        return False  # the types of a graph are not known, and the body says nothing of them either
+        return False  # neither the node nor the body gives the types of a graph
     model.functions[function.identifier()] = function
     _call(node, function, captures, onnx_schema.defaults(node.domain, node.op_type, opset))
     return True
@@ -87,7 +87,7 @@ def _call(node: ir.Node, function: ir.Function, captures: list[ir.Value], defaul
             node.attributes.add(ir.serde.deserialize_attribute(attribute))
     for name, given in list(node.attributes.items()):
         if given.type == ir.AttributeType.GRAPH:
-            del node.attributes[name]  # the body was made with it
+            del node.attributes[name]  # the body already contains its value
     if captures:
         absent = [None] * (len(function.inputs) - len(captures) - len(node.inputs))
         given_inputs = [*node.inputs, *absent, *captures]
@@ -97,7 +97,7 @@ def _call(node: ir.Node, function: ir.Function, captures: list[ir.Value], defaul
 
 
 def _captures(node: ir.Node) -> list[ir.Value]:
-    """The values from outside that the node's graphs use: a function sees only what it is given."""
+    """The outer values that the node's graphs read. A function sees only its own inputs."""
     graphs = [graph for nested in graph_attributes(node) for graph in (nested, *nested.subgraphs())]
     used = [value for graph in graphs for inner in graph for value in inner.inputs if value is not None]
     used += [value for graph in graphs for value in graph.outputs]
@@ -105,7 +105,7 @@ def _captures(node: ir.Node) -> list[ir.Value]:
 
 
 def _complete_outputs(body: Any, count: int) -> None:
-    """Bodies leave out optional outputs that the node does not have; inlining wants a value for each."""
+    """Add the optional outputs that a body lacks, because inlining needs a value for each."""
     del body.output[count:]
     made = {name for node in body.node for name in node.output} | set(body.input)
     for name in body.output:
@@ -114,7 +114,7 @@ def _complete_outputs(body: Any, count: int) -> None:
 
 
 def _input_types(node: ir.Node) -> list[Any]:
-    """The types and shapes of the inputs as protos; none at all where a type is not known."""
+    """The types and shapes of the inputs as protos; none if a type is unknown."""
     if any(value is not None and value.type is None for value in node.inputs):
         return []
     return [None if value is None else ir.serde.serialize_value(value).type for value in node.inputs]

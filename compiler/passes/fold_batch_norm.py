@@ -6,6 +6,7 @@ The pass computes the weights in float64 and rounds once.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -13,39 +14,42 @@ import onnx_ir as ir
 from compiler.ir.graph import constant_of
 from compiler.rewrite.linear import Linear
 from compiler.rewrite.pattern import Const, Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
-__all__ = ["fold_batch_norm", "scale_and_shift"]
+__all__ = ["Affine", "fold_batch_norm", "scale_and_shift"]
 
 Affine = tuple[np.ndarray, np.ndarray]
 
 _LINEAR = Op(("Conv", "ConvTranspose", "Gemm", "MatMul"), Var("x"), Const("w"), rest=True, name="linear")
 
 
-class _FoldAffine(Rule):
+@dataclass(frozen=True)
+class _Fold:
+    """The linear operator, and what it takes in: a number a channel each."""
+
+    linear: Linear
+    scale: np.ndarray
+    shift: np.ndarray
+
+
+class _FoldAffine(FindingRule[_Fold]):
     """The base of the rules here: `y · scale + shift`, one number a channel, after a linear operator."""
 
     @abstractmethod
     def affine(self, match: Match, linear: Linear) -> Affine | str:
         """The scale and shift of each channel; or why there are none."""
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Fold | str:
         """The weights have to be constants of float32 or float64, and finite when folded."""
         linear = Linear.of(match.node("linear"))
         if isinstance(linear, str):
             return linear
         found = self.affine(match, linear)
-        return found if isinstance(found, str) else linear.why_not(*found)
+        return found if isinstance(found, str) else linear.why_not(*found) or _Fold(linear, *found)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Fold, new: Rewriter) -> ir.Value:
         """The linear operator with folded weights."""
-        linear = Linear.of(match.node("linear"))
-        if isinstance(linear, str):
-            raise ValueError(linear)
-        found = self.affine(match, linear)
-        if isinstance(found, str):
-            raise ValueError(found)
-        return linear.folded(*found, new)
+        return found.linear.folded(found.scale, found.shift, new)
 
 
 class FoldBatchNorm(_FoldAffine):
@@ -66,7 +70,7 @@ class _FoldConstant(_FoldAffine):
         constant = match.constant("c")
         found = linear.per_channel(constant)
         if found is None:
-            return f"the constant of shape {list(constant.shape)} is more than one number a channel"
+            return f"the constant of shape {list(constant.shape)} has more than one number for each channel"
         with np.errstate(divide="ignore"):
             return self.of_constant(found)
 

@@ -18,13 +18,15 @@ from compiler.rewrite.rule import Evaluate
 __all__ = ["constant_nodes", "fold_constants", "folding"]
 
 _ROOM, _GROWTH = 1 << 20, 8
-"""How large a result may be: so many bytes, and so many times what it is computed from (8 for weights of 4 bits)."""
+"""The limits of a result: in bytes, and as a multiple of its inputs (8 for weights of 4 bits)."""
 _ALL_ROOM = 1 << 26
-"""How many bytes all results together may have more than what they are computed from."""
+"""The limit, in bytes, by which all results together may exceed their inputs."""
 
 _INDEX_TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
+_INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer()) | {ir.DataType.BOOL}
 _INDEX_BYTES = 4096
-"""The types of results that count as indices, and how many bytes such a result has at most."""
+"""The types of results that count as indices, the types that count if all inputs are integers, and the largest size of
+such a result in bytes. The second kind lets the compiler find a division by zero without optimization too."""
 
 
 def fold_constants(evaluate: Evaluate, *, only_indices: bool = False) -> Pass:
@@ -44,7 +46,7 @@ def folding(
 ) -> Pass:
     """A pass that folds the nodes for which `is_meant` is true, with `evaluate`.
 
-    It refuses a model of which a node can never be computed, unless the node is in a nested graph, which may not run.
+    It refuses a model with a node that always fails, except in nested graphs, which may never run.
     """
 
     def fold(model: ir.Model, report: PassReport) -> None:
@@ -100,13 +102,13 @@ class _Folding:
                 self.graph(nested)
 
     def known(self, graph: ir.Graph, node: ir.Node) -> None:
-        """A value that shape inference found the elements of needs no node."""
+        """Replaces a node if shape inference found the elements of its results."""
         arrays = {value: array_of(value.const_value) for value in node.outputs if value.const_value is not None}
         if len(arrays) == len(node.outputs):
             self.replace(graph, node, arrays)
 
     def fits(self, node: ir.Node) -> bool:
-        """Whether the results are meant, and not much larger than what they are made of."""
+        """Whether the results are not much larger than their inputs, and of the types to fold."""
         if not self.is_meant(node):
             return False
         given = sum(_size(value) or 0 for value in node.inputs if value is not None)
@@ -130,7 +132,7 @@ class _Folding:
             return
         for node in computed:
             if any(value is not None and constant_of(value) is None for value in node.inputs):
-                continue  # a node before it could not be computed
+                continue  # a node before it failed
             found = self.compute(graph, [node])
             if found is not None and found.code == "CC0401" and graph is self.main:
                 self.failures.append(replace(found, origin=origin.of(node)))
@@ -138,7 +140,7 @@ class _Folding:
                 self.report.missed.append(Missed("fold", origin.of(node), found.message))
 
     def compute(self, graph: ir.Graph, nodes: Sequence[ir.Node]) -> Diagnostic | None:
-        """Runs the nodes at once and replaces them; gives what is wrong if it cannot be done."""
+        """Runs the nodes together and replaces them; returns the error if the run fails."""
         inside = set(nodes)
         wanted = [value for node in nodes for value in node.outputs if _is_read_outside(value, inside)]
         try:
@@ -150,7 +152,7 @@ class _Folding:
         return None
 
     def replace(self, graph: ir.Graph, node: ir.Node, arrays: Mapping[ir.Value, np.ndarray]) -> None:
-        """Initializers take the place of the node."""
+        """Replaces the node with initializers."""
         if node.op_type != "Constant":
             self.report.fired.append(Fired("fold", origin.of(node)))
         for old in node.outputs:
@@ -167,11 +169,13 @@ class _Folding:
 def _is_index(node: ir.Node) -> bool:
     sizes = [_size(value) for value in _read(node)]
     is_small = all(size is not None and size <= _INDEX_BYTES for size in sizes)
-    return is_small and all(value.dtype in _INDEX_TYPES for value in node.outputs)
+    if all(value.dtype in _INDEX_TYPES for value in node.outputs):
+        return is_small
+    return is_small and all(value is None or value.dtype in _INTEGERS for value in (*node.inputs, *node.outputs))
 
 
 def _read(node: ir.Node) -> list[ir.Value]:
-    """The results that something reads."""
+    """The results with readers."""
     return [value for value in node.outputs if value.uses() or value.is_graph_output()]
 
 

@@ -10,33 +10,34 @@ import onnx_ir as ir
 from compiler.ir.graph import rank
 from compiler.ir.views.pad import PadView
 from compiler.rewrite.pattern import Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["fold_pads"]
 
 _PAD = Op("Pad", Var("x"), rest=True, name="pad")
 
 
-class _FoldPad(Rule):
+class _FoldPad(FindingRule[np.ndarray]):
     """The base of the rules here. The padded input may have other readers: the root then reads what was not padded."""
 
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
-        """The pads are constant zeros around the spatial axes."""
+    def check(self, match: Match) -> np.ndarray | str:
+        """The pads are constant zeros around the spatial axes. Gives their numbers: all before, then all behind."""
         pads = _pads_of(match.node("pad"))
         if isinstance(pads, str):
             return pads
         begin, end = np.split(pads, 2)
         if begin[:2].any() or end[:2].any():
             return "it pads the batch or the channels"
-        return "it takes elements away" if (pads < 0).any() else _why_not(match.root, len(begin) - 2)
+        if (pads < 0).any():
+            return "it takes elements away"
+        return _why_not(match.root, len(begin) - 2) or np.concatenate([begin[2:], end[2:]])
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: np.ndarray, new: Rewriter) -> ir.Value:
         """The root with both pads."""
-        root, pads = match.root, _pads_of(match.node("pad"))
-        begin, end = np.split(np.asarray(pads, np.int64), 2)
-        both = np.concatenate([begin[2:], end[2:]]) + np.array(_own_pads(root, len(begin) - 2))
+        root = match.root
+        both = found + np.array(_own_pads(root, len(found) // 2))
         attributes: dict[str, Any] = {name: item for name, item in root.attributes.items() if name != "auto_pad"}
         attributes["pads"] = both.tolist()
         result: ir.Value = new.op(root.op_type, match["x"], *root.inputs[1:], version=root.version, **attributes)
@@ -54,7 +55,7 @@ class FoldIntoAverage(_FoldPad):
 
     pattern = Op("AveragePool", _PAD)
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> np.ndarray | str:
         """Pads count as zeros, and no window begins beyond them."""
         attributes = match.root.attributes
         counts = "count_include_pad" in attributes and attributes["count_include_pad"].as_int() == 1
@@ -85,7 +86,7 @@ def _why_not(node: ir.Node, axes: int) -> str | None:
     automatic = node.attributes["auto_pad"].as_string() if "auto_pad" in node.attributes else "NOTSET"
     if automatic not in ("NOTSET", "VALID") or (automatic == "VALID" and any(_own_pads(node, axes))):
         return f"{node.op_type} pads with {automatic}"
-    return None if len(_own_pads(node, axes)) == 2 * axes else "the pads are of another number of axes"
+    return None if len(_own_pads(node, axes)) == 2 * axes else "the pads have another number of axes"
 
 
 fold_pads = rules_pass(

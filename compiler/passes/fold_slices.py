@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,27 @@ from compiler.ir.graph import constant_of, sole_user
 from compiler.ir.views.concat import ConcatView
 from compiler.ir.views.slice import ranges_of
 from compiler.rewrite.pattern import Match, Op
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["fold_slices"]
 
 
-class FoldSlicesIntoConv(Rule):
+@dataclass(frozen=True)
+class _Parts:
+    """The image `[N, C, H, W]`, the step of the slices, where each begins, and the weights of all."""
+
+    image: ir.Value
+    step: int
+    places: list[tuple[int, int]]
+    weights: np.ndarray
+
+
+class FoldSlicesIntoConv(FindingRule[_Parts]):
     """`Conv(Concat(x[:, :, a::s, b::s], …), w)` → `Conv(x, v)` with strides and a window `s` times as large."""
 
     pattern = Op("Conv", Op("Concat", Op("Slice", rest=True), rest=True, name="concat"), rest=True)
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Parts | str:
         """The parts are strided slices of one image; the weights are constants of a plain window."""
         conv, parts = match.root, _parts(match.node("concat"))
         if isinstance(parts, str):
@@ -33,15 +44,12 @@ class FoldSlicesIntoConv(Rule):
         if "auto_pad" in conv.attributes and conv.attributes["auto_pad"].as_string() != "NOTSET":
             return "Conv finds its pads itself"
         if any(dilation != 1 for dilation in _ints(conv, "dilations", [1, 1])):
-            return f"a window that is dilated is not plain in steps of {step}"
-        return None
+            return f"a dilated window does not fit slices with step {step}"
+        return _Parts(x, step, places, w)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Parts, new: Rewriter) -> ir.Value:
         """The convolution of the image: the weights of each slice at its places, zeros where there is no slice."""
-        conv, parts = match.root, _parts(match.node("concat"))
-        assert not isinstance(parts, str)
-        (x, step, places), w = parts, constant_of(conv.inputs[1])
-        assert w is not None
+        conv, step, places, w = match.root, found.step, found.places, found.weights
         outputs, _, height, width = w.shape
         window = np.zeros((outputs, w.shape[1] // len(places), height * step, width * step), w.dtype)
         for (top, left), part in zip(places, np.split(w, len(places), axis=1), strict=True):
@@ -51,7 +59,7 @@ class FoldSlicesIntoConv(Rule):
         attributes["strides"] = [step * stride for stride in _ints(conv, "strides", [1, 1])]
         attributes["pads"] = [step * pad for pad in _ints(conv, "pads", [0] * 4)]
         weights = new.constant(window, "weights")
-        result: ir.Value = new.op("Conv", x, weights, *conv.inputs[2:], version=conv.version, **attributes)
+        result: ir.Value = new.op("Conv", found.image, weights, *conv.inputs[2:], version=conv.version, **attributes)
         return result
 
 
@@ -60,7 +68,7 @@ def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
 
 
 def _parts(concat: ir.Node) -> tuple[ir.Value, int, list[tuple[int, int]]] | str:
-    """The image, the step of the slices, and where each begins; or why there is no such thing."""
+    """The image, the step of the slices, and the start of each; or why the pattern does not hold."""
     sliced = [value.producer() for value in concat.inputs if value is not None]
     slices = [node for node in sliced if node is not None and node.op_identifier() == ("", "Slice", "")]
     image = slices[0].inputs[0]

@@ -23,7 +23,7 @@ from compiler.rewrite.rule import Evaluate
 __all__ = ["fold_weight_norm"]
 
 _NORMS = ("ReduceL2", "Sqrt", "MatMul")
-"""What a norm is exported as: itself, the root of a sum of squares, or the `uᵀWv` of spectral_norm."""
+"""The operators of exported norms: a norm, the root of a sum of squares, or the `uᵀWv` of spectral_norm."""
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
@@ -51,7 +51,7 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
 
 
 def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:
-    """The nodes that the root is computed from, in order, and the root."""
+    """The root and the nodes before it that it depends on, in order."""
     found, waiting = {root}, [root]
     while waiting:
         for node in waiting.pop().predecessors():
@@ -62,7 +62,7 @@ def _cone(root: ir.Node, constants: Mapping[ir.Node, None]) -> list[ir.Node]:
 
 
 def _is_normalized_weight(root: ir.Node, cone: Sequence[ir.Node], constants: Mapping[ir.Node, None]) -> bool:
-    """Whether the root is the last constant before a layer, a product or quotient, and a norm is divided by."""
+    """Whether the root is the last constant before a layer, a product or quotient, with a division by a norm."""
     if root.op_type not in ("Mul", "Div") or root.domain or root.outputs[0].dtype not in _NARROW:
         return False
     users = {use.node for use in root.outputs[0].uses()}
@@ -81,7 +81,7 @@ def _above(value: ir.Value | None, constants: Mapping[ir.Node, None]) -> Iterato
 def _in_double(
     cone: Sequence[ir.Node], result: ir.Value, evaluate: Evaluate, opsets: Mapping[str, int]
 ) -> np.ndarray | str:
-    """The value of `result`, with all its constants in double precision; or why that cannot be had."""
+    """The value of `result`, computed with all constants in double precision; or why that fails."""
     twins: dict[ir.Value, ir.Value] = {}
     copies = [_copy_in_double(node, twins) for node in cone]
     try:
@@ -89,7 +89,7 @@ def _in_double(
     except CompileError as error:
         return error.diagnostics[0].message
     if result.dtype is None or array.dtype != np.float64:
-        return f"an operator makes {array.dtype}, whatever the precision of its inputs"
+        return f"an operator always gives {array.dtype}"
     return array.astype(result.dtype.numpy())
 
 
@@ -125,7 +125,7 @@ def _widened(array: np.ndarray) -> np.ndarray:
 
 
 def _replace(graph: ir.Graph, root: ir.Node, weight: np.ndarray) -> None:
-    """An initializer takes the place of the root; what it was computed from is left to `drop_dead_nodes`."""
+    """Replaces the root with an initializer. `drop_dead_nodes` drops the nodes before it."""
     old = root.outputs[0]
     name, old.name = old.name, None
     tensor = ir.Tensor(weight, dtype=old.dtype)

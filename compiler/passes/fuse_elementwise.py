@@ -20,7 +20,7 @@ from compiler.rewrite.rule import Rewriter, insert, replace_uses
 __all__ = ["fuse_elementwise"]
 
 _MOST_INPUTS = 16
-"""More would cost more than the nodes that they save."""
+"""The limit of inputs. More inputs cost more than the fusion saves."""
 
 _ANY_RANK = 64
 
@@ -53,14 +53,14 @@ def _computes_floats(node: ir.Node) -> bool:
 
 
 class _Region:
-    """Nodes above a last one, of which nobody else reads the results."""
+    """Nodes before a last one whose results no other node reads."""
 
     def __init__(self, last: ir.Node, order: dict[ir.Node, int], is_elementwise: Question) -> None:
         self.order, self.is_elementwise, self.last = order, is_elementwise, last
         self.nodes = {last}
 
     def grow(self) -> list[ir.Node]:
-        """The most nodes, in order; none where that is not worth a program."""
+        """The largest set of nodes, in order; none if it does not justify a program."""
         while len(self.nodes) < MOST_NODES and (node := self.next()):
             self.nodes.add(node)
         self.drop_open_ends()
@@ -68,7 +68,7 @@ class _Region:
         return [] if is_small else sorted(self.nodes, key=self.order.__getitem__)
 
     def next(self) -> ir.Node | None:
-        """The node that comes last in the graph's order of those that can join."""
+        """The last node in the graph's order that can join."""
         joining = [node for node in self.above() if self.why_not(node) is None]
         return max(joining, key=self.order.__getitem__, default=None)
 
@@ -90,7 +90,7 @@ class _Region:
         return None
 
     def inputs(self) -> list[ir.Value]:
-        """The values from outside, but for numbers."""
+        """The values from outside, except numbers."""
         inner = {node.outputs[0] for node in self.nodes}
         ordered = sorted(self.nodes, key=self.order.__getitem__)
         given = [value for node in ordered for value in node.inputs if value is not None and value not in inner]
@@ -98,7 +98,7 @@ class _Region:
         return [value for value in dict.fromkeys(given) if not is_number(value, most)]
 
     def drop_open_ends(self) -> None:
-        """Takes out nodes that read truth values from outside, and what only they were there for."""
+        """Removes nodes that read booleans from outside, and the nodes that only they need."""
         while open_ends := [
             node
             for node in self.nodes
@@ -116,7 +116,7 @@ class _Region:
 
 
 def _rank_of(values: Iterable[ir.Value]) -> int:
-    """The greatest rank that the values are known to have, but for single numbers."""
+    """The largest known rank of the values, without single numbers."""
     return max((rank(value) or 0 for value in values if not is_number(value, _ANY_RANK)), default=0)
 
 

@@ -66,7 +66,7 @@ class _Region:
         self.reason = ""
 
     def grow(self) -> list[ir.Node]:
-        """The most nodes, in order, of which only the last one's result is read outside."""
+        """The largest set of nodes, in order, of which only the last result is read outside."""
         closed = 0
         while len(self.nodes) < MOST_NODES:
             node = self.next()
@@ -89,7 +89,7 @@ class _Region:
         return next((node for node in here if self.can_join(node)), None)
 
     def can_join(self, node: ir.Node) -> bool:
-        """Whether the node computes an element of float32 from those of values at hand. Else `reason` may say why."""
+        """Whether the node computes float32 elements from available values. Otherwise `reason` may say why not."""
         if len(node.outputs) != 1 or not self.is_elementwise(node):
             return False
         if any(value.dtype != ir.DataType.FLOAT for value in (*node.inputs, *node.outputs) if value is not None):

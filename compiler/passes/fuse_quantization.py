@@ -22,7 +22,7 @@ from compiler.rewrite.rule import Evaluate, Rewriter, drop_dead, insert, replace
 __all__ = ["fuse_quantization"]
 
 Fuse = Callable[[ir.Node, Target, Rewriter], ir.Value | str]
-"""Makes the codes of a node's result; or says why it cannot."""
+"""Computes the codes of a node's result; or returns why it cannot."""
 
 _FUSES: dict[str, Fuse] = {
     "Conv": convolution,
@@ -32,16 +32,16 @@ _FUSES: dict[str, Fuse] = {
     "Mul": pair,
     "GlobalAveragePool": average,
 }
-"""Operators whose results' codes are computed from the operands' codes, and how."""
+"""Operators on codes, with the functions that rewrite them."""
 _TO_NUMBERS = {"Conv": convolution, "MatMul": product, "Gemm": product}
-"""Those that can give numbers as well."""
+"""Operators that can also give numbers."""
 
 
 def fuse_quantization(evaluate: Evaluate) -> Pass:
     """The pass, which computes tables with `evaluate`."""
 
     def fuse(model: ir.Model, report: PassReport) -> None:
-        """Fuses what ends in a QuantizeLinear, then products whose results are needed as numbers."""
+        """Fuses operators that end in a QuantizeLinear, then products whose results are read as numbers."""
         _quantize_constants(model, evaluate)
         for node in list(nodes_of(model)):
             if node.op_identifier() == ("", "QuantizeLinear", "") and (target := target_of(node)) is not None:
@@ -60,7 +60,7 @@ def fuse_quantization(evaluate: Evaluate) -> Pass:
 
 
 def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
-    """Computes the codes of weights that are stored as numbers, as models have them that were trained for it."""
+    """Computes the codes of weights that the model stores as numbers, as after quantization-aware training."""
     for node in list(nodes_of(model)):
         if node.op_identifier() != ("", "QuantizeLinear", "") or any(
             constant_of(value) is None for value in node.inputs
@@ -74,7 +74,7 @@ def _quantize_constants(model: ir.Model, evaluate: Evaluate) -> None:
 
 
 def _fuse(target: Target, evaluate: Evaluate, model: ir.Model, report: PassReport) -> None:
-    """Replaces a QuantizeLinear and what it quantizes."""
+    """Replaces a QuantizeLinear and the operator before it."""
     value, limited, nodes = bounded(target)
     node = None if value is None else value.producer()
     fuse = None if node is None or node.domain else _FUSES.get(node.op_type)
@@ -97,7 +97,7 @@ def _graph(node: ir.Node) -> ir.Graph:
 
 
 def _put(old: ir.Node, nodes: list[ir.Node], result: ir.Value | str, new: Rewriter, report: PassReport) -> None:
-    """Puts a result, which stands for the nodes' before it as well, in the place of a node's."""
+    """Replaces a node's result with another, which also replaces the nodes before it."""
     if isinstance(result, str):
         report.missed.append(Missed("fuse_quantization", origin.of(nodes[0] if nodes else old), result))
         return

@@ -12,24 +12,22 @@ from dataclasses import dataclass
 from typing import cast
 
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
 
 from compiler.errors import Diagnostic
 from compiler.ir import origin
-from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, opset_of, type_text
-from compiler.ir.shape_fixes import Corrections
+from compiler.ir.graph import PLAN_DOMAIN, graph_attributes, nodes_of, type_text
+from compiler.ir.inference import Inference
 from compiler.lower.lower import can_lower
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 
 __all__ = ["infer_shapes"]
 
 _LOOP_ROUNDS = 4
-"""How often a loop's body is looked at until the shapes it begins and ends with agree."""
+"""How often a loop's body is inferred until the shapes at its start and end agree."""
 
 
 def _infer_shapes(model: ir.Model, report: PassReport) -> None:
     """Infers the type and shape of every value."""
-    registry.collect()
     before = {value: _Known.of(value) for node in nodes_of(model) for value in node.outputs}
     inference = _Inference(model, report)
     for value in model.graph.inputs:
@@ -69,7 +67,7 @@ def _differ(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
 
 
 def _contradiction(value: ir.Value, node: ir.Node, declared: str, found: str) -> Diagnostic:
-    message = f"{value.name!r} is declared as {declared}, it is {found}"
+    message = f"the file declares {value.name!r} as {declared}, but the operators give {found}"
     return Diagnostic("CC0402", message, origin.of(node), severity="warning")
 
 
@@ -77,21 +75,11 @@ def _text(shape: tuple[object, ...]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def _symbols(dim: int | ir.SymbolicDim) -> set[str] | frozenset[str]:
-    """The symbols in a dimension. One that is a name and no expression is not parsed, which would import sympy."""
-    if isinstance(dim, int):
-        return set()
-    return {dim.value} if dim.value and dim.value.isidentifier() else dim.free_symbols()
-
-
 class _Inference:
     def __init__(self, model: ir.Model, report: PassReport) -> None:
-        self.opsets, self.report = model.opset_imports, report
-        self.context = ShapeInferenceContext(model.opset_imports, policy="override")
         kept = [value for node in nodes_of(model) if node.domain == PLAN_DOMAIN for value in node.outputs]
-        named = [value.shape for value in (*model.graph.inputs, *kept) if value.shape is not None]
-        self.context.reserve_symbol_names({symbol for shape in named for dim in shape for symbol in _symbols(dim)})
-        self.corrections = Corrections(self.context)
+        known = Inference(model, (*model.graph.inputs, *kept), lambda node: not node.domain or can_lower(node))
+        self.inference, self.context, self.report = known, known.context, report
         self.changing: set[str | None] = set()
 
     def graph(self, graph: ir.Graph) -> None:
@@ -121,29 +109,12 @@ class _Inference:
                 result.shape = self.renewed(inner.shape)
 
     def outputs(self, node: ir.Node) -> None:
-        declared = [value.type for value in node.outputs]
-        for value in node.outputs:
-            value.type = value.shape = None
-            value.const_value = None
-            value.metadata_props.pop(SYM_DATA_KEY, None)
-        version = opset_of(node, self.opsets.get(node.domain, 1))
-        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew. The
-        # library's rules for operators that will be refused are not checked here, and some guess a type.
-        infer = None
-        if not node.domain or can_lower(node):
-            infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
-        try:
-            if infer is not None:
-                infer(self.context, node)
-        except Exception as error:  # a node that cannot be inferred is left to the lowering, which knows better
-            self.report.missed.append(Missed("infer", origin.of(node), str(error)))
-        self.corrections.correct(node)
-        for value, kind in zip(node.outputs, declared, strict=True):
-            if value.type is None or value.dtype == ir.DataType.UNDEFINED:
-                value.type = kind
+        reason = self.inference.outputs(node)
+        if reason is not None:
+            self.report.missed.append(Missed("infer", origin.of(node), reason))
 
     def loop(self, node: ir.Node) -> None:
-        """Infers a body with the shapes its states have at first, and again without what it changes."""
+        """Infers a body with the first shapes of its states, and again without the dimensions that it changes."""
         states = _states(node)
         for first, inner, _ in states:
             inner.shape = None if first.shape is None or _scans_batch(node) else ir.Shape(first.shape.dims)
@@ -161,7 +132,7 @@ class _Inference:
             self.graph(nested)
 
     def same(self, inner: ir.Value, last: ir.Value) -> bool:
-        """Whether a state has the shape it is said to have after a round too: dimensions that change can be any."""
+        """Whether a state still fits its shape after an iteration. Dimensions that change fit any size."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return inner.shape is None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
@@ -171,7 +142,7 @@ class _Inference:
         return isinstance(dim, ir.SymbolicDim) and dim.value in self.changing
 
     def common(self, inner: ir.Value, last: ir.Value) -> ir.Shape | None:
-        """The shape of a state that is `inner` at first and `last` after a round: a new symbol where they differ."""
+        """The shape of a state: `inner` before an iteration, `last` after it, and new symbols where these differ."""
         if inner.shape is None or last.shape is None or inner.shape.rank() != last.shape.rank():
             return None
         pairs = zip(inner.shape.dims, last.shape.dims, strict=True)
@@ -183,14 +154,14 @@ class _Inference:
         return symbol
 
     def renewed(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """The shape after the loop: what changes inside has another name outside, also where no round was made."""
+        """The shape after the loop. Dimensions that change inside get new symbols, even without an iteration."""
         if shape is None:
             return None
         return ir.Shape([self.context.new_symbolic_dim() if self.changes(dim) else dim for dim in shape.dims])
 
 
 def _states(node: ir.Node) -> list[tuple[ir.Value, ir.Value, ir.Value]]:
-    """The loop's states: the value given at first, the body's input, the body's output."""
+    """The loop's states: the initial value, the body's input, the body's output."""
     body = next(graph_attributes(node))
     if node.op_type == "Loop":
         given, inner, results = node.inputs[2:], body.inputs[2:], body.outputs[1:]

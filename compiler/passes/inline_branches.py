@@ -16,7 +16,7 @@ __all__ = ["inline_branches"]
 
 def _inline_branches(model: ir.Model, report: PassReport) -> None:
     """Replaces an If of constant condition by the nodes of the branch that is taken."""
-    # Inner branches first: one that is moved out has no known condition in it any more.
+    # Inner branches first: a branch that is moved out contains no known condition anymore.
     for graph in reversed([model.graph, *model.graph.subgraphs()]):
         taken: set[str] = set()
         for node in list(graph):
@@ -37,7 +37,7 @@ def _values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 
 def _take(graph: ir.Graph, node: ir.Node, name: str, taken: set[str]) -> None:
-    """Moves the branch's nodes before the If; what has a name that the graph has already gets another."""
+    """Moves the branch's nodes before the If, and renames values whose names the graph already has."""
     branch = node.attributes[name].as_graph()
     results = list(branch.outputs)
     branch.outputs.clear()
@@ -56,7 +56,7 @@ def _take(graph: ir.Graph, node: ir.Node, name: str, taken: set[str]) -> None:
 
 
 def _passed_on(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
-    """A value that the branch did not compute, through a node of its own: results are handed over to new values."""
+    """A value that the branch does not compute, as the result of a new node."""
     new = Rewriter(graph)
     result = new.op("Identity", value)
     result.type, result.shape = value.type, value.shape
@@ -66,7 +66,7 @@ def _passed_on(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
 
 
 def _fresh_name(taken: set[str], name: str) -> str:
-    """A name that is not taken; it is from now on."""
+    """A free name, which is taken afterwards."""
     number, candidate = 0, name
     while candidate in taken:
         number += 1

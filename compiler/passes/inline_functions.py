@@ -21,10 +21,10 @@ def _inline_functions(model: ir.Model, report: PassReport) -> None:
 
 
 def inline(model: ir.Model) -> None:
-    """Inlines all functions. A node of a body that is written in another opset than the model carries its own.
+    """Inlines all functions. A node of a body with another opset than the model's carries its own opset.
 
     Raises:
-        CompileError: functions call each other in a circle, or are called with what they do not take.
+        CompileError: functions call each other recursively, or a call has wrong arguments.
     """
     for function in model.functions.values():
         _keep_opset(function, model.opset_imports)
@@ -40,16 +40,16 @@ def inline(model: ir.Model) -> None:
 
 
 def inline_in_one_opset(model: ir.Model) -> None:
-    """Inlines all functions of a model that is written to a file again, which has one opset for all nodes.
+    """Inlines all functions of a model for a file, which has one opset for all nodes.
 
     Raises:
-        CompileError: as `inline`; or a function is written in another opset than the model.
+        CompileError: as `inline`; or a function has another opset than the model.
     """
     inline(model)
     model.functions.clear()
     for node in nodes_of(model):
         if node.version not in (None, model.opset_imports.get(node.domain)):
-            message = f"a function is written in opset {node.version}, its model in another"
+            message = f"a function has opset {node.version}, but its model has another: convert both to one opset"
             raise CompileError([Diagnostic("CC0106", message, origin.of(node))])
 
 
@@ -70,7 +70,7 @@ def _keep_opset(function: ir.Function, model_opsets: dict[str, int]) -> None:
 
 
 def _pass_inputs_on(function: ir.Function) -> None:
-    """A body that returns an input gets a node for it: results of a call are values of their own."""
+    """Adds a node to a body that returns an input, because results of a call are new values."""
     for index, value in enumerate(function.outputs):
         if value in function.inputs:
             identity = ir.Node("", "Identity", [value], num_outputs=1)

@@ -14,7 +14,7 @@ from compiler.ir.views.slice import Range, ranges_of
 from compiler.ir.views.source import resolved
 from compiler.ir.views.split import Part
 from compiler.rewrite.pattern import AnyOf, Match, Op
-from compiler.rewrite.rule import Rewriter, Rule, can_be_renamed, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, can_be_renamed, rules_pass
 from compiler.rewrite.slices import slice_of
 
 __all__ = ["join_slices"]
@@ -24,10 +24,14 @@ _END = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class _Piece:
-    """Elements `start … end - 1` of `source` along the axis; without `end`, to the last. `value` is what has them."""
+    """Elements `start … end - 1` of `source` along `axis`, to the last one without `end`. `value` holds just these.
+
+    The axis counts from the start.
+    """
 
     value: ir.Value | None
     source: ir.Value
+    axis: int
     start: int
     end: int | None
 
@@ -36,70 +40,70 @@ class _Piece:
         return self.start == 0 and self.end is None
 
 
-class JoinSlices(Rule):
+_Parts = list[ir.Value | _Piece]
+
+
+class JoinSlices(FindingRule[_Parts]):
     """`Concat(x[a:b], x[b:c], …)` → `Concat(x[a:c], …)`, and `x` where that is all of it."""
 
     pattern = Op("Concat", AnyOf(Op("Slice", rest=True), Op("Split", rest=True)), rest=True)
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
-        """Two parts follow one another; an output of the graph keeps its name."""
-        root = match.root
-        joined = list(_joined(root))
+    def check(self, match: Match) -> _Parts | str:
+        """Two parts are adjacent; an output of the graph keeps its name. Returns the remaining parts."""
+        root, view = match.root, ConcatView[ir.Value].of(match.root)
+        if view is None:
+            return "the axis is not known"
+        joined = list(_joined(root, view.axis))
         if len(joined) == len(root.inputs):
             return "no two parts follow one another in one value"
         output, part = root.outputs[0], joined[0]
         source = part.source if isinstance(part, _Piece) and part.is_whole and len(joined) == 1 else None
         if source is not None and output.is_graph_output() and not can_be_renamed(output, source):
             return f"the output {output.name!r} needs a name of its own"
-        return None
+        return joined
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The parts that are left, joined."""
-        axis = _axis_of(match.root)
-        parts = [part if isinstance(part, ir.Value) else _made(part, axis, new) for part in _joined(match.root)]
+    def rewrite(self, match: Match, found: _Parts, new: Rewriter) -> ir.Value:
+        """The remaining parts, joined."""
+        parts = [part if isinstance(part, ir.Value) else _made(part, new) for part in found]
         return parts[0] if len(parts) == 1 else new.like(match.root, *parts)
 
 
-class FlattenConcat(Rule):
+class FlattenConcat(FindingRule[list[ir.Value | None]]):
     """`Concat(…, Concat(a, b), …)` along one axis → `Concat(…, a, b, …)`."""
 
     pattern = Op("Concat", rest=True)
 
-    def check(self, match: Match) -> str | None:
-        """An input is a Concat along the same axis, which nothing else reads."""
-        return None if any(_inner(match.root, value) for value in match.root.inputs) else "it joins no joined parts"
-
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """All parts, joined at once."""
+    def check(self, match: Match) -> list[ir.Value | None] | str:
+        """An input is a Concat along the same axis, which nothing else reads. Returns all parts."""
+        inner = [_inner(match.root, value) for value in match.root.inputs]
+        if not any(inner):
+            return "it joins no joined parts"
         parts: list[ir.Value | None] = []
-        for value in match.root.inputs:
-            inner = _inner(match.root, value)
-            parts += [value] if inner is None else inner.inputs
-        return new.like(match.root, *parts)
+        for node, value in zip(inner, match.root.inputs, strict=True):
+            parts += [value] if node is None else node.inputs
+        return parts
 
-
-def _axis_of(concat: ir.Node) -> int:
-    """The axis along which a Concat joins."""
-    view = ConcatView[ir.Value].of(concat)
-    if view is None:
-        raise ValueError(f"{concat.op_type} {concat.name} has no axis")
-    return view.axis
+    def rewrite(self, match: Match, found: list[ir.Value | None], new: Rewriter) -> ir.Value:
+        """All parts, joined at once."""
+        return new.like(match.root, *found)
 
 
 def _inner(concat: ir.Node, value: ir.Value | None) -> ir.Node | None:
     """The Concat along the same axis that made the value for this node alone."""
     node = None if value is None else value.producer()
-    if node is None or value is None or node.op_identifier() != ("", "Concat", "") or sole_user(value) is not concat:
+    outer, inner = ConcatView[ir.Value].of(concat), ConcatView[ir.Value].of(node)
+    if value is None or outer is None or inner is None or sole_user(value) is not concat:
         return None
-    axes, dims = [_axis_of(each) for each in (concat, node)], rank(value)
-    is_same = axes[0] == axes[1] or (dims is not None and resolved(axes[0], dims) == resolved(axes[1], dims))
+    dims = rank(value)
+    is_same = outer.axis == inner.axis or (
+        dims is not None and resolved(outer.axis, dims) == resolved(inner.axis, dims)
+    )
     return node if is_same and len(value.uses()) == 1 else None
 
 
-def _joined(concat: ir.Node) -> Iterator[ir.Value | _Piece]:
-    """The inputs, those that follow one another in one value as one piece."""
-    axis = _axis_of(concat)
+def _joined(concat: ir.Node, axis: int) -> Iterator[ir.Value | _Piece]:
+    """The inputs of a Concat along the axis; adjacent parts of one value are one piece."""
     before: _Piece | None = None
     for value in concat.inputs:
         piece = None if value is None else _piece_of(value, axis)
@@ -115,19 +119,17 @@ def _joined(concat: ir.Node) -> Iterator[ir.Value | _Piece]:
         yield before
 
 
-def _made(piece: _Piece, axis: int, new: Rewriter) -> ir.Value:
+def _made(piece: _Piece, new: Rewriter) -> ir.Value:
     if piece.value is not None:
         return piece.value
     if piece.is_whole:
         return piece.source
-    place = resolved(axis, rank(piece.source) or 0)
-    if place is None:
-        raise ValueError(f"a piece of {piece.source.name} has no axis {axis}")
-    return slice_of(piece.source, {place: Range(piece.start, _END if piece.end is None else piece.end)}, new)
+    places = Range(piece.start, _END if piece.end is None else piece.end)
+    return slice_of(piece.source, {piece.axis: places}, new)
 
 
 def _piece_of(value: ir.Value, axis: int) -> _Piece | None:
-    """What a Slice of this axis alone, in steps of one, or a Split of it takes; `None` where that is not known."""
+    """The piece that a Slice of only this axis, in steps of one, or a Split takes; `None` if unknown."""
     node = value.producer()
     source = None if node is None or not node.inputs else node.inputs[0]
     if node is None or source is None or source.shape is None:
@@ -137,7 +139,8 @@ def _piece_of(value: ir.Value, axis: int) -> _Piece | None:
     if place is None or found is None:
         return None
     (start, end), size = found, source.shape.dims[place]
-    return _Piece(value, source, start, None if isinstance(size, int) and end is not None and end >= size else end)
+    is_last = isinstance(size, int) and end is not None and end >= size
+    return _Piece(value, source, place, start, None if is_last else end)
 
 
 def _slice_bounds(node: ir.Node, axis: int) -> tuple[int, int | None] | None:

@@ -50,7 +50,7 @@ def _lower_upsample(model: ir.Model, report: PassReport) -> None:
 
 @dataclass(frozen=True)
 class _Axis:
-    """How one axis changes; `None` for what is not given or not known."""
+    """The change of one axis; `None` for absent or unknown values."""
 
     axis: int
     scale: float | None
@@ -106,10 +106,15 @@ def _interpolate(node: ir.Node, view: ResizeView[ir.Value], target: list[_Axis],
     groups = [target]
     if view.mode == "nearest":
         groups = [[each for each in target if each.shrinks is shrinks] for shrinks in (False, True)]
-    for group in filter(None, groups):
+    groups = [group for group in groups if group]
+    for group in groups:
         rounding = "ceil" if group[0].shrinks else "floor"
         how = {"mode": view.mode, "coordinate_transformation_mode": view.coordinates, "nearest_mode": rounding}
-        given = _add(new, given, group, how)
+        source, given = given, _add(new, given, group, how)
+        if group is not groups[-1] and source.shape is not None:  # the last result has the shape of the node's
+            sizes = {change.axis: change.size for change in group}
+            dims = [sizes.get(axis, dim) for axis, dim in enumerate(source.shape.dims)]
+            given.type, given.shape = source.type, ir.Shape(dims)
     return given
 
 

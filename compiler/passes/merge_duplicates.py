@@ -15,7 +15,7 @@ from compiler.rewrite.rule import replace_uses
 __all__ = ["merge_duplicates"]
 
 _SMALL = 1024
-"""Initializers of so many bytes at most are compared: merging shape constants lets their readers merge."""
+"""The largest size, in bytes, of initializers to compare. Merging shape constants lets their readers merge."""
 
 
 def _merge_duplicates(model: ir.Model, report: PassReport) -> None:
@@ -53,7 +53,7 @@ class _Merge:
                 del graph.initializers[value.name]
 
     def key(self, node: ir.Node) -> Hashable:
-        """What makes nodes interchangeable; `None` for nodes that never are."""
+        """A key that interchangeable nodes share; `None` for nodes that never are interchangeable."""
         opset = opset_of(node, self.opsets.get(node.domain, 1))
         if not onnx_schema.is_deterministic(node.domain, node.op_type, opset):
             return None
@@ -81,7 +81,7 @@ def _attribute_key(attribute: ir.Attr) -> Hashable:
         return (attribute.type, value)
     if attribute.type in (ir.AttributeType.INTS, ir.AttributeType.STRINGS):
         return (attribute.type, tuple(value))
-    # A repr tells 0.0 from -0.0 and finds NaN equal to itself; types have one that says all.
+    # A repr distinguishes 0.0 from -0.0, finds NaN equal to itself, and describes types completely.
     return (attribute.type, repr(value))
 
 

@@ -12,7 +12,7 @@ from compiler.ir.views.reshape import ReshapeView
 from compiler.passes.drop_noops import DropReshape
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.reshape import reshape_target
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["MergeReshapes", "merge_reshapes"]
 
@@ -20,19 +20,20 @@ _VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 _INNER = Op(_VIEWS, Var("x"), rest=True, name="inner")
 
 
-class MergeReshapes(Rule):
+class MergeReshapes(FindingRule[list[int]]):
     """`Reshape(Reshape(x, …), shape)` → `Reshape(x, shape)`, and so for Squeeze, Unsqueeze and Flatten."""
 
     pattern = Op(_VIEWS, _INNER, rest=True)
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> list[int] | str:
         """The last shape can be said without the one between."""
-        return None if _target(match) is not None else "the shape is not known"
+        target = _target(match)
+        return "the shape is not known" if target is None else target
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: list[int], new: Rewriter) -> ir.Value:
         """One reshape."""
-        return new.op("Reshape", match["x"], new.constant(np.array(_target(match), np.int64), "shape"))
+        return new.op("Reshape", match["x"], new.constant(np.array(found, np.int64), "shape"))
 
 
 def _target(match: Match) -> list[int] | None:

@@ -24,7 +24,7 @@ class ReadSize(Rule):
     allow_shared_intermediates = True
 
     def check(self, match: Match) -> str | None:
-        """Each is a number, or a symbol that names an axis of an input, which `x` itself is not."""
+        """Each is a number, or a symbol that names an axis of an input; `x` is not an input."""
         if match["x"].producer() is None:
             return "they are read from an input already"
         dims = _dims(match)
@@ -37,7 +37,6 @@ class ReadSize(Rule):
         size = sizes[0] if len(sizes) == 1 else new.op("Concat", *sizes, version=13, axis=0)
         if match.root.op_type == "Gather" and not match.constant("place").ndim:
             size = new.op("Squeeze", size, new.constant(np.array([0], np.int64), "axes"), version=13)
-        size.metadata_props.update(match.root.outputs[0].metadata_props)
         return size
 
 
@@ -60,7 +59,7 @@ def _input_with(dim: ir.SymbolicDim, match: Match) -> tuple[ir.Value, int] | Non
 
 
 def _dims(match: Match) -> list[int | ir.SymbolicDim]:
-    """The dimensions that are read; none where that is not known."""
+    """The dimensions that the root reads; none if unknown."""
     shape, attributes = match["x"].shape, match.node("shape").attributes
     if shape is None:
         return []

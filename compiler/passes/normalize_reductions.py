@@ -8,29 +8,28 @@ import onnx_ir as ir
 from compiler.ir.graph import constant_of
 from compiler.ir.views.reduce import REDUCTIONS, axes_of, keeps_axes
 from compiler.rewrite.pattern import Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, Rule, rules_pass
 
 __all__ = ["normalize_reductions"]
 
 _REDUCTION = Op(REDUCTIONS, Var("x"), Var("axes", optional=True), name="reduction")
 
 
-class CountAxesFromEnd(Rule):
+class CountAxesFromEnd(FindingRule[tuple[int, ...]]):
     """`Reduce(x, axes)` → the same with negative axes in order, so that equal reductions are equal nodes."""
 
     pattern = _REDUCTION
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> tuple[int, ...] | str:
         """The axes are an input, known, and not in that form."""
         axes, given = axes_of(match.root), constant_of(match["axes"]) if match.has("axes") else None
         if axes is None or given is None or not given.size:
             return "the axes are not known, or all"
-        return None if given.tolist() != list(axes) else "they are counted from the end already"
+        return axes if given.tolist() != list(axes) else "they are counted from the end already"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: tuple[int, ...], new: Rewriter) -> ir.Value:
         """The same reduction."""
-        axes = new.constant(np.array(axes_of(match.root), np.int64), "axes")
-        return new.like(match.root, match["x"], axes)
+        return new.like(match.root, match["x"], new.constant(np.array(found, np.int64), "axes"))
 
 
 class KeepReducedAxes(Rule):
@@ -39,14 +38,14 @@ class KeepReducedAxes(Rule):
     pattern = Op(("Reshape", "Unsqueeze"), _REDUCTION, rest=True)
 
     def check(self, match: Match) -> str | None:
-        """The result is the input's shape but for the axes."""
+        """The result has the input's shape except for the axes."""
         node, x, result = match.node("reduction"), match["x"].shape, match.root.outputs[0].shape
         axes = axes_of(node)
         if keeps_axes(node) or axes is None or x is None or result is None:
             return "the axes are kept, or not known"
         kept = [1 if axis - len(x) in axes else dim for axis, dim in enumerate(x.dims)]
         is_known = all(isinstance(dim, int) or dim.value is not None for dim in kept)
-        return None if is_known and kept == list(result.dims) else "it is another shape than with the axes kept"
+        return None if is_known and kept == list(result.dims) else "the shape differs from that with kept axes"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
         """The reduction that keeps its axes."""

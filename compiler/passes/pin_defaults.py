@@ -12,11 +12,11 @@ from compiler.rewrite.report import Fired, Pass, PassReport
 __all__ = ["pin_defaults"]
 
 _OPTIONAL_SINCE = 4
-"""The IR version since which an initializer that is listed as an input is its default. Before, all had to be listed."""
+"""The first IR version in which an initializer may be the default of an input. Before, all initializers were inputs."""
 
 
 def _pin_defaults(model: ir.Model, report: PassReport) -> None:
-    """Takes initializers out of the inputs, with a word on those of the model that a caller could have given."""
+    """Removes initializers from the inputs, and warns about inputs that a caller could have passed."""
     for graph in graphs_of(model.graph):
         pinned = [value for value in graph.inputs if value.is_initializer()]
         if not pinned:
@@ -25,7 +25,7 @@ def _pin_defaults(model: ir.Model, report: PassReport) -> None:
         report.fired += [Fired("PinDefault", Origin(nodes=(f"input {value.name}",))) for value in pinned]
         if graph is model.graph and model.ir_version >= _OPTIONAL_SINCE:
             names = ", ".join(repr(value.name) for value in pinned)
-            message = f"the plan has the default values of {names} as constants, and does not take them as inputs"
+            message = f"the plan stores the default values of {names} as constants, and does not accept them as inputs"
             report.warnings.append(Diagnostic("CC0405", message, severity="warning"))
 
 

@@ -15,7 +15,7 @@ __all__ = ["pin_dims"]
 
 
 def pin_dims(dims: Mapping[str, int]) -> Pass:
-    """The pass that pins these symbols; an unnamed dimension is called `input.axis`, as in `image.0`."""
+    """The pass that pins these symbols. The name of an unnamed dimension is `input.axis`, as in `image.0`."""
 
     def pin(model: ir.Model, report: PassReport) -> None:
         """Replaces symbols of the inputs' shapes by numbers."""
@@ -34,7 +34,7 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
                 report.fired.append(Fired(f"{name} = {dims[name]}", Origin(nodes=(f"input {value.name}",))))
             sizes = [dims.get(name, dim) for name, dim in zip(names, shape, strict=True)]
             value.shape = ir.Shape([None if isinstance(size, int) and size < 0 else size for size in sizes])
-        advice = f"the inputs have {', '.join(known)}" if known else "all sizes of the inputs are numbers"
+        advice = f"the inputs have the dimensions {', '.join(known)}" if known else "all sizes of the inputs are fixed"
         report.refused.extend(
             Diagnostic("CC0403", f"no input has a dimension {name!r}", help=did_you_mean(name, known) or advice)
             for name in left

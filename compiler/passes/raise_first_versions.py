@@ -23,7 +23,7 @@ _MODERN = 7
 
 
 def _raise_first_versions(model: ir.Model, report: PassReport) -> None:
-    """Writes first versions of operators, whose attributes were others, as opset 7 has them."""
+    """Rewrites first versions of operators in the form of opset 7."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):
         if node.op_type not in _FORMS or node.domain != "":
@@ -42,7 +42,7 @@ def _cast(node: ir.Node) -> str | None:
     """The type was given by its name."""
     name = node.attributes["to"].as_string().upper()
     if name not in ir.DataType.__members__:
-        return f"there is no type {name}"
+        return f"the type {name} does not exist"
     node.attributes["to"] = ir.AttrInt64("to", ir.DataType[name])
     return None
 
@@ -71,7 +71,7 @@ def _reshape(node: ir.Node) -> str | None:
     node.attributes.pop("consumed_inputs", None)
     shape = node.attributes.pop("shape", None)
     if shape is None or node.graph is None:
-        return "there is no shape"
+        return "the attribute shape is missing"
     new = Rewriter(node.graph)
     target = new.constant(np.array(shape.as_ints(), np.int64), "shape")
     insert(node.graph, node, new)

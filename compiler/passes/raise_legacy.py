@@ -20,11 +20,11 @@ __all__ = ["raise_legacy"]
 
 _MODERN = 7
 _FORGOTTEN = ("consumed_inputs", "broadcast", "is_test")
-"""Attributes that say nothing about the result of an inference, once the shapes are right."""
+"""Attributes that do not change the result of inference once the shapes are right."""
 
 
 def _raise_legacy(model: ir.Model, report: PassReport) -> None:
-    """Writes operators of opsets before 7 as opset 7 has them."""
+    """Rewrites operators of opsets before 7 in the form of opset 7."""
     opset = model.opset_imports.get("", _MODERN)
     for node in list(nodes_of(model)):
         if opset_of(node, opset) >= _MODERN or node.domain != "":
@@ -42,7 +42,7 @@ def _raise_legacy(model: ir.Model, report: PassReport) -> None:
 
 
 def _align(node: ir.Node) -> str | None:
-    """Gives the second operand the shape that broadcasts as meant; or says why that cannot be done."""
+    """Gives the second operand the shape that broadcasts as the attributes say; or returns why it cannot."""
     if "spatial" in node.attributes and node.attributes["spatial"].as_int() != 1:
         return "statistics for every pixel are not supported"
     is_prelu = node.op_type == "PRelu"
@@ -63,7 +63,7 @@ def _align(node: ir.Node) -> str | None:
 
 
 def _append_ones(node: ir.Node, value: ir.Value, count: int) -> None:
-    """Replaces input 1 by itself with so many dimensions of size 1 behind."""
+    """Appends `count` dimensions of size 1 to input 1."""
     graph = node.graph
     if graph is None:
         raise ValueError(f"{node.op_type} is in no graph")

@@ -8,29 +8,30 @@ import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.rewrite.pattern import Match, Op, Var
-from compiler.rewrite.permutation import inverse, permutation_of, reordered_shape, typed
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.permutation import Permutation, inverse, permutation_of, reordered_shape, typed
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["raise_transposes"]
 
 _BY_AXIS = ("axes", "scales", "sizes")
 
 
-class RaiseAboveInterpolate(Rule):
+class RaiseAboveInterpolate(FindingRule[Permutation]):
     """`Transpose(Interpolate(x, axes), p)` → `Interpolate(Transpose(x, p), p⁻¹[axes])`."""
 
     pattern = Op("Transpose", Op("Interpolate", Var("x"), domain=PLAN_DOMAIN, name="interpolate"))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> Permutation | str:
         """The result is the larger one."""
+        perm = permutation_of(match.root)
         before, after = (_count(value) for value in (match["x"], match["interpolate"]))
-        if permutation_of(match.root) is None or before is None or after is None or after <= before:
+        if perm is None or before is None or after is None or after <= before:
             return "the result is not known to be larger"
-        return None
+        return perm
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
         """The transpose, then the resize of the axes where they are now."""
-        interpolate, x, perm = match.node("interpolate"), match["x"], permutation_of(match.root) or ()
+        interpolate, x, perm = match.node("interpolate"), match["x"], found
         moved = typed(new.op("Transpose", x, perm=list(perm)), x.type, reordered_shape(x.shape, perm))
         given = {name: item.value for name, item in interpolate.attributes.items()}
         places = inverse(perm)

@@ -16,7 +16,7 @@ from compiler.rewrite.attention_mask import dims_of, is_causal, leaves_a_key, ma
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
 from compiler.rewrite.reshape import reshape_target
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_attention"]
 
@@ -36,7 +36,7 @@ _GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="
 
 @dataclass(frozen=True)
 class _Keys:
-    """What becomes the keys by ordering its axes, or by a reshape, and the factor that they were multiplied with."""
+    """The keys before their axes are ordered or reshaped, and the factor that multiplies them."""
 
     value: ir.Value
     scale: float
@@ -44,31 +44,38 @@ class _Keys:
     shape: ir.Shape | None = None
 
 
-class RecognizeAttention(Rule):
+@dataclass(frozen=True)
+class _Found:
+    """The keys, and the factor of the products of queries and keys as they were before they were scaled."""
+
+    keys: _Keys
+    scale: float
+
+
+class RecognizeAttention(FindingRule[_Found]):
     """`softmax(q · kᵀ · scale + mask) · v` → `Attention(q, k, v, mask)`; heads of k and v are not repeated first."""
 
     pattern = Op("MatMul", AnyOf(_GUARDED, _WEIGHTS), Var("v"))
+    looks_above = 8  # a repeat of heads, below a transpose of keys between two reshapes, and factors
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Found | str:
         """Heads and batches do not broadcast, softmax is along the keys, and the mask is as wide as the keys."""
         size = rank(match["v"])
         if size not in (3, 4) or match["v"].dtype not in _FLOATS:
             return "the values are not floating-point vectors of every batch and head"
         if _axis(match.node("weights")) not in (-1, size - 1):
             return "softmax is not along the last axis"
-        if _keys(match["k"]) is None:
+        if (keys := _keys(match["k"])) is None:
             return "the keys are not transposed"
-        if (scale := _scale(match)) is None or not scale > 0:
+        if (scale := _scale(match, keys)) is None or not scale > 0:
             return "the scale is not one positive constant"
         if not all(_leads_alike(match[name], match["v"]) for name in ("q", "k")):
             return "the batches and heads of queries, keys and values are not known to be the same"
-        return why_not_mask(match)
+        return why_not_mask(match) or _Found(keys, scale)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The one node; where there is no axis of batches, between nodes that add and take one."""
-        keys, scale = _keys(match["k"]), _scale(match)
-        if keys is None or scale is None:
-            raise ValueError("check comes first")
+    def rewrite(self, match: Match, found: _Found, new: Rewriter) -> ir.Value:
+        """The one node. Without an axis of batches, nodes around it add and remove one."""
+        keys, scale = found.keys, found.scale
         q, _ = _unscaled(match["q"])
         k, v = keys.value, match["v"]
         few_k, few_v = _before_repeat(k, keys.shape or k.shape), _before_repeat(v, v.shape)
@@ -82,7 +89,9 @@ class RecognizeAttention(Rule):
             return _attention(match, new, q, k, v, scale)
         axis = new.constant(np.array([0], np.int64), "axis")
         q, k, v = (new.op("Unsqueeze", value, axis, version=13) for value in (q, k, v))
-        return new.op("Squeeze", _attention(match, new, q, k, v, scale), axis, version=13)
+        result, output = _attention(match, new, q, k, v, scale), match.root.outputs[0]
+        typed(result, output.type, None if output.shape is None else ir.Shape([1, *output.shape.dims]))
+        return new.op("Squeeze", result, axis, version=13)
 
 
 def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Value, scale: float) -> ir.Value:
@@ -99,16 +108,13 @@ def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Valu
 
 
 def _axis(softmax: ir.Node) -> int | None:
-    """The axis of a Softmax; `None` where it is left to a default, which depends on the version."""
+    """The axis of a Softmax; `None` for the default, which depends on the version."""
     return softmax.attributes["axis"].as_int() if "axis" in softmax.attributes else None
 
 
-def _scale(match: Match) -> float | None:
-    """The factor of the products of queries and keys as they were before they were scaled."""
-    keys, (_, scale) = _keys(match["k"]), _unscaled(match["q"])
-    if keys is None:
-        return None
-    scale *= keys.scale
+def _scale(match: Match, keys: _Keys) -> float | None:
+    """See `_Found.scale`; `None` if it is not one number."""
+    scale = _unscaled(match["q"])[1] * keys.scale
     if match.has("factor"):
         factor = match.constant("factor")
         if factor.size != 1 or not same_shape(match["scaled"], match["product"]) or not factor.item():
@@ -118,7 +124,7 @@ def _scale(match: Match) -> float | None:
 
 
 def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
-    """The value before a constant multiplied or divided all of it, and the factor."""
+    """The value before its product or quotient with a constant, and the factor."""
     node = value.producer()
     if node is None or node.domain or node.op_type not in ("Mul", "Div"):
         return value, 1.0
@@ -133,7 +139,7 @@ def _unscaled(value: ir.Value) -> tuple[ir.Value, float]:
 
 
 def _keys(value: ir.Value) -> _Keys | None:
-    """The keys, a row each, of what holds them as columns."""
+    """The keys as rows, of a value that holds them as columns."""
     columns, outer = _unscaled(value)
     node = columns.producer()
     if node is None or node.domain or node.inputs[0] is None:
@@ -197,7 +203,7 @@ def _listed(shape: ir.Shape) -> list[int | str | None]:
 
 
 def _leads_alike(one: ir.Value, other: ir.Value) -> bool:
-    """Whether both are known to have the same axes but for the last two."""
+    """Whether both are known to have the same axes except the last two."""
     first, second = dims_of(one), dims_of(other)
     if first is None or second is None or len(first) != len(second) or None in first[:-2]:
         return False

@@ -11,12 +11,15 @@ from compiler.ir.graph import constant_of, rank
 from compiler.ir.views.reshape import SqueezeView
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, typed
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_gather"]
 
+_Places = list[np.ndarray | ir.Value]
+"""For each number of the grid's entries, its value along axes of its own."""
 
-class GatherNDToGather(Rule):
+
+class GatherNDToGather(FindingRule[_Places]):
     """`GatherND(x, grid)` → `Gather(Gather(x, b, axis 1), a, axis 0)`, where `grid[i, j] = (a[i], b[j])`.
 
     `i` and `j` may be several axes; with one number in each entry of the grid there is one Gather. Where `x` is
@@ -25,8 +28,9 @@ class GatherNDToGather(Rule):
 
     pattern = Op("GatherND", Var("x"), Var("grid"), name="gather")
     allow_shared_intermediates = True
+    looks_above = 1  # a transpose of the source, an Unsqueeze of the places
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Places | str:
         """The ranks are known, there are no batches, and each number depends on axes of its own."""
         attributes = match.root.attributes
         if "batch_dims" in attributes and attributes["batch_dims"].as_int():
@@ -35,13 +39,12 @@ class GatherNDToGather(Rule):
         if size is None or rank(match["grid"]) is None:
             return "the ranks are not known"
         places = _places(match["grid"])
-        return None if places and len(places) <= size else "it does not take whole slices, an axis after the other"
+        return places if places and len(places) <= size else "it does not take whole slices along successive axes"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Places, new: Rewriter) -> ir.Value:
         """The Gathers, the last axis first, then the order of axes that GatherND gives."""
         source, perm = _source(match["x"])
-        places = _places(match["grid"]) or []
-        values = [part if isinstance(part, ir.Value) else new.constant(part, "indices") for part in places]
+        values = [part if isinstance(part, ir.Value) else new.constant(part, "indices") for part in found]
         result = source
         # From the last axis of the source on, so that new axes do not move those that are still to be taken from.
         for axis, value in sorted(zip(perm, values, strict=False), key=lambda pair: -pair[0]):
@@ -52,7 +55,7 @@ class GatherNDToGather(Rule):
 
 
 def _source(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
-    """What the value is a transpose of, and the order of its axes."""
+    """The value before a transpose, and the order of axes."""
     node = value.producer()
     if node is not None and node.op_identifier() == ("", "Transpose", "") and node.inputs[0] is not None:
         perm = permutation_of(node)
@@ -73,7 +76,7 @@ def _order(perm: tuple[int, ...], ranks: list[int]) -> tuple[int, ...]:
     return tuple(starts[axis] + offset for axis in perm for offset in range(sizes[axis]))
 
 
-def _places(grid: ir.Value) -> list[np.ndarray | ir.Value] | None:
+def _places(grid: ir.Value) -> _Places | None:
     """For each number of the grid's entries, its value along axes of its own, in order."""
     array = constant_of(grid)
     if array is not None:
@@ -85,7 +88,7 @@ def _places(grid: ir.Value) -> list[np.ndarray | ir.Value] | None:
     return [view.x] if view.places(dims) == [dims - 1] else None
 
 
-def _separated(grid: np.ndarray) -> Iterator[list[np.ndarray | ir.Value]]:
+def _separated(grid: np.ndarray) -> Iterator[_Places]:
     """Every way to read a grid of one or two numbers an entry as the places of each."""
     if grid.shape[-1] == 1:
         yield [grid[..., 0]]

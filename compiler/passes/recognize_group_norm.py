@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import rank, same_shape
 from compiler.rewrite.pattern import Const, Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_group_norm"]
 
@@ -22,69 +23,80 @@ _GROUPED = Op("Reshape", Var("x"), Var())
 _NORMALIZED = Op("InstanceNormalization", _GROUPED, Const("scale"), Const("bias"), name="norm")
 
 
-class RecognizeGroupNorm(Rule):
+@dataclass(frozen=True)
+class _Groups:
+    """How many groups there are, and how many channels in each."""
+
+    count: int
+    size: int
+
+
+class RecognizeGroupNorm(FindingRule[_Groups]):
     """`reshape(InstanceNormalization(reshape(x, [N, G, …])), shape of x)` → `GroupNormalization(x)`."""
 
     pattern = Op("Reshape", _NORMALIZED, Var())
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Groups | str:
         """Both shapes have the same batch; the groups divide the channels; the result has the shape of `x`."""
         x, grouped = match["x"], match.node("norm").inputs[0]
         if not same_shape(x, match.root.outputs[0]) or x.shape is None or grouped is None or grouped.shape is None:
-            return "the result has not, or not for certain, the shape of what is normalized"
+            return "the result may not have the shape of the normalized value"
         if x.shape.rank() < 3 or grouped.shape.rank() < 3 or x.shape[0] != grouped.shape[0]:
             return f"{x.shape} is not grouped by channels as {grouped.shape}"
         channels, groups = x.shape[1], match.constant("scale").size
         if not isinstance(channels, int) or channels == 0 or channels % groups or grouped.shape[1] != groups:
             return f"{groups} groups do not divide {channels} channels"
-        return None
+        return _Groups(groups, channels // groups)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Groups, new: Rewriter) -> ir.Value:
         """The normalization, with the scale and bias of a group for each of its channels."""
-        x, groups = match["x"], match.constant("scale").size
-        channels = None if x.shape is None else x.shape[1]
-        if not isinstance(channels, int):
-            raise ValueError(f"{x.name} has an unknown number of channels")
-        repeated = (np.repeat(match.constant(name), channels // groups) for name in ("scale", "bias"))
+        repeated = (np.repeat(match.constant(name), found.size) for name in ("scale", "bias"))
         parameters = [new.constant(array, "channels") for array in repeated]
         given = match.node("norm").attributes
         epsilon = given["epsilon"].as_float() if "epsilon" in given else 1e-5
-        return new.op("GroupNormalization", x, *parameters, version=_VERSION, num_groups=groups, epsilon=epsilon)
+        return new.op(
+            "GroupNormalization", match["x"], *parameters, version=_VERSION, num_groups=found.count, epsilon=epsilon
+        )
 
 
-class _TakeConstant(Rule):
+@dataclass(frozen=True)
+class _Parameters:
+    """A number a channel each, in float64."""
+
+    scale: np.ndarray
+    bias: np.ndarray
+
+
+class _TakeConstant(FindingRule[_Parameters]):
     """The base of the rules for a constant, one number a channel, after a normalization of channels."""
 
     normalization: ClassVar[Op] = Op(
         ("GroupNormalization", "InstanceNormalization"), Var("x"), Const("scale"), Const("bias"), name="norm"
     )
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Parameters | str:
         """The constant has one number a channel, and folding it rounds no more than computing with it."""
         norm, c = match.node("norm"), match.constant("c")
         if norm.op_type == "GroupNormalization" and norm.version != _VERSION:
-            return "its scale is one number a group"
+            return "its scale has one number for each group"
         if match["x"].dtype not in _EXACT_TYPES:
             return f"the type is {match['x'].dtype}: folding would round again"
-        scale, bias = self.folded(match)
-        if _per_channel(c, rank(match["x"]), scale.size) is None:
-            return f"the constant of shape {list(c.shape)} is more than one number a channel"
-        return None if np.isfinite(scale).all() and np.isfinite(bias).all() else "the folded numbers are not finite"
-
-    def folded(self, match: Match) -> tuple[np.ndarray, np.ndarray]:
-        """The new scale and bias, computed in float64."""
         scale, bias = (match.constant(name).astype(np.float64) for name in ("scale", "bias"))
-        c = _per_channel(match.constant("c"), rank(match["x"]), scale.size)
-        return (scale, bias) if c is None else self.fold(scale, bias, c)
+        per_channel = _per_channel(c, rank(match["x"]), scale.size)
+        if per_channel is None:
+            return f"the constant of shape {list(c.shape)} has more than one number for each channel"
+        scale, bias = self.fold(scale, bias, per_channel)
+        is_finite = np.isfinite(scale).all() and np.isfinite(bias).all()
+        return _Parameters(scale, bias) if is_finite else "the folded numbers are not finite"
 
     @abstractmethod
     def fold(self, scale: np.ndarray, bias: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The scale and bias with the constant taken in."""
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Parameters, new: Rewriter) -> ir.Value:
         """The normalization with the folded scale and bias."""
         kind = match.constant("scale").dtype
-        parameters = zip(self.folded(match), ("scale", "bias"), strict=True)
+        parameters = ((found.scale, "scale"), (found.bias, "bias"))
         return new.like(
             match.node("norm"), match["x"], *(new.constant(array.astype(kind), name) for array, name in parameters)
         )

@@ -18,7 +18,7 @@ from compiler.ir.graph import PLAN_DOMAIN, rank
 from compiler.ir.views.gather import GatherView
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.report import Pass, PassReport
-from compiler.rewrite.rule import Rewriter, Rule, apply_rules
+from compiler.rewrite.rule import FindingRule, Rewriter, Rule, apply_rules
 
 __all__ = ["recognize_interpolate"]
 
@@ -36,7 +36,7 @@ _LINEAR_CORNERS = {"mode": "linear", "coordinate_transformation_mode": "align_co
 
 @dataclass(frozen=True)
 class _Resized:
-    """How an axis is resized; without a scale, that is new size ÷ old size."""
+    """The resize of an axis. Without a scale, the scale is new size ÷ old size."""
 
     how: dict[str, Any]
     axis: int
@@ -51,21 +51,18 @@ class _Resized:
         return result
 
 
-class RecognizeNearest(Rule):
+class RecognizeNearest(FindingRule[_Resized]):
     """`Gather(x, places)` of the nearest places along a spatial axis → `Interpolate(x)`."""
 
     pattern = Op("Gather", Var("x"), Const("places"))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Resized | str:
         """The places are those of the formula."""
-        return None if self._resized(match) else "the places are not the nearest of any factor"
+        return self._resized(match) or "the places are not the nearest of any factor"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Resized, new: Rewriter) -> ir.Value:
         """The one node."""
-        resized = self._resized(match)
-        if resized is None:
-            raise ValueError("check comes first")
-        return resized.of(match["x"], new)
+        return found.of(match["x"], new)
 
     def _resized(self, match: Match) -> _Resized | None:
         found = _axis_of(match.root)
@@ -83,23 +80,20 @@ class RecognizeNearest(Rule):
         return None
 
 
-class RecognizeLinear(Rule):
+class RecognizeLinear(FindingRule[_Resized]):
     """`low + (high - low) · part`, Gathers of the places around each coordinate → `Interpolate(x)`."""
 
     _LOW = Op("Gather", Var("x"), Const("low_places"), name="low")
     _HIGH = Op("Gather", Var("x"), Const("high_places"), name="high")
     pattern = Op("Add", _LOW, Op("Mul", Op("Sub", _HIGH, _LOW), Const("part")))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Resized | str:
         """Places and parts are those of the formula, the parts up to what float32 rounds in it for these sizes."""
-        return None if self._resized(match) else "places and parts are not those of any factor"
+        return self._resized(match) or "places and parts are not those of any factor"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Resized, new: Rewriter) -> ir.Value:
         """The one node."""
-        resized = self._resized(match)
-        if resized is None:
-            raise ValueError("check comes first")
-        return resized.of(match["x"], new)
+        return found.of(match["x"], new)
 
     def _resized(self, match: Match) -> _Resized | None:
         low, high = match.constant("low_places"), match.constant("high_places")
@@ -155,7 +149,7 @@ def _coordinates(
 
 
 def _multiplied_coordinates(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
-    """The same as PyTorch computes it: times the inverse of the factor, which is rounded."""
+    """The coordinates as PyTorch computes them: times the rounded inverse of the factor."""
     at, half = np.arange(new, dtype=np.float32), np.float32(0.5)
     if how is _LINEAR_CORNERS:
         return np.asarray(at * np.float32((size - 1) / max(new - 1, 1)), np.float64)
@@ -218,7 +212,7 @@ class MergeNearest(Rule):
         inner, outer = match.node("inner").attributes, match.root.attributes
         apart = ("axes", "scales", "sizes")
         if {name for name in inner if name in apart} != {name for name in outer if name in apart}:
-            return "they are not both given by scales, or by sizes"
+            return "one has scales and the other has sizes"
         if inner["mode"].as_string() != "nearest" or any(
             inner.get(name) is None or inner[name].value != attribute.value
             for name, attribute in outer.items()

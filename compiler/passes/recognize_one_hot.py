@@ -29,9 +29,9 @@ class OneHotProductToGather(Rule):
         x, classes, w = match["x"], match.constant("classes"), match.constant("w")
         size, shape = rank(x), x.shape
         if x.dtype not in _INTEGERS or size is None or shape is None or size < max(classes.ndim, 2):
-            return "the places are not signed integers of known rank"
+            return "the indices are not signed integers of known rank"
         if shape.dims[-1] != 1 or classes.shape[-1:] != (classes.size,):
-            return "it is not one place that is compared with every class"
+            return "it does not compare one index with every class"
         if not np.array_equal(classes.reshape(-1), np.arange(classes.size)):
             return "the classes are not counted from 0"
         if w.ndim != 2 or match["w"].dtype != match.node("cast").outputs[0].dtype or not np.isfinite(w).all():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.rewrite.pattern import Match, Op, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_repeat"]
 
@@ -20,31 +21,40 @@ _Dims = list[int | str | None]
 """Sizes, symbols, and `None` for what is not known."""
 
 
-class RecognizeRepeat(Rule):
+@dataclass(frozen=True)
+class _Repeated:
+    """The repeated value, and the factor of each of its axes."""
+
+    source: ir.Value
+    factors: list[int]
+
+    @property
+    def axes(self) -> list[int]:
+        """Those that are repeated more than once."""
+        return [axis for axis, factor in enumerate(self.factors) if factor > 1]
+
+
+class RecognizeRepeat(FindingRule[_Repeated]):
     """`Reshape(Expand(Unsqueeze(x)))` that repeats each element of a spatial axis → `Interpolate(x)`.
 
     Tile, and Concat of the same value, repeat as well.
     """
 
     pattern = Op("Reshape", Op(("Expand", "Tile", "Concat"), Var("single"), rest=True, name="repeat"), rest=True)
+    looks_above = 2  # reshapes before the repetition
 
-    def check(self, match: Match) -> str | None:
-        """Axes of one element behind the spatial ones are all that is repeated."""
+    def check(self, match: Match) -> _Repeated | str:
+        """Only axes of one element behind the spatial ones are repeated."""
         found = _repeated(match)
         if found is None:
-            return "it is not each element of an axis that is repeated"
-        axes = [axis for axis, factor in enumerate(found[1]) if factor > 1]
-        if not axes or axes[0] < _FIRST_SPATIAL or len(axes) > _MOST_AXES:
-            return "not one or two spatial axes are repeated"
-        return None
+            return "it does not repeat each element of an axis"
+        if not found.axes or found.axes[0] < _FIRST_SPATIAL or len(found.axes) > _MOST_AXES:
+            return "it does not repeat one or two spatial axes"
+        return found
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Repeated, new: Rewriter) -> ir.Value:
         """The one node."""
-        found = _repeated(match)
-        if found is None:
-            raise ValueError("check comes first")
-        source, factors = found
-        axes = [axis for axis, factor in enumerate(factors) if factor > 1]
+        source, factors, axes = found.source, found.factors, found.axes
         attributes: dict[str, Any] = {**_NEAREST, "scales": [float(factors[axis]) for axis in axes], "axes": axes}
         sizes = [_dims(source)[axis] for axis in axes]
         if all(isinstance(size, int) for size in sizes):
@@ -53,8 +63,7 @@ class RecognizeRepeat(Rule):
         return result
 
 
-def _repeated(match: Match) -> tuple[ir.Value, list[int]] | None:
-    """What is repeated, and how often each of its axes."""
+def _repeated(match: Match) -> _Repeated | None:
     repeat, single = match.node("repeat"), match["single"]
     if repeat.op_type == "Concat" and any(value is not single for value in repeat.inputs):
         return None
@@ -72,7 +81,7 @@ def _repeated(match: Match) -> tuple[ir.Value, list[int]] | None:
         else:
             return None
     source = _viewed(single, kept)
-    return (source, factors) if source is not None and _is_repeated(kept, factors, result) else None
+    return _Repeated(source, factors) if source is not None and _is_repeated(kept, factors, result) else None
 
 
 def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
@@ -88,7 +97,7 @@ def _is_repeated(kept: _Dims, factors: list[int], result: _Dims) -> bool:
 
 
 def _viewed(value: ir.Value, dims: _Dims) -> ir.Value | None:
-    """What has these dimensions, and elements as the value has them."""
+    """A value with these dimensions and the same elements in the same order."""
     node = value.producer()
     while node is not None and node.domain == "" and node.op_type in ("Unsqueeze", "Reshape") and node.inputs[0]:
         if _dims(node.inputs[0]) == dims:

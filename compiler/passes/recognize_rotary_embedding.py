@@ -7,6 +7,7 @@ all batches of the input.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from compiler.rewrite.last_axis import Part, last_size, part_of
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
 from compiler.rewrite.rotary_table import RotaryTable
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_rotary_embedding"]
 
@@ -25,11 +26,20 @@ _ROTARY = "RotaryEmbedding"
 _HEADS_SECOND = (0, 2, 1, 3)
 
 
-class _Recognize(Rule):
+@dataclass(frozen=True)
+class _Rotation:
+    """The value `[N, heads, L, D]` that is turned, and the tables of cosines and sines."""
+
+    x: ir.Value
+    tables: list[RotaryTable]
+
+
+class _Recognize(FindingRule[_Rotation]):
     """The base of the rules that find the whole rotation of a value `[N, heads, L, D]`."""
 
     interleaved: ClassVar[bool] = False
     allow_shared_intermediates = True
+    looks_above = 8  # the parts of the value, and how the halves of a table came to be equal
 
     def turned(self, match: Match) -> ir.Value | str:
         """The value that is turned; or why the pairs are not its elements."""
@@ -38,30 +48,35 @@ class _Recognize(Rule):
             return "the pairs are not parts of one value"
         size = last_size(first.source) or 0
         expected = _interleaved(first.source, size) if self.interleaved else _halves(first.source, size)
-        return first.source if size and size % 2 == 0 and (first, second) == expected else "the pairs are others"
+        return (
+            first.source
+            if size and size % 2 == 0 and (first, second) == expected
+            else "the pairs do not form a rotation"
+        )
 
     def tables(self, match: Match, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The cosines and sines."""
         return match["cos"], match["sin"]
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Rotation | str:
         """All of the value is turned, by tables that fit its positions."""
         x = self.turned(match)
         if isinstance(x, str):
             return x
         if rank(x) != 4 or not same_shape(x, match.root.outputs[0]):
-            return "the result has not, or not for certain, the shape of a value of four dimensions"
-        tables = [RotaryTable.of(table, x) for table in self.tables(match, x)]
-        wrong = next((table for table in tables if isinstance(table, str)), None)
-        return wrong or ("the tables have different shapes" if tables[0] != tables[1] else None)
+            return "the result may not have the shape of a value of rank 4"
+        tables: list[RotaryTable] = []
+        for value in self.tables(match, x):
+            table = RotaryTable.of(value, x)
+            if isinstance(table, str):
+                return table
+            tables.append(table)
+        return "the tables have different shapes" if tables[0] != tables[1] else _Rotation(x, tables)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Rotation, new: Rewriter) -> ir.Value:
         """The rotation as one node."""
-        x = self.turned(match)
-        if isinstance(x, str):
-            raise ValueError(x)
-        tables = [_halved(table, x, new) for table in self.tables(match, x)]
-        return new.op(_ROTARY, x, *tables, domain=PLAN_DOMAIN, interleaved=int(self.interleaved))
+        tables = [table.halved(new) for table in found.tables]
+        return new.op(_ROTARY, found.x, *tables, domain=PLAN_DOMAIN, interleaved=int(self.interleaved))
 
 
 class RotateHalf(_Recognize):
@@ -69,12 +84,12 @@ class RotateHalf(_Recognize):
 
     pattern = Op(
         "Add",
-        Op("Mul", Var(), Var(), name="scaled"),
+        Op("Mul", Var("one"), Var("other"), name="scaled"),
         Op("Mul", Op("Concat", Op("Neg", Var("second")), Var("first"), name="swapped"), Var("sin")),
     )
 
     def turned(self, match: Match) -> ir.Value | str:
-        """What is multiplied by the cosines has to be what is swapped."""
+        """The factor of the cosines must be the swapped value."""
         x = super().turned(match)
         if isinstance(x, str):
             return x
@@ -83,11 +98,7 @@ class RotateHalf(_Recognize):
 
     def tables(self, match: Match, x: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The cosines are the other factor of `x`."""
-        one, other = match.node("scaled").inputs
-        cos = other if one is x else one
-        if cos is None:
-            raise ValueError("a product has two factors")
-        return cos, match["sin"]
+        return match["other"] if match["one"] is x else match["one"], match["sin"]
 
 
 _TURNED = (
@@ -103,7 +114,7 @@ class RotatePairs(_Recognize):
 
 
 class RotateNeighbors(_Recognize):
-    """The same of neighbors: the turned parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
+    """The same rotation of neighbors: the parts are stacked, `[…, D / 2, 2]`, and read as `[…, D]`."""
 
     pattern = Op(
         "Reshape",
@@ -123,12 +134,13 @@ class RotateNeighbors(_Recognize):
         return super().turned(match) if sizes == [1, 1, 2] else "neighbors are not stacked"
 
 
-class TakeRest(Rule):
+class TakeRest(FindingRule[Part]):
     """`concat(RotaryEmbedding(x[:R]), x[R:])` → `RotaryEmbedding(x)` of R elements."""
 
     pattern = Op("Concat", Op(_ROTARY, rest=True, domain=PLAN_DOMAIN, name="rotary"), Var("rest"))
+    looks_above = 1
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> Part | str:
         """Both parts are all of one value of four dimensions."""
         node = match.node("rotary")
         turned, rest = part_of(node.inputs[0]), part_of(match["rest"])
@@ -137,20 +149,25 @@ class TakeRest(Rule):
         size = last_size(turned.source) or 0
         if rank(turned.source) != 4 or (turned, rest) != _cut(turned.source, turned.stop, size):
             return "the parts are not those of one value"
-        return None
+        return turned
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: Part, new: Rewriter) -> ir.Value:
         """The rotation of the whole."""
         node = match.node("rotary")
-        turned = part_of(node.inputs[0])
-        if turned is None:
-            raise ValueError("check comes first")
-        result = new.like(node, turned.source, *node.inputs[1:])
-        new.nodes[-1].attributes["rotary_embedding_dim"] = ir.AttrInt64("rotary_embedding_dim", turned.stop)
+        result = new.like(node, found.source, *node.inputs[1:])
+        new.nodes[-1].attributes["rotary_embedding_dim"] = ir.AttrInt64("rotary_embedding_dim", found.stop)
         return result
 
 
-class MoveTranspose(Rule):
+@dataclass(frozen=True)
+class _Sizes:
+    """Of `[N, L, heads, D]`: heads and D."""
+
+    heads: int
+    size: int
+
+
+class MoveTranspose(FindingRule[_Sizes]):
     """`RotaryEmbedding(Transpose(x))` → `Transpose(RotaryEmbedding(x))`, so that attention can do the transpose.
 
     `x` is `[N, L, heads, D]`, and turned as `[N, L, heads · D]`.
@@ -158,32 +175,25 @@ class MoveTranspose(Rule):
 
     pattern = Op(_ROTARY, Op("Transpose", Var("x"), name="transposed"), Var("cos"), Var("sin"), domain=PLAN_DOMAIN)
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Sizes | str:
         """Heads and positions are swapped, and the number of heads and the size of their vectors known."""
         x = match["x"]
         if permutation_of(match.node("transposed")) != _HEADS_SECOND or x.shape is None:
             return "other axes are swapped"
         heads, size = x.shape.dims[2:]
-        is_known = isinstance(heads, int) and isinstance(size, int) and heads * size > 0
-        return None if is_known else "the number of heads or the size of their vectors is not known"
+        if not isinstance(heads, int) or not isinstance(size, int) or heads * size == 0:
+            return "the number of heads or the size of their vectors is not known"
+        return _Sizes(heads, size)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Sizes, new: Rewriter) -> ir.Value:
         """The transpose of the rotation."""
-        x = match["x"]
+        x, heads, size = match["x"], found.heads, found.size
         dims = () if x.shape is None else x.shape.dims
-        heads, size = (dim if isinstance(dim, int) else 0 for dim in dims[2:])
         flat = _reshaped(x, (0, 0, heads * size), [*dims[:2], heads * size], new)
         turned = typed(new.like(match.root, flat, match["cos"], match["sin"]), x.type, flat.shape)
         new.nodes[-1].attributes["num_heads"] = ir.AttrInt64("num_heads", heads)
         result = new.op("Transpose", _reshaped(turned, (0, 0, heads, size), dims, new), perm=_HEADS_SECOND)
         return typed(result, x.type, reordered_shape(x.shape, _HEADS_SECOND))
-
-
-def _halved(value: ir.Value, x: ir.Value, new: Rewriter) -> ir.Value:
-    table = RotaryTable.of(value, x)
-    if isinstance(table, str):
-        raise ValueError(table)
-    return table.halved(new)
 
 
 def _reshaped(

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from compiler.ir.views.reduce import axes_of, keeps_axes
 from compiler.rewrite.pattern import AnyOf, Match, Op, Pattern, Var
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["recognize_softmax"]
 
@@ -19,23 +19,22 @@ _EXP = Op("Exp", Op("Sub", Var("x"), _reduced("ReduceMax", Var("x"), "max")), na
 _SUM = _reduced("ReduceSum", _EXP, "sum")
 
 
-class RecognizeSoftmax(Rule):
+class RecognizeSoftmax(FindingRule[int]):
     """`exp(x - max(x)) / Σ exp(x - max(x))` → `Softmax(x)`."""
 
     pattern = AnyOf(Op("Div", _EXP, _SUM), Op("Mul", _EXP, Op("Reciprocal", _SUM)))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> int | str:
         """Both reductions are over the same one axis, and keep it."""
         reductions = [match.node("max"), match.node("sum")]
-        axes = {axes_of(node) for node in reductions}
-        if len(axes) > 1 or None in axes or len(axes.pop() or ()) != 1:
+        first, second = (axes_of(node) for node in reductions)
+        if first is None or first != second or len(first) != 1:
             return "the reductions are not over the same one axis"
-        return None if all(keeps_axes(node) for node in reductions) else "the axis is dropped"
+        return first[0] if all(keeps_axes(node) for node in reductions) else "the axis is dropped"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: int, new: Rewriter) -> ir.Value:
         """The one node."""
-        (axis,) = axes_of(match.node("max")) or (-1,)
-        return new.op("Softmax", match["x"], version=13, axis=axis)
+        return new.op("Softmax", match["x"], version=13, axis=found)
 
 
 recognize_softmax = rules_pass(

@@ -32,7 +32,7 @@ _NAMES = {
     "GridSample": "grid sampling",
     "Col2Im": "column to image",
 }
-"""What the operators are called that are one for 1-D, 2-D and 3-D; only the rank tells."""
+"""Operators that cover 1-D, 2-D and 3-D, with their names in messages. The rank decides the case."""
 
 _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
 """The input that holds the weights of a convolution, which have two dimensions besides the spatial ones."""
@@ -51,7 +51,7 @@ def _reject_3d(model: ir.Model, report: PassReport) -> None:
 
 
 def _spatial_dims(node: ir.Node, opset: int) -> int:
-    """The number of spatial dimensions of the node; 0 where it has none or they are not known."""
+    """The number of spatial dimensions of the node; 0 if it has none or they are unknown."""
     if node.domain != "" or node.op_type not in _NAMES:
         return 0
     if node.op_type in ("Resize", "Upsample"):

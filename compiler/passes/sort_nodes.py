@@ -31,7 +31,7 @@ def _sort_nodes(model: ir.Model, report: PassReport) -> None:
 
 
 def _cycle(model: ir.Model) -> str:
-    """The nodes of a cycle, each after one that it waits for."""
+    """The nodes of a cycle, each after a node that it depends on."""
     import networkx as nx  # slow to import, and few models have cycles
 
     for graph in (model.graph, *model.graph.subgraphs()):
@@ -46,12 +46,12 @@ def _cycle(model: ir.Model) -> str:
 
 
 def _dependences(graph: ir.Graph) -> nx.DiGraph:
-    """From node to node that reads its results; what a nested graph reads, the node that has it does."""
+    """Edges from nodes to the readers of their results. A node also reads the values that its nested graphs read."""
     inside = set(graph)
     import networkx as nx
 
     edges = nx.DiGraph()
-    edges.add_nodes_from(graph)  # the cycle is told from the first node in the file
+    edges.add_nodes_from(graph)  # the text of the cycle begins with the first node in the file
     for node in graph:
         readers = [node, *(inner for nested in graph_attributes(node) for inner in nested.all_nodes())]
         edges.add_edges_from((above, node) for reader in readers for above in reader.predecessors() if above in inside)

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from compiler.ir import origin
 from compiler.ir.graph import constant_of, nodes_of, static_shape
+from compiler.ir.inference import NewNodes
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, insert, replace_uses
 
@@ -15,17 +16,18 @@ __all__ = ["split_sequences"]
 
 def _split_sequences(model: ir.Model, report: PassReport) -> None:
     """`SplitToSequence` whose parts `SequenceAt` reads at constant positions → `Split`, and Squeeze if asked."""
+    known = NewNodes(model)
     for node in list(nodes_of(model)):
         if node.domain == "" and node.op_type == "SplitToSequence":
             here = origin.of(node)
-            reason = _split(node)
+            reason = _split(node, known)
             if reason is None:
                 report.fired.append(Fired("split", here))
             else:
                 report.missed.append(Missed("split", here, reason))
 
 
-def _split(node: ir.Node) -> str | None:
+def _split(node: ir.Node, known: NewNodes) -> str | None:
     """Rewrites one node; gives the reason if it cannot be done."""
     sizes = _sizes(node)
     if sizes is None:
@@ -49,8 +51,7 @@ def _split(node: ir.Node) -> str | None:
     if _drops_axis(node):
         where = new.constant(np.array([axis], np.int64), "axes")
         parts = tuple(new.op("Squeeze", part, where, version=13) for part in parts)
-    for part in parts:
-        part.type = ir.TensorType(node.inputs[0].dtype) if node.inputs[0] and node.inputs[0].dtype else None
+    known.infer(new.nodes)
     origin.inherit(new.nodes, [node])
     insert(graph, node, new)
     for reader, index in readers:

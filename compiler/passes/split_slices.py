@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -15,34 +16,39 @@ from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.reshape import reshape_target
-from compiler.rewrite.rule import Rewriter, Rule, apply_rules, insert, replace_uses
+from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules, insert, replace_uses
 from compiler.rewrite.slices import slice_of
 
 __all__ = ["split_slices"]
 
 
-class GatherOfReshape(Rule):
+@dataclass(frozen=True)
+class _Part:
+    """The part of an axis before the reshape, its shape, and the target of the reshape after."""
+
+    axis: int
+    places: Range
+    shape: ir.Shape
+    target: list[int]
+
+
+class GatherOfReshape(FindingRule[_Part]):
     """`Gather(Reshape(x), i, axis)`, the axis being the outer part of one of `x` → `Reshape(Slice(x))`."""
 
     pattern = Op("Gather", Op("Reshape", Var("x"), rest=True, name="reshape"), Const("place"))
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> _Part | str:
         """One place is taken, the axis is the outer part of one of the input, and a constant can say the new shape."""
-        return None if _part(match) is not None else "the place is no part of an axis before the reshape"
+        return _part(match) or "the index is not a part of an axis before the reshape"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: _Part, new: Rewriter) -> ir.Value:
         """The part of the axis, in the new shape."""
-        part, output = _part(match), match.root.outputs[0]
-        if part is None:
-            raise ValueError("check comes first")
-        axis, places, shape, target = part
-        result = typed(slice_of(match["x"], {axis: places}, new), output.type, shape)
-        return new.op("Reshape", result, new.constant(np.array(target, np.int64), "shape"), version=14)
+        part = typed(slice_of(match["x"], {found.axis: found.places}, new), match.root.outputs[0].type, found.shape)
+        return new.op("Reshape", part, new.constant(np.array(found.target, np.int64), "shape"), version=14)
 
 
-def _part(match: Match) -> tuple[int, Range, ir.Shape, list[int]] | None:
-    """The axis before the reshape, its part that is taken, the shape of that, and the target of the reshape after."""
+def _part(match: Match) -> _Part | None:
     x, cut, result = match["x"].shape, match.node("reshape").outputs[0].shape, match.root.outputs[0].shape
     view = GatherView[ir.Value].of(match.root)
     if view is None or x is None or cut is None or result is None or match.constant("place").ndim:
@@ -58,7 +64,7 @@ def _part(match: Match) -> tuple[int, Range, ir.Shape, list[int]] | None:
     width, place = size // count, int(match.constant("place")) % count
     shape = ir.Shape([*x.dims[:axis], width, *x.dims[axis + 1 :]])
     target = reshape_target(shape.dims, result.dims)
-    return None if target is None else (axis, Range(place * width, place * width + width), shape, target)
+    return None if target is None else _Part(axis, Range(place * width, place * width + width), shape, target)
 
 
 def _is_cut(whole: tuple[int | ir.SymbolicDim, ...], parts: tuple[int | ir.SymbolicDim, ...]) -> bool:

@@ -14,14 +14,14 @@ from compiler.rewrite.last_axis import last_size
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.reshape import reshape_target
-from compiler.rewrite.rule import Rewriter, Rule, rules_pass
+from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 
 __all__ = ["unflatten_gemm"]
 
 _FLAT = Op(("Reshape", "Flatten"), Var("x"), rest=True)
 
 
-class UnflattenGemm(Rule):
+class UnflattenGemm(FindingRule[list[int]]):
     """`reshape(Gemm(reshape(x, [M, K]), W, bias), […, N])` → `MatMul(x, W) + bias`, `x` being read as `[…, K]`.
 
     So for MatMul, which has no bias.
@@ -30,27 +30,30 @@ class UnflattenGemm(Rule):
     pattern = Op("Reshape", Op(("Gemm", "MatMul"), _FLAT, Var("w"), Var("bias", optional=True), name="gemm"), Var())
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
-        """Nothing else reads the matrix; `x` can be read as the result but for the last axis; the bias is a row."""
+    def check(self, match: Match) -> list[int] | str:
+        """Nothing else reads the matrix; `x` and the result differ only in the last axis; the bias is a row.
+
+        Returns the shape input of a Reshape of `x` to `[…, K]`.
+        """
         gemm, result = match.node("gemm"), match.root.outputs[0]
         if sole_user(gemm.outputs[0]) is not match.root:
             return f"{gemm.outputs[0].name!r} is needed elsewhere too"
         if any(name in gemm.attributes and gemm.attributes[name].as_float() != 1 for name in ("alpha", "beta")):
             return "the product or the bias is scaled"
         if _flag(gemm, "transA") or (_flag(gemm, "transB") and constant_of(match["w"]) is None):
-            return "a matrix that is no constant is transposed"
-        columns = _sizes(gemm)[1]
-        if columns is None or last_size(result) != columns or _target(match) is None:
+            return "a matrix that is not constant is transposed"
+        columns, target = _sizes(gemm)[1], _target(match)
+        if columns is None or last_size(result) != columns or target is None:
             return "the shapes differ in more than the last axis"
-        return _why_no_row(match, columns)
+        return _why_no_row(match, columns) or target
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: list[int], new: Rewriter) -> ir.Value:
         """The product, and the bias added."""
         w, result = match["w"], match.root.outputs[0]
         array = constant_of(w) if _flag(match.node("gemm"), "transB") else None
         if array is not None:
             w = new.constant(np.ascontiguousarray(array.T), f"{w.name}.transposed")
-        product = typed(new.op("MatMul", _given(match, new), w), result.type, result.shape)
+        product = typed(new.op("MatMul", _given(match, found, new), w), result.type, result.shape)
         return new.op("Add", product, match["bias"]) if match.has("bias") else product
 
 
@@ -74,12 +77,10 @@ def _target(match: Match) -> list[int] | None:
     return reshape_target(x.dims, [*result.dims[:-1], inner])
 
 
-def _given(match: Match, new: Rewriter) -> ir.Value:
+def _given(match: Match, target: list[int], new: Rewriter) -> ir.Value:
     """`x` as `[…, K]`."""
-    x, target, result = match["x"], _target(match), match.root.outputs[0].shape
-    if target is None or result is None:
-        raise ValueError("check comes first")
-    shape = ir.Shape([*result.dims[:-1], target[-1]])
+    x, result = match["x"], match.root.outputs[0].shape
+    shape = ir.Shape([*(() if result is None else result.dims[:-1]), target[-1]])
     if x.shape == shape:
         return x
     return typed(new.op("Reshape", x, new.constant(np.array(target, np.int64), "shape"), version=14), x.type, shape)
@@ -90,7 +91,7 @@ def _why_no_row(match: Match, columns: int | None) -> str | None:
         return None
     shape = static_shape(match["bias"])
     is_row = shape is not None and shape[:-1] in ((), (1,)) and shape[-1:] in ((), (1,), (columns,))
-    return None if is_row else f"the bias of shape {match['bias'].shape} is no row"
+    return None if is_row else f"the bias of shape {match['bias'].shape} is not a row"
 
 
 unflatten_gemm = rules_pass(

@@ -1,4 +1,4 @@
-"""The plan: what it holds, how it is built, written and shown."""
+"""The plan: its types, and the code that builds, writes, reads and prints it."""
 
 from compiler.plan.builder import Nested, PlanBuilder, Pool, RefusedError, Value
 from compiler.plan.plan import Plan, TensorInfo

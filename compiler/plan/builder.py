@@ -1,6 +1,6 @@
 """Builds a plan step by step.
 
-The types of results come from the runtime's own `infer`: dtypes and ranks have one judge.
+The types of results come from the runtime's `infer`, so that the rules for dtypes and ranks exist once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Nested", "PlanBuilder", "RefusedError", "Value"]
 
 
 class RefusedError(Exception):
-    """The runtime has no such step: what an op says of its inputs. `for_shapes`: others of the same dtypes would do."""
+    """An op refuses its inputs. `for_shapes`: it would accept other shapes of the same dtypes."""
 
     def __init__(self, message: str, *, for_shapes: bool = False) -> None:
         self.for_shapes = for_shapes
@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 @dataclass(eq=False)
 class Value:
-    """A value of the plan while it is built."""
+    """A value of a plan under construction."""
 
     type: ops.AnyType
     owner: PlanBuilder = field(repr=False)
@@ -57,7 +57,7 @@ class Value:
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, where it is known."""
+        """The number of dimensions, if known."""
         return None if self.shape is None else len(self.shape)
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class _Step:
 
 @dataclass
 class Pool:
-    """What all blocks of a plan share."""
+    """Constants and origins, which all blocks of a plan share."""
 
     constants: list[np.ndarray] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Pool:
     _index: dict[Any, int] = field(default_factory=dict)
 
     def constant(self, array: np.ndarray) -> int:
-        """The index of a constant; equal small ones and identical large ones are one."""
+        """The index of a constant. Equal small constants and identical large ones share an index."""
         small = array.nbytes <= 4096 and array.dtype != object
         key = (array.dtype, array.shape, array.tobytes()) if small else id(array)
         if key not in self._index:
@@ -114,7 +114,7 @@ class Pool:
         return self._index[key]
 
     def origin(self, origin: Origin) -> int:
-        """The index of an origin; equal ones are one."""
+        """The index of an origin. Equal origins share an index."""
         if origin not in self._origins:
             self._origins[origin] = len(self.origins)
             self.origins.append(origin)
@@ -138,10 +138,10 @@ class PlanBuilder:
     @overload
     def __call__(self, op: Op, *inputs: Value | None, outputs: int) -> tuple[Value, ...]: ...
     def __call__(self, op: Op, *inputs: Value | None, outputs: int | None = None) -> Value | tuple[Value, ...]:
-        """Adds a step. Gives its one output, or, where the number of outputs is said, a tuple of so many.
+        """Add a step. Return its one output, or a tuple if the caller gives the number of outputs.
 
         Raises:
-            RefusedError: the op does not take such inputs, or has an attribute that a plan cannot hold.
+            RefusedError: the op does not accept the inputs, or a plan cannot hold an attribute.
         """
         given = [None if value is None else self._own(value) for value in inputs]
         while given and given[-1] is None:
@@ -161,7 +161,7 @@ class PlanBuilder:
         return value
 
     def value_of(self, value: ir.Value) -> Value | None:
-        """The plan's value for a value of the graph, looked for outwards."""
+        """The plan's value for a value of the graph, also from the blocks around this one."""
         if value in self.values or self._parent is None:
             return self.values.get(value)
         outer = self._parent.value_of(value)
@@ -181,19 +181,19 @@ class PlanBuilder:
         return Nested(builder, [builder._own(value) for value in self._lower_graph(graph, builder)])
 
     def capture(self, outer: Value) -> Value:
-        """The value of this block that stands for a value of the block around it."""
+        """The value of this block that stands for a value of the enclosing block."""
         if outer not in self.captured:
             self.captured[outer] = Value(outer.type, self, outer.name)
         return self.captured[outer]
 
     def _own(self, value: Value) -> Value:
-        """The value itself, or, for one of a block around this, the value that stands for it here."""
+        """The value itself; for a value of an enclosing block, the value that stands for it here."""
         if value.owner is self or value.constant is not None:
             return value
         return value if self._parent is None else self.capture(self._parent._own(value))
 
     def finish(self, outputs: Sequence[Value], captures: Sequence[Value] = ()) -> ops.Block:
-        """The block, without the steps and constants that nothing needs."""
+        """The block without unused steps and constants."""
         results = [self._own(value) for value in outputs]
         steps = self._live_steps(results)
         ids: dict[Value, int] = {}

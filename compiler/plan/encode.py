@@ -1,4 +1,4 @@
-"""The plan's types as JSON: a struct is an object, a variant an object of one key, its name; an op is both."""
+"""The plan's types as JSON: a struct is an object; a variant is an object with one key, its name; an op is both."""
 
 from __future__ import annotations
 

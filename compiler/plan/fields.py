@@ -1,4 +1,4 @@
-"""What the classes of a plan's types have in common with frozen dataclasses, made once for all of them.
+"""The base of the classes of a plan's types, which behave like frozen dataclasses.
 
 There are more than a hundred of these classes, and every start of the program makes them. `dataclasses` compiles four
 functions for each, which takes a tenth of a second in all. Here the functions are written once, over the names of a
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_options: bool) -> Any:
-        """Only a type checker reads it."""
+        """The decorator for type checkers only."""
         return lambda transformed: transformed
 
 
@@ -27,7 +27,7 @@ __all__ = ["Fields", "names_of", "replaced", "values_of"]
 class Fields:
     """Holds one value for each annotation of its class, in that order; a class attribute is a field's default.
 
-    Values are given by place or by name. Two are equal if they have the same class and equal fields. The class of a
+    Arguments are positional or named. Two values are equal if they have the same class and equal fields. The class of a
     value has no subclasses: fields are not inherited.
 
     Raises:
@@ -56,10 +56,12 @@ class Fields:
         self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{type(self).__qualname__} cannot be changed: replaced() gives one with another {name!r}")
+        raise AttributeError(
+            f"{type(self).__qualname__} cannot be changed: use replaced() to get one with another {name!r}"
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{type(self).__qualname__} cannot be changed: {name!r} stays")
+        raise AttributeError(f"{type(self).__qualname__} cannot be changed: {name!r} cannot be deleted")
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields)
@@ -92,5 +94,5 @@ def names_of(value: Fields) -> tuple[str, ...]:
 
 
 def values_of(value: object) -> tuple[Any, ...]:
-    """What the fields hold, in order; nothing of what has no fields."""
+    """The values of the fields, in order; empty for an object without fields."""
     return tuple(getattr(value, name) for name in value._fields) if isinstance(value, Fields) else ()

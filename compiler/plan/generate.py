@@ -42,7 +42,7 @@ class FormatterFailed(Exception):
 
 
 def main() -> None:
-    """Writes both files where they differ from what the Rust source says; neither where one cannot be made."""
+    """Write both files if they differ from the Rust source; neither if one fails."""
     try:
         made = files()
     except FormatterFailed as error:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def files() -> dict[Path, str]:
-    """The files and what the Rust source says that they hold.
+    """The files with their contents from the Rust source.
 
     Raises:
         FormatterFailed: the Python source cannot be formatted.
@@ -65,7 +65,7 @@ def files() -> dict[Path, str]:
 
 
 def write(made: dict[Path, str]) -> None:
-    """Write the files that hold something else."""
+    """Write the files whose contents differ."""
     for path, text in made.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
@@ -75,7 +75,7 @@ def python_source(schema: Schema) -> str:
     """The Python module for a schema, in the form that ruff gives it.
 
     Raises:
-        FormatterFailed: ruff is not installed, or does not format it.
+        FormatterFailed: ruff is not installed, or cannot format the source.
     """
     definitions: dict[str, Schema] = {**schema["$defs"], schema["title"]: schema}
     ops = {next(iter(variant["properties"])) for variant in definitions["Op"]["oneOf"]}
@@ -91,7 +91,7 @@ def _formatted(source: str) -> str:
         [sys.executable, "-m", "ruff", "format", "-"], input=source, capture_output=True, text=True, check=False
     )
     if ruff.returncode:
-        raise FormatterFailed(f"ruff does not format what was made of the schema: {ruff.stderr.strip()}")
+        raise FormatterFailed(f"ruff cannot format the source that the schema gives: {ruff.stderr.strip()}")
     return ruff.stdout
 
 

@@ -20,7 +20,7 @@ from compiler.validate import validate_instance
 __all__ = ["MODEL", "Plan", "TensorInfo", "unsound"]
 
 MODEL = b"\x08"
-"""How ONNX files begin: with the number of their first field. A plan begins with the length of its header."""
+"""The first byte of ONNX files: the number of their first field. A plan begins with its header's length."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Plan:
         try:
             steps = f"{len(self.document['main']['steps'])} steps"
         except PlanError:
-            steps = "not sound"
+            steps = "invalid"
         return f"Plan({steps}, {len(self.data)} bytes)"
 
     @classmethod
@@ -72,7 +72,7 @@ class Plan:
         """Reads a plan file.
 
         Raises:
-            PlanError: the file is not a sound plan.
+            PlanError: the file is not a valid plan.
             OSError: the file cannot be read.
         """
         validate_instance("path", path, (str, os.PathLike), "the path of a plan file")
@@ -83,16 +83,16 @@ class Plan:
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file; at no time is there half a file under this name."""
+        """Write the file, whole or not at all."""
         validate_instance("path", path, (str, os.PathLike), "the path of a file")
         write_whole(path, self.data)
 
     @functools.cached_property
     def document(self) -> dict[str, Any]:
-        """What the plan says, without the constants' elements: the JSON of `plan.schema.json`.
+        """The plan without the constants' elements: the JSON of `plan.schema.json`.
 
         Raises:
-            PlanError: the bytes are no sound plan.
+            PlanError: the bytes are not a valid plan.
         """
         try:
             document: dict[str, Any] = json.loads(_runtime.plan_json(self.data))
@@ -120,7 +120,7 @@ def unsound(path: str | os.PathLike[str], data: bytes, violations: Iterable[str]
     """The error for a file that begins with these bytes and breaks the format."""
     name = os.fspath(path)
     if data.startswith(MODEL):
-        return PlanError([f"{name} is no plan; it looks like an ONNX model, which is to be compiled first"])
+        return PlanError([f"{name} is not a plan but looks like an ONNX model: compile it first"])
     return PlanError([f"{name}: {violation}" for violation in violations])
 
 

@@ -1,4 +1,4 @@
-"""A plan as text for people and for golden tests: one line a step, the same text for the same plan."""
+"""A plan as text for people and for golden tests: one line for each step, the same text for the same plan."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["described", "joined", "refined", "shapeless", "tensor", "tensor_type
 
 
 def type_of(value: ir.Value) -> AnyType | None:
-    """The type that the model's graph gives a value; `None` where it gives none.
+    """The type of a value in the model's graph; `None` if the graph has none.
 
     Raises:
         TypeError: a plan has no such element type (complex numbers), or no such kind of value (sparse tensors, maps).
@@ -38,7 +38,7 @@ def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
 
 
 def _dim(dim: Dim | None) -> Dim | None:
-    """A size, or nothing of a negative one: ONNX's shape inference makes such of a window that does not fit."""
+    """A size, or `None` for a negative one, which ONNX's shape inference gives for a window that does not fit."""
     return None if isinstance(dim, int) and dim < 0 else dim
 
 
@@ -60,7 +60,7 @@ def shapeless(kind: AnyType) -> AnyType:
 
 
 def refined(kind: AnyType, other: AnyType | None) -> AnyType:
-    """The type with what another description of the same value knows besides: the rank, numbers, symbols."""
+    """The type, refined by another description of the same value: its rank, numbers and symbols."""
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor):
         shape = _refined_shape(kind.value.shape, other.value.shape)
         return Type.Tensor(replaced(kind.value, shape=shape))
@@ -80,10 +80,10 @@ def _refined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | Non
 
 
 def joined(kind: AnyType, other: AnyType) -> AnyType:
-    """What is known of a value that is of one type or of the other.
+    """The common type of a value that has one type or the other.
 
     Raises:
-        TypeError: no value is of either type.
+        TypeError: the types have nothing in common.
     """
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor) and kind.value.dtype == other.value.dtype:
         return Type.Tensor(replaced(kind.value, shape=_joined_shape(kind.value.shape, other.value.shape)))
@@ -102,7 +102,7 @@ def _joined_shape(shape: list[Dim | None] | None, other: list[Dim | None] | None
 
 
 def described(kind: AnyType) -> str:
-    """`float32 [1, batch, ?]`: how a person reads a type."""
+    """The text of a type: `float32 [1, batch, ?]`."""
     if isinstance(kind, Type.Sequence):
         return f"sequence of {described(kind.value)}"
     if isinstance(kind, Type.Optional):

@@ -22,7 +22,7 @@ FORMAT = "candle-plan"
 VERSION = 1
 _ALIGNMENT = 64
 _LONGEST_HEADER = 100_000_000
-"""What safetensors reads at most."""
+"""The longest header that safetensors reads, in bytes."""
 
 
 def write(
@@ -35,7 +35,7 @@ def write(
     metadata: Mapping[str, str] | None = None,
     max_memory: int | None = None,
 ) -> bytes:
-    """The file of a plan whose main block and constants are given.
+    """The file of a plan with this main block and these constants.
 
     Raises:
         CompileError: the description is longer than the file format allows.
@@ -53,7 +53,7 @@ def write(
 
 
 def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
-    """The file of a plan that gives these values of its main block too, each once."""
+    """The file of a plan with these values of its main block as additional outputs, each once."""
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:end])
     metadata = header["__metadata__"]
@@ -66,7 +66,7 @@ def with_outputs(data: bytes, values: Sequence[int]) -> bytes:
 
 
 def _constant(array: np.ndarray) -> ops.AnyConstant:
-    """A constant's description; strings are in it, numbers are a tensor of the file."""
+    """A constant's description. It contains strings; numbers are in a tensor of the file."""
     if array.dtype == object:
         return ops.Constant.Strings(data=array.ravel().tolist(), shape=list(array.shape))
     return ops.Constant.Tensor(tensor(dtypes.name_of(array), array.shape).value)
@@ -93,9 +93,9 @@ def _file(text: str, constants: Sequence[np.ndarray]) -> bytes:
 
 
 def _place(bits: np.ndarray) -> tuple[bool, int]:
-    """Where a constant stands among the others, so that all are aligned without a gap, which the format does not have.
+    """The sort key of a constant. In this order all are aligned without gaps, which the format forbids.
 
-    First come those that fill their last 64 bytes, then the others, wide elements before narrow ones.
+    Constants that fill their last 64 bytes come first, then the others, wide elements before narrow ones.
     """
     return bits.nbytes % _ALIGNMENT != 0, -bits.itemsize
 
@@ -111,7 +111,7 @@ def _headed(header: Mapping[str, object]) -> bytes:
 
 
 def _digest(text: str, chunks: Sequence[memoryview | bytes]) -> str:
-    """The checksum that a plan file carries: over the plan's JSON and the tensors' bytes."""
+    """The checksum of a plan file, over the plan's JSON and the tensors' bytes."""
     digest = hashlib.sha256(text.encode())
     for chunk in chunks:
         digest.update(chunk)

@@ -1,1 +1,1 @@
-"""What passes are made of: patterns, rules, reports and shared views of a graph."""
+"""The parts that passes share: patterns, rules, reports and views of a graph."""

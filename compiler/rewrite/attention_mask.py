@@ -16,19 +16,19 @@ __all__ = ["dims_of", "is_causal", "leaves_a_key", "mask_of", "why_not_mask"]
 
 
 _LOWEST = -3e38
-"""What is this low, added to a score, leaves it no weight beside any other."""
+"""A number this low, added to a score, leaves the score no weight."""
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """A condition that chooses between two numbers, the first of which is 0."""
+    """A condition that chooses between two numbers; the first is 0."""
 
     condition: ir.Value
     other: float
 
 
 def why_not_mask(match: Match) -> str | None:
-    """Why the mask, which is named `mask`, `shown` or `hidden`, is none of Attention."""
+    """Why Attention does not accept the mask, which the pattern names `mask`, `shown` or `hidden`."""
     given = _given(match)
     if given is None:
         return None
@@ -41,7 +41,7 @@ def why_not_mask(match: Match) -> str | None:
 
 
 def mask_of(match: Match, new: Rewriter) -> ir.Value | None:
-    """The mask as Attention takes it: what is added, or whether a key is seen."""
+    """The mask in Attention's form: numbers to add, or booleans for visible keys."""
     if match.has("hidden"):
         return _negated(match["hidden"], new)
     if match.has("shown"):
@@ -54,7 +54,7 @@ def mask_of(match: Match, new: Rewriter) -> ir.Value | None:
 
 
 def leaves_a_key(match: Match) -> bool:
-    """Whether every query is certain to see a key: no row of the mask hides all."""
+    """Whether every query certainly sees a key: no row of the mask hides all keys."""
     given = _given(match)
     array = constant_of(given)
     if given is None:
@@ -67,7 +67,7 @@ def leaves_a_key(match: Match) -> bool:
 
 
 def is_causal(match: Match) -> bool:
-    """Whether a query sees the keys up to its own position, which is told by a triangle made at run time."""
+    """Whether each query sees the keys up to its own position, by a triangle that the model computes at run time."""
     if match.has("shown"):
         return _is_triangle(match["shown"], match)
     if match.has("hidden"):
@@ -134,7 +134,7 @@ def _negated(hidden: ir.Value, new: Rewriter) -> ir.Value:
 
 
 def _choice(mask: ir.Value) -> _Choice | None:
-    """What a mask that is one of two numbers depends on."""
+    """The condition of a mask with two different numbers."""
     node = mask.producer()
     if node is None or node.op_identifier() != ("", "Where", "") or node.inputs[0] is None:
         return None

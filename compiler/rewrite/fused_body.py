@@ -13,13 +13,13 @@ from compiler.ir.graph import constant_of
 __all__ = ["MOST_NODES", "body_of", "is_number"]
 
 MOST_NODES = 16
-"""So many nodes a body has at most: a program keeps no more values than that beside the accumulator."""
+"""The largest number of nodes in a body, because a program has a limited number of slots."""
 
 
 def body_of(
     nodes: Sequence[ir.Node], name: str, *, rank: int, result: ir.Value | None = None
 ) -> tuple[ir.Graph, list[ir.Value]]:
-    """The nodes as a graph that gives the last one's result, and the values from outside that are its inputs.
+    """The nodes as a graph that returns the last node's result, and the outer values that are its inputs.
 
     Where `result` is given, it is the graph's first input, and none of the values. Numbers of up to `rank` dimensions,
     so many as the graph's other inputs have, are initializers of the graph.

@@ -46,7 +46,7 @@ class Linear:
         channels = _channels(node, weights)
         bias = _bias(node, channels)
         if bias is None:
-            return "the bias is computed, or is more than one number a channel"
+            return "the bias is computed, or has more than one number for each channel"
         return Linear(node, weights, bias, output_rank)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import onnx_ir as ir
 from compiler.ir.graph import constant_of, static_shape
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Pattern, Var
 from compiler.rewrite.reduction import trailing_axis
-from compiler.rewrite.rule import Rewriter, Rule
+from compiler.rewrite.rule import FindingRule, Rewriter, Rule
 
 __all__ = ["Recognize", "TakeBias", "TakeScale", "inverse_of", "mean_of", "normalized_shape", "root_of", "square_of"]
 
@@ -43,14 +44,22 @@ def normalized_shape(x: ir.Value, axis: int) -> tuple[int, ...] | None:
     return tuple(dim for dim in dims if isinstance(dim, int)) if all(isinstance(dim, int) for dim in dims) else None
 
 
-class Recognize(Rule):
+@dataclass(frozen=True)
+class Normalized:
+    """The last axes that are normalized: the first of them, counted from the end, and ones of their sizes."""
+
+    axis: int
+    ones: np.ndarray
+
+
+class Recognize(FindingRule[Normalized]):
     """The base of the rules that find a normalization of `x`: the means `means` are over the same last axes."""
 
     operator: ClassVar[str]
     version: ClassVar[int]
     means: ClassVar[tuple[str, ...]]
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> Normalized | str:
         """The axes are the last ones, of known sizes; ε is one number."""
         axis = trailing_axis(*(match.node(name) for name in self.means))
         if isinstance(axis, str):
@@ -60,17 +69,15 @@ class Recognize(Rule):
         kind = match["x"].dtype
         if kind is None or not kind.is_floating_point():
             return f"the type is {kind}"
-        return None if normalized_shape(match["x"], axis) is not None else "the sizes of the axes are not known"
+        shape = normalized_shape(match["x"], axis)
+        return (
+            "the sizes of the axes are not known" if shape is None else Normalized(axis, np.ones(shape, kind.numpy()))
+        )
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: Normalized, new: Rewriter) -> ir.Value:
         """The normalization with a scale of ones; what is multiplied and added, other rules take in."""
-        x, axis = match["x"], trailing_axis(*(match.node(name) for name in self.means))
-        shape = normalized_shape(x, int(axis))
-        if x.dtype is None or shape is None:
-            raise ValueError(f"{x.name} has no type")
-        ones = new.constant(np.ones(shape, x.dtype.numpy()), "ones")
-        epsilon = float(match.constant("epsilon").item())
-        return new.op(self.operator, x, ones, version=self.version, axis=axis, epsilon=epsilon)
+        ones, epsilon = new.constant(found.ones, "ones"), float(match.constant("epsilon").item())
+        return new.op(self.operator, match["x"], ones, version=self.version, axis=found.axis, epsilon=epsilon)
 
 
 class TakeScale(Rule):

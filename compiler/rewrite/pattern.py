@@ -11,6 +11,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -23,7 +24,7 @@ __all__ = ["AnyOf", "Const", "Match", "Op", "Pattern", "Var"]
 
 @dataclass
 class Match:
-    """A way in which a pattern fits: the values and nodes by name."""
+    """A match of a pattern: values and nodes by name."""
 
     root: ir.Node
     values: dict[str, ir.Value | None] = field(default_factory=dict)
@@ -32,29 +33,29 @@ class Match:
     """Every node of the pattern; the root comes first."""
 
     def __getitem__(self, name: str) -> ir.Value:
-        """The value that a `Var`, `Const` or named `Op` met."""
+        """The value that a `Var`, `Const` or named `Op` matched."""
         value = self.values[name]
         if value is None:
             raise KeyError(f"{name} is an absent optional input")
         return value
 
     def has(self, name: str) -> bool:
-        """Whether the name met a value."""
+        """Whether the name matched a value."""
         return self.values.get(name) is not None
 
     def constant(self, name: str) -> np.ndarray:
-        """The elements of the constant that a name met."""
+        """The elements of the constant that a name matched."""
         array = constant_of(self[name])
         if array is None:
             raise KeyError(f"{name} is not a constant")
         return array
 
     def node(self, name: str) -> ir.Node:
-        """The node that a named `Op` met."""
+        """The node that a named `Op` matched."""
         return self.named_nodes[name]
 
     def with_value(self, name: str, value: ir.Value | None) -> Match | None:
-        """The match in which the name meets the value; `None` if it met another."""
+        """The match in which the name has the value; `None` if it has another."""
         if not name:
             return self
         if name in self.values:
@@ -68,7 +69,7 @@ class Match:
         return Match(self.root, self.values, named, nodes)
 
     def escaping(self) -> ir.Value | None:
-        """A value inside the pattern that something outside reads, so that its node cannot go."""
+        """A value inside the pattern with a reader outside, so that its node must stay."""
         inside = set(self.nodes)
         for node in self.nodes[1:]:
             for value in node.outputs:
@@ -79,16 +80,19 @@ class Match:
 
 @dataclass(frozen=True)
 class Pattern(ABC):
-    """What an input of a node has to look like."""
+    """A condition on an input of a node."""
+
+    depth: ClassVar[int] = 0
+    """How many nodes the longest path through the pattern has."""
 
     @abstractmethod
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
-        """Every way in which the value fits, beginning with what was met so far."""
+        """Every match of the value that extends `match`."""
 
 
 @dataclass(frozen=True)
 class Var(Pattern):
-    """Any value; `optional` also meets an absent input."""
+    """Any value; `optional` also matches an absent input."""
 
     name: str = ""
     optional: bool = False
@@ -136,13 +140,18 @@ class AnyOf(Pattern):
     def __init__(self, *choices: Pattern) -> None:
         object.__setattr__(self, "choices", choices)
 
+    @functools.cached_property
+    def depth(self) -> int:  # type: ignore[override]
+        """See `Pattern.depth`."""
+        return max(choice.depth for choice in self.choices)
+
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """See `Pattern.match`."""
         for choice in self.choices:
             yield from choice.match(value, match)
 
     def roots(self) -> tuple[Op, ...]:
-        """The choices that a root can be."""
+        """The operators that a root can be."""
         return tuple(root for choice in self.choices if isinstance(choice, AnyOf | Op) for root in choice.roots())
 
 
@@ -178,6 +187,11 @@ class Op(Pattern):
         """The one operator that a root can be."""
         return (self,)
 
+    @functools.cached_property
+    def depth(self) -> int:  # type: ignore[override]
+        """See `Pattern.depth`."""
+        return 1 + max((each.depth for each in self.inputs), default=0)
+
     def match(self, value: ir.Value | None, match: Match) -> Iterator[Match]:
         """See `Pattern.match`."""
         node = None if value is None else value.producer()
@@ -188,11 +202,11 @@ class Op(Pattern):
 
     @functools.cached_property
     def above(self) -> tuple[frozenset[str], ...]:
-        """For every input that only operators fit: which. A quick test before `match_node` looks closely."""
+        """The operators that fit each input, if only operators fit it: a quick test before `match_node`."""
         return tuple(kinds for kinds in map(_operators, self.inputs) if kinds)
 
     def match_node(self, node: ir.Node, match: Match) -> Iterator[Match]:
-        """Every way in which a node fits."""
+        """Every match of a node."""
         if node.op_type not in self.op_types or node.domain != self.domain:
             return
         if len(node.inputs) > len(self.inputs) and not self.rest:

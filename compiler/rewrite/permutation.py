@@ -16,7 +16,7 @@ Permutation = tuple[int, ...]
 
 
 def permutation_of(node: ir.Node) -> Permutation | None:
-    """The order of a Transpose node; `None` if it is not known, because the rank is not, or is no order of its axes."""
+    """The order of a Transpose node; `None` if the rank is unknown, or the order is not one of its axes."""
     view = TransposeView[ir.Value].of(node)
     return None if view is None else view.order(rank(view.x))
 

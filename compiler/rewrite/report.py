@@ -25,22 +25,22 @@ class Fired:
 
 @dataclass(frozen=True)
 class Missed:
-    """A rewrite that was not done: the pattern was there, and a condition failed."""
+    """A rewrite that was not done: the pattern matched, but a condition failed."""
 
     rule: str
     origin: Origin
     reason: str
     near: bool = True
-    """Whether that is worth telling: a single operator, such as any Reshape, is no sign that a rule was meant."""
+    """Whether it is a near miss. A match of a single operator, such as any Reshape, is none."""
 
 
 @dataclass
 class PassReport:
-    """What one run of a pass did."""
+    """The report of one run of a pass."""
 
     name: str
     result: str = "rewrites"
-    """What `fired` counts, in the words of a user: `shapes inferred`."""
+    """The unit of `fired` in words for users: `shapes inferred`."""
     nodes_before: int = 0
     """The nodes, also those of nested graphs; a fused node is one."""
     nodes_after: int = 0
@@ -48,9 +48,9 @@ class PassReport:
     missed: list[Missed] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     refused: list[Diagnostic] = field(default_factory=list)
-    """Nodes that no plan has. The model is refused, once what follows has been looked at too."""
+    """Diagnostics of refused nodes. The compiler refuses the model after it has checked the rest."""
     rules: dict[str, str] = field(default_factory=dict)
-    """The rules that were looked for, and what each does, as a formula."""
+    """The rules of the pass, with their formulas."""
 
     @property
     def changed(self) -> bool:
@@ -59,7 +59,7 @@ class PassReport:
 
     @property
     def near_misses(self) -> list[Missed]:
-        """The misses that are worth telling."""
+        """The misses that are near misses."""
         return [each for each in self.missed if each.near]
 
 
@@ -77,7 +77,7 @@ class Pass:
     ensures: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
     result: str = "rewrites"
-    """What it counts as done, in the words of a user: `shapes inferred`."""
+    """The unit of its rewrites in words for users: `shapes inferred`."""
     needed: bool = False
     """Whether the model cannot be compiled without it, so that it runs unoptimized too."""
 
@@ -85,7 +85,7 @@ class Pass:
         """Rewrites the model and says what was done.
 
         Raises:
-            CompileError: the model is such that no pass can work on it any more.
+            CompileError: the model is malformed, so that no pass can continue.
         """
         report = PassReport(self.name, self.result, nodes_before=_count(model))
         self.apply(model, report)

@@ -1,26 +1,33 @@
-"""Rules, each a pattern, a condition and a rewrite; and the driver that applies many rules in one walk.
+"""Rules, each with a pattern, a check and a rewrite, and the driver that applies rules until none fits.
 
-The driver tries on a node only the rules whose root operator is the operator of the node. It visits every node once,
-and visits again the nodes that a rewrite changed. Many rules on a large graph therefore cost little more than a few.
+At a node, the driver tries only the rules whose root has the node's operator. It visits every node once. After a
+rewrite it visits the nodes around the rewrite again, as far as patterns and checks look (`compiler.rewrite.worklist`).
+Many rules on a large graph therefore cost little more than a few.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY
 
+from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of
+from compiler.ir.inference import NewNodes
 from compiler.rewrite.pattern import AnyOf, Match, Op
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.worklist import Worklist
 
 __all__ = [
+    "AnyRule",
     "Evaluate",
+    "FindingRule",
     "Rewriter",
     "Rule",
     "apply_rules",
@@ -32,21 +39,30 @@ __all__ = [
 ]
 
 Evaluate = Callable[[Sequence[ir.Node], Sequence[ir.Value], Mapping[str, int]], list[np.ndarray]]
-"""Runs nodes: the nodes in order, the values that are wanted, the model's opsets. The pipeline gives it to passes."""
+"""Runs nodes: takes the nodes in order, the wanted values and the model's opsets. The pipeline hands it to passes."""
 
 _NUMBERS = "candle_plan.numbers"
-"""The key of what a graph knows of the names made for it: the last number of each."""
+"""The key in the metadata of a graph for the last number of each generated name."""
+
+_MOST_REWRITES = 100
+"""The most rewrites of a run for each node of the model (and for 10 more nodes). A run with more does not end."""
+
+Found = TypeVar("Found")
+Results = ir.Value | Sequence[ir.Value]
+"""The values that take the place of the root's outputs."""
 
 
-class Rule(ABC):
-    """Before, condition, after. The doc comment says what is replaced by what, as a formula."""
+class AnyRule(ABC):
+    """A pattern, a check and a rewrite. The first line of the docstring states the rewrite as a formula."""
 
     pattern: ClassVar[Op | AnyOf]
-    """What the root looks like; `AnyOf` where there are several operators or orders."""
+    """The pattern of the root; `AnyOf` for several operators or orders."""
     allow_shared_intermediates: ClassVar[bool] = False
     """Whether values inside the pattern may have other readers: then only the root is replaced."""
     notable: ClassVar[bool] = False
-    """Whether a miss is a near one although a single operator is all of the pattern that was met."""
+    """Whether a miss is a near miss although the pattern is a single operator."""
+    looks_above: ClassVar[int] = 0
+    """The levels of nodes above the pattern that the check looks at. After a change there, the driver tries again."""
 
     @property
     def name(self) -> str:
@@ -55,16 +71,45 @@ class Rule(ABC):
 
     @property
     def formula(self) -> str:
-        """What is replaced by what: the first line of the doc comment."""
+        """The rewrite as a formula: the first line of the docstring."""
         return (type(self).__doc__ or "").partition("\n")[0]
 
+    @abstractmethod
+    def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:
+        """The rewrite of a match, or the reason against it. The reason completes "not done, because …"."""
+
+
+class Rule(AnyRule):
+    """A rule whose rewrite needs only the match."""
+
     def check(self, match: Match) -> str | None:
-        """Why the rewrite cannot be done here; `None` if it can. The text completes "not done, because …"."""
+        """The reason against the rewrite, or `None`. The reason completes "not done, because …"."""
         return None
 
     @abstractmethod
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value | Sequence[ir.Value]:
+    def rewrite(self, match: Match, new: Rewriter) -> Results:
         """The values that take the place of the root's outputs."""
+
+    def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:
+        """See `AnyRule.attempt`."""
+        return self.check(match) or partial(self.rewrite, match)
+
+
+class FindingRule(AnyRule, Generic[Found]):
+    """A rule whose check hands a `Found` to its rewrite. `Found` is any type except `str`."""
+
+    @abstractmethod
+    def check(self, match: Match) -> Found | str:
+        """The data for the rewrite, or the reason against it. The reason completes "not done, because …"."""
+
+    @abstractmethod
+    def rewrite(self, match: Match, found: Found, new: Rewriter) -> Results:
+        """The values that take the place of the root's outputs."""
+
+    def attempt(self, match: Match) -> str | Callable[[Rewriter], Results]:
+        """See `AnyRule.attempt`."""
+        found = self.check(match)
+        return found if isinstance(found, str) else partial(self.rewrite, match, found)
 
 
 class Rewriter:
@@ -103,9 +148,9 @@ class Rewriter:
         version: int | None = None,
         **attributes: Any,
     ) -> ir.Value | tuple[ir.Value, ...]:
-        """A new node. Gives its one output, or, where the number of outputs is said, a tuple of so many.
+        """A new node. Returns its only output, or a tuple of outputs if `outputs` gives their number.
 
-        `version` is the node's opset, where that differs from the model's.
+        `version` is the node's opset, if it differs from the model's.
         """
         given = ir.convenience.convert_attributes(attributes) if attributes else ()
         node = ir.Node(domain, op_type, inputs, given, num_outputs=outputs or 1, version=version)
@@ -126,7 +171,7 @@ class Rewriter:
         return value
 
 
-def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
+def rules_pass(name: str, rules: Sequence[AnyRule], **facts: Any) -> Pass:
     """A pass that applies rules until none fits."""
 
     def apply(model: ir.Model, report: PassReport) -> None:
@@ -135,84 +180,99 @@ def rules_pass(name: str, rules: Sequence[Rule], **facts: Any) -> Pass:
     return Pass(name, apply, **facts)
 
 
-def apply_rules(model: ir.Model, rules: Sequence[Rule], report: PassReport) -> None:
-    """Applies rules, also in nested graphs, until none fits."""
-    index: dict[tuple[str, str], list[tuple[Rule, Op]]] = {}
-    for rule in rules:
-        report.rules[rule.name] = rule.formula
-        for root in rule.pattern.roots():
-            for op_type in root.op_types:
-                index.setdefault((root.domain, op_type), []).append((rule, root))
-    waiting = deque(node for node in nodes_of(model) if (node.domain, node.op_type) in index)
-    queued = set(waiting)
-    misses: dict[tuple[str, int], Missed] = {}
-    while waiting:
-        node = waiting.popleft()
-        queued.discard(node)
-        if node.graph is None:
-            continue
-        for again in _visit(node, index.get((node.domain, node.op_type), ()), report, misses):
-            if (again.domain, again.op_type) in index and again not in queued and again.graph is not None:
-                queued.add(again)
-                waiting.append(again)
-    report.missed.extend(misses.values())
+def apply_rules(model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -> None:
+    """Applies rules, also in nested graphs, until none fits.
+
+    Raises:
+        CompileError: the rewrites do not end, because rules undo each other.
+    """
+    report.rules.update({rule.name: rule.formula for rule in rules})
+    _Driver(model, rules, report).run()
 
 
-def _visit(
-    node: ir.Node, rules: Iterable[tuple[Rule, Op]], report: PassReport, misses: dict[Any, Missed]
-) -> list[ir.Node]:
-    """Applies the first rule that fits; gives the nodes to look at again."""
-    above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
-    for rule, root in rules:
-        if any(above.isdisjoint(kinds) for kinds in root.above):
-            continue
-        for match in root.match_node(node, Match(node)):
-            reason = _why_not(rule, match)
-            if reason is None:
-                misses.pop((rule.name, id(node)), None)
-                report.fired.append(Fired(rule.name, origin.of(node)))
-                return _replace(rule, match)
-            near = rule.notable or len(match.nodes) > 1
-            misses[rule.name, id(node)] = Missed(rule.name, origin.of(node), reason, near)
-    return []
+class _Driver:
+    def __init__(self, model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -> None:
+        self.report, self.new_nodes = report, NewNodes(model)
+        self.index: dict[tuple[str, str], list[tuple[AnyRule, Op]]] = {}
+        for rule in rules:
+            for root in rule.pattern.roots():
+                for op_type in root.op_types:
+                    self.index.setdefault((root.domain, op_type), []).append((rule, root))
+        depth = max((rule.pattern.depth + rule.looks_above for rule in rules), default=0)
+        self.worklist = Worklist(nodes_of(model), lambda node: (node.domain, node.op_type) in self.index, depth)
+        self.misses: dict[tuple[str, ir.Node], Missed] = {}
+        self.left = _MOST_REWRITES * (len(self.worklist) + 10)
+
+    def run(self) -> None:
+        """Visits nodes until no node is left to visit."""
+        for node in self.worklist:
+            self.visit(node)
+        self.report.missed.extend(self.misses.values())
+
+    def visit(self, node: ir.Node) -> None:
+        """Applies the first rule that fits."""
+        above = {producer.op_type for value in node.inputs if value is not None and (producer := value.producer())}
+        for rule, root in self.index[node.domain, node.op_type]:
+            if any(above.isdisjoint(kinds) for kinds in root.above):
+                continue
+            for match in root.match_node(node, Match(node)):
+                found = _attempt(rule, match)
+                if not isinstance(found, str):
+                    self.misses.pop((rule.name, node), None)
+                    self.count(rule, node)
+                    self.replace(rule, match, found)
+                    return
+                near = rule.notable or len(match.nodes) > 1
+                self.misses[rule.name, node] = Missed(rule.name, origin.of(node), found, near)
+
+    def count(self, rule: AnyRule, node: ir.Node) -> None:
+        """Records a rewrite in the report, and stops a run that does not end."""
+        self.report.fired.append(Fired(rule.name, origin.of(node)))
+        self.left -= 1
+        if self.left < 0:
+            name, count = self.report.name, len(self.report.fired) - 1
+            message = f"the pass {name} does not end: {rule.name} still applies after {count} rewrites"
+            advice = f"use --passes without {name}, and report the bug"
+            raise CompileError([Diagnostic("CC0506", message, origin.of(node), advice)])
+
+    def replace(self, rule: AnyRule, match: Match, rewrite: Callable[[Rewriter], Results]) -> None:
+        """Replaces the root's outputs with the results of a rewrite."""
+        root, graph = match.root, match.root.graph
+        if graph is None:
+            raise ValueError(f"{root.op_type} is in no graph")
+        new = Rewriter(graph)
+        results = rewrite(new)
+        results = [results] if isinstance(results, ir.Value) else list(results)
+        users = [use.node for value in root.outputs for use in value.uses()]
+        replaced = [root] if rule.allow_shared_intermediates else list(match.nodes)
+        origin.inherit(new.nodes, replaced)
+        insert(graph, root, new)
+        for old, result in zip(root.outputs, results, strict=False):
+            replace_uses(old, result)
+        self.new_nodes.infer(new.nodes)
+        given = [value for node in replaced for value in node.inputs if value is not None]
+        graph.remove(replaced, safe=True)
+        self.worklist.changed([*new.nodes, *users], drop_dead(graph, given))
 
 
-def _why_not(rule: Rule, match: Match) -> str | None:
+def _attempt(rule: AnyRule, match: Match) -> str | Callable[[Rewriter], Results]:
     escaping = None if rule.allow_shared_intermediates else match.escaping()
-    if escaping is not None:
-        return f"{escaping.name!r} is needed elsewhere too"
-    return rule.check(match)
+    return rule.attempt(match) if escaping is None else f"{escaping.name!r} is needed elsewhere too"
 
 
-def _replace(rule: Rule, match: Match) -> list[ir.Node]:
-    root = match.root
-    graph = root.graph
-    if graph is None:
-        raise ValueError(f"{root.op_type} is in no graph")
-    new = Rewriter(graph)
-    results = rule.rewrite(match, new)
-    results = [results] if isinstance(results, ir.Value) else list(results)
-    users = [use.node for value in root.outputs for use in value.uses()]
-    replaced = [root] if rule.allow_shared_intermediates else list(match.nodes)
-    origin.inherit(new.nodes, replaced)
-    insert(graph, root, new)
-    for old, result in zip(root.outputs, results, strict=False):
-        replace_uses(old, result)
-    given = [value for node in replaced for value in node.inputs if value is not None]
-    graph.remove(replaced, safe=True)
-    drop_dead(graph, given)
-    return [*new.nodes, *users]
-
-
-def drop_dead(graph: ir.Graph, values: list[ir.Value]) -> None:
-    """Drops the nodes of which only what was replaced had read the results."""
-    while values:
-        node = values.pop().producer()
+def drop_dead(graph: ir.Graph, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """Drops the nodes whose results only replaced nodes read; returns every value that lost a reader."""
+    lost, waiting = [], list(values)
+    while waiting:
+        value = waiting.pop()
+        lost.append(value)
+        node = value.producer()
         if node is None or node.graph is not graph:
             continue
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
-            values += [value for value in node.inputs if value is not None]
+            waiting += [value for value in node.inputs if value is not None]
             graph.remove(node, safe=True)
+    return lost
 
 
 def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
@@ -224,9 +284,14 @@ def insert(graph: ir.Graph, before: ir.Node, new: Rewriter) -> None:
 
 
 def replace_uses(old: ir.Value, new: ir.Value) -> None:
-    """Lets `new` take the place of `old`: its readers, and, where it is a graph's output, its name."""
+    """Replaces `old` with `new` for its readers. If `old` is a graph's output, `new` gets its name.
+
+    If `new` has no type yet, it gets the type and the shape of `old`. It also gets the symbolic elements of `old`.
+    """
     if new.type is None:
         new.type, new.shape = old.type, old.shape
+    if SYM_DATA_KEY in old.metadata_props:
+        new.metadata_props.setdefault(SYM_DATA_KEY, old.metadata_props[SYM_DATA_KEY])
     if old.is_graph_output() and not can_be_renamed(old, new):
         new = _passed_on(old, new)
     if old.is_graph_output() or not new.name:

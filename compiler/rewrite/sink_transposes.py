@@ -10,15 +10,26 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank
+from compiler.ir.views.concat import ConcatView
 from compiler.ir.views.gather import GatherView
+from compiler.ir.views.source import resolved
 from compiler.ir.views.split import SplitView
 from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.permutation import Permutation, inverse, permutation_of, reordered_shape, typed
 from compiler.rewrite.reshape import reshape_target
-from compiler.rewrite.rule import Rewriter, Rule
+from compiler.rewrite.rule import FindingRule, Rewriter
 
-__all__ = ["DropUnitAxis", "SinkBelowGather", "SinkBelowMatMul", "SinkBelowReshape", "SinkBelowSplit"]
+__all__ = [
+    "DropUnitAxis",
+    "MovedAxis",
+    "SinkBelowGather",
+    "SinkBelowMatMul",
+    "SinkBelowReshape",
+    "SinkBelowSplit",
+    "moved_axis",
+]
 
+_AlongAxis = ConcatView[ir.Value] | GatherView[ir.Value] | SplitView[ir.Value]
 _TRANSPOSE = Op("Transpose", Var("x"), name="transpose")
 
 
@@ -30,23 +41,23 @@ def _is_read_only_by(transpose: ir.Node, fits: Callable[[ir.Node], bool]) -> boo
     )
 
 
-class SinkBelowMatMul(Rule):
+class SinkBelowMatMul(FindingRule[Permutation]):
     """`MatMul(Transpose(x, p), w)` → `Transpose(MatMul(x, w), p)`, where `w` is a matrix, and the last axis stays."""
 
     pattern = Op("MatMul", _TRANSPOSE, Var("w"))
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> Permutation | str:
         """The rows are moved as they are, and nothing but products with matrices reads them."""
         perm = permutation_of(match.node("transpose"))
         if perm is None or perm[-1] != len(perm) - 1 or len(perm) < 3 or not _is_rows_times_matrix(match.root):
-            return "it is not rows that are moved, or not a matrix that they are multiplied with"
+            return "the transpose does not move whole rows, or the right side is not a matrix"
         is_alone = _is_read_only_by(match.node("transpose"), _is_rows_times_matrix)
-        return None if is_alone else "the transposed input is needed elsewhere too"
+        return perm if is_alone else "the transposed input is needed elsewhere too"
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
         """The product, then the transpose."""
-        perm, output = permutation_of(match.node("transpose")) or (), match.root.outputs[0]
+        perm, output = found, match.root.outputs[0]
         inner = new.like(match.root, match["x"], match["w"])
         typed(inner, output.type, reordered_shape(output.shape, inverse(perm)))
         return new.op("Transpose", inner, perm=list(perm))
@@ -56,20 +67,36 @@ def _is_rows_times_matrix(node: ir.Node) -> bool:
     return node.op_identifier() == ("", "MatMul", "") and rank(node.inputs[1]) == 2
 
 
-class SinkBelowSplit(Rule):
+@dataclass(frozen=True)
+class MovedAxis:
+    """The order of the axes of a transposed input, and the axis of its reader, as the input of the transpose has it."""
+
+    perm: Permutation
+    axis: int
+
+
+def moved_axis(match: Match, view: _AlongAxis | None) -> MovedAxis | str:
+    """The axis of the root, which reads the node `transpose`, in the input of the transpose; or why it is not known."""
+    perm = permutation_of(match.node("transpose"))
+    if perm is None:
+        return "the rank is not known"
+    axis = None if view is None else resolved(view.axis, len(perm))
+    return "the axis is not known" if axis is None else MovedAxis(perm, perm[axis])
+
+
+class SinkBelowSplit(FindingRule[MovedAxis]):
     """`Split(Transpose(x, p), axis)` → `Transpose(Split(x, p[axis]), p)` of every part."""
 
     pattern = Op("Split", _TRANSPOSE, Var("sizes", optional=True))
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> MovedAxis | str:
         """The order of axes is known."""
-        return None if permutation_of(match.node("transpose")) is not None else "the rank is not known"
+        return moved_axis(match, SplitView[ir.Value].of(match.root))
 
-    def rewrite(self, match: Match, new: Rewriter) -> Sequence[ir.Value]:
+    def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> Sequence[ir.Value]:
         """The parts, each transposed."""
-        root, perm = match.root, permutation_of(match.node("transpose")) or ()
-        attributes: dict[str, Any] = {**root.attributes}
-        attributes["axis"] = perm[_axis_of(root)]
+        root, perm = match.root, found.perm
+        attributes: dict[str, Any] = {**root.attributes, "axis": found.axis}
         sizes = match.values.get("sizes")
         parts = new.op("Split", match["x"], sizes, outputs=len(root.outputs), version=root.version, **attributes)
         for part, output in zip(parts, root.outputs, strict=True):
@@ -77,35 +104,27 @@ class SinkBelowSplit(Rule):
         return [new.op("Transpose", part, perm=list(perm)) for part in parts]
 
 
-class SinkBelowGather(Rule):
+class SinkBelowGather(FindingRule[MovedAxis]):
     """`Gather(Transpose(x, p), i, axis)` of one place → `Transpose(Gather(x, i, p[axis]))` of the axes left."""
 
     pattern = Op("Gather", _TRANSPOSE, Var("places"))
     allow_shared_intermediates = True
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> MovedAxis | str:
         """Only single places are taken of what is transposed."""
-        if permutation_of(match.node("transpose")) is None:
-            return "the rank is not known"
-        return None if _is_read_only_by(match.node("transpose"), _takes_one) else "more is needed than single places"
+        found = moved_axis(match, GatherView[ir.Value].of(match.root))
+        if isinstance(found, MovedAxis) and not _is_read_only_by(match.node("transpose"), _takes_one):
+            return "readers need more than single indices"
+        return found
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: MovedAxis, new: Rewriter) -> ir.Value:
         """The place, then the transpose of what it has."""
-        root, perm = match.root, permutation_of(match.node("transpose")) or ()
-        axis = perm[_axis_of(root)]
+        root, axis = match.root, found.axis
         output = root.outputs[0]
-        left = tuple(other - (other > axis) for other in perm if other != axis)
+        left = tuple(other - (other > axis) for other in found.perm if other != axis)
         inner = new.op("Gather", match["x"], match["places"], version=root.version, axis=axis)
         typed(inner, output.type, reordered_shape(output.shape, inverse(left)))
         return new.op("Transpose", inner, perm=list(left))
-
-
-def _axis_of(node: ir.Node) -> int:
-    """The axis of a Split or a Gather."""
-    view = SplitView[ir.Value].of(node) or GatherView[ir.Value].of(node)
-    if view is None:
-        raise ValueError(f"{node.op_type} {node.name} has no axis")
-    return view.axis
 
 
 def _takes_one(node: ir.Node) -> bool:
@@ -113,14 +132,14 @@ def _takes_one(node: ir.Node) -> bool:
     return places is not None and places.ndim == 0
 
 
-class DropUnitAxis(Rule):
+class DropUnitAxis(FindingRule[Permutation]):
     """`Squeeze(Transpose(Unsqueeze(x, a), p), b)` of the same axis → `Transpose(x)` of the others."""
 
     pattern = Op(
         "Squeeze", Op("Transpose", Op("Unsqueeze", Var("x"), Const("added")), name="transpose"), Const("dropped")
     )
 
-    def check(self, match: Match) -> str | None:
+    def check(self, match: Match) -> Permutation | str:
         """The axis that is dropped is the one that was added."""
         perm, added, dropped = (
             permutation_of(match.node("transpose")),
@@ -128,65 +147,60 @@ class DropUnitAxis(Rule):
             match.constant("dropped"),
         )
         if perm is None or added.size != 1 or dropped.size != 1:
-            return "not one axis is added and dropped"
+            return "it does not add and drop one axis"
         is_same = perm[int(dropped.item())] == int(added.item()) % len(perm)
-        return None if is_same else "another axis is dropped than was added"
+        if not is_same:
+            return "the dropped axis is not the added one"
+        unit = int(added.item()) % len(perm)
+        return tuple(axis - (axis > unit) for axis in perm if axis != unit)
 
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
+    def rewrite(self, match: Match, found: Permutation, new: Rewriter) -> ir.Value:
         """The transpose without that axis."""
-        perm = permutation_of(match.node("transpose")) or ()
-        unit = int(match.constant("added").item()) % len(perm)
-        return new.op("Transpose", match["x"], perm=[axis - (axis > unit) for axis in perm if axis != unit])
-
-
-class SinkBelowReshape(Rule):
-    """`Reshape(Transpose(x, p))` → `Transpose(Reshape(x))`, where axes that stay together have their own reshape."""
-
-    pattern = Op(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), _TRANSPOSE, rest=True)
-
-    def check(self, match: Match) -> str | None:
-        """Axes that were apart are not joined, and a constant can say the new shape."""
-        found = _reshaped(match)
-        if found is None:
-            return "axes that were apart are joined"
-        x = match["x"].shape
-        return None if x and reshape_target(x.dims, found.shape.dims) is not None else "the shape is not known"
-
-    def rewrite(self, match: Match, new: Rewriter) -> ir.Value:
-        """The reshape, then the transpose."""
-        found, x = _reshaped(match), match["x"].shape
-        target = None if found is None or x is None else reshape_target(x.dims, found.shape.dims)
-        if found is None or target is None:
-            raise ValueError("check comes first")
-        shape = new.constant(np.array(target, np.int64), "shape")
-        inner = typed(new.op("Reshape", match["x"], shape, version=14), match.root.outputs[0].type, found.shape)
-        return new.op("Transpose", inner, perm=list(found.perm))
+        return new.op("Transpose", match["x"], perm=list(found))
 
 
 @dataclass(frozen=True)
 class _Reshaped:
-    """The shape of what is reshaped before it is transposed, and the order of its axes then."""
+    """What is reshaped before it is transposed: its new shape, as the input of a Reshape too, and the order of axes."""
 
     shape: ir.Shape
+    target: list[int]
     perm: Permutation
+
+
+class SinkBelowReshape(FindingRule[_Reshaped]):
+    """`Reshape(Transpose(x, p))` → `Transpose(Reshape(x))`, where axes that stay together have their own reshape."""
+
+    pattern = Op(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), _TRANSPOSE, rest=True)
+
+    def check(self, match: Match) -> _Reshaped | str:
+        """Axes that were apart are not joined, and a constant can say the new shape."""
+        return _reshaped(match)
+
+    def rewrite(self, match: Match, found: _Reshaped, new: Rewriter) -> ir.Value:
+        """The reshape, then the transpose."""
+        shape = new.constant(np.array(found.target, np.int64), "shape")
+        inner = typed(new.op("Reshape", match["x"], shape, version=14), match.root.outputs[0].type, found.shape)
+        return new.op("Transpose", inner, perm=list(found.perm))
 
 
 _Dim = int | ir.SymbolicDim
 
 
-def _reshaped(match: Match) -> _Reshaped | None:
+def _reshaped(match: Match) -> _Reshaped | str:
     perm, x, result = permutation_of(match.node("transpose")), match["x"].shape, match.root.outputs[0].shape
     if perm is None or x is None or result is None or not all(map(_is_known, (*x.dims, *result.dims))):
-        return None
+        return "the shapes are not known"
     runs = list(_runs(perm))
     parts = _parts([[x.dims[axis] for axis in run] for run in runs], list(result.dims))
     if parts is None:
-        return None
+        return "axes that were apart are joined"
     order = sorted(range(len(runs)), key=lambda index: runs[index])
     dims = [dim for index in order for dim in parts[index]]
     starts = {index: sum(len(parts[other]) for other in order[:place]) for place, index in enumerate(order)}
     places = [starts[index] + offset for index in range(len(runs)) for offset in range(len(parts[index]))]
-    return _Reshaped(ir.Shape(dims), tuple(places))
+    target = reshape_target(x.dims, dims)
+    return "the shape is not known" if target is None else _Reshaped(ir.Shape(dims), target, tuple(places))
 
 
 def _is_known(dim: _Dim) -> bool:

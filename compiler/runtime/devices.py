@@ -1,8 +1,8 @@
 """Devices, and the extensions that run plans there.
 
-The processor's extension is always there. The one for NVIDIA's GPUs, `compiler._runtime_cuda`, is built by `make cuda`;
-it loads without a driver and says what is missing when it is to open a GPU. `compiler._runtime_emulator`, which tests
-build, runs the same kernels on the processor.
+Every build has the extension for the CPU. `make cuda` builds the one for NVIDIA GPUs, `compiler._runtime_cuda`. It
+loads without a driver, and reports a missing library when it opens a GPU. `compiler._runtime_emulator`, which tests
+build, runs the same kernels on the CPU.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _EMULATOR = "compiler._runtime_emulator"
 
 GIVEN_NAMES = "cpu, cuda and cuda:1 (the second GPU)"
 """The devices."""
-NAMES = "cpu, cuda (cuda:1 is the second GPU), and auto: cuda where it works, else cpu"
-"""What a session can be asked for."""
+NAMES = "cpu, cuda (cuda:1 is the second GPU), and auto: cuda if it works, otherwise cpu"
+"""The devices that a session accepts."""
 
 _LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13")
-"""What the extension for CUDA opens beside the driver, each after what it needs itself."""
+"""The libraries that the extension for CUDA opens besides the driver. Each stands after its dependencies."""
 
 
 def is_known(device: str) -> bool:
-    """Whether a device can be asked for by this name; the emulator's is not told of."""
+    """Whether a session accepts this name of a device. No message mentions the emulator's name."""
     return device in ("cpu", "cuda", "auto", "emulator") or re.fullmatch(r"cuda:[0-9]{1,3}", device) is not None
 
 
 def open_extension(device: str) -> tuple[Any, str]:
-    """The extension that runs plans on a device, and the device's name there; not of "auto".
+    """The extension that runs plans on a device, and the device's name there. The name is not "auto".
 
     Raises:
-        DeviceError: the device is not known, or its extension is not there.
+        DeviceError: the device is unknown, or its extension is missing.
     """
     if not is_known(device):
-        raise DeviceError(f'device "{device}": it is not known; devices are {NAMES}')
+        raise DeviceError(f'device "{device}": unknown; devices are {NAMES}')
     if device == "cpu":
         return _runtime, device
     if device == "emulator":
@@ -65,13 +65,13 @@ def _extension(name: str, device: str, advice: str) -> Any:
 
 
 def _open_libraries(device: str) -> None:
-    """Opens NVIDIA's libraries where pip installed them, which is no place that the system looks in."""
+    """Open NVIDIA's libraries where pip installed them, because the system does not search there."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return  # without a driver nothing runs, as the extension says
+        return  # without a driver the extension raises its own error
     if not hasattr(driver, "cuInit"):
-        raise DeviceError(f'device "{device}": libcuda.so.1 is not NVIDIA\'s driver: install it anew')
+        raise DeviceError(f'device "{device}": libcuda.so.1 is not NVIDIA\'s driver: install the driver again')
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec and spec.submodule_search_locations) or ():
         for name in _LIBRARIES:

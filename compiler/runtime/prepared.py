@@ -1,4 +1,4 @@
-"""What a session decided before a run: kernels, layouts, what is taken over in place, and what is alive at once."""
+"""The choices of prepare: kernels, layouts, storage that steps reuse in place, and memory of live values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Alternative", "Prepared", "PreparedStep", "PreparedValue"]
 
 @dataclass(frozen=True)
 class PreparedValue:
-    """A value that a step takes or gives: `%3:relu`, its type, and how it is held.
+    """An input or output of a step: `%3:relu`, its type and its layout.
 
-    `layout` is "rows", or "blocks" of 16 channels; `bytes` are those that it takes, where its size is known. The step
-    may take over the storage of a value that is `taken`.
+    `layout` is "rows", or "blocks" of 16 channels. `bytes` is its size in memory, if known. The step may reuse the
+    storage of a value that is `taken`.
     """
 
     value: str
@@ -41,15 +41,15 @@ class Alternative:
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A step of the plan, or one that was `added` for the step of this `index`.
+    """A step of the plan, or one that prepare `added` for the step of this `index`.
 
-    `kernel` names the kernel or its form, where there is a choice; `program` is what it computes elementwise; and
-    `packed_bytes` are what was packed of its constants. The values in `dies` are read by nobody after it. `alive_bytes`
-    are what the values of its block hold while it runs, and its op beside them, at most, constants aside; `None` where
-    a size is not known, or the op does not tell what it holds.
+    `kernel` names the kernel or its form, if there is a choice. `program` is its elementwise computation, and
+    `packed_bytes` the size of its packed constants. No later step reads the values in `dies`. `alive_bytes` is the most
+    memory that the values of its block and its op take while it runs, without constants; `None` if a size is unknown,
+    or if the op does not state what it holds.
 
-    Its op can give its first output the storage of one of the inputs that `in_place` numbers, and its outputs may share
-    that of those in `shares`: what the op is able to do, and not what it does here.
+    `in_place` and `shares` say what the op is able to do, not what it does here. Its first output can take the storage
+    of one of the inputs that `in_place` numbers, and its outputs may share the storage of those in `shares`.
 
     A step of a block that a step of depth `n` runs has depth `n + 1`.
     """
@@ -75,8 +75,8 @@ class PreparedStep:
 class Prepared:
     """A plan as a session has prepared it.
 
-    `isa` is the instruction set of the kernels; `constant_bytes` are held beside the `packed_bytes`. `peak_bytes` is
-    the most of `alive_bytes`, and `untold` the number of steps that have none.
+    `isa` is the instruction set of the kernels. `constant_bytes` is the size of constants that are not packed, and
+    `packed_bytes` that of packed ones. `peak_bytes` is the largest `alive_bytes`. `untold` counts the steps without.
     """
 
     isa: str
@@ -88,7 +88,7 @@ class Prepared:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Prepared:
-        """What the runtime tells."""
+        """The prepared plan from the runtime's JSON."""
         return cls(**{**data, "steps": [_step(step) for step in data["steps"]]})
 
 

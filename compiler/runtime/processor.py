@@ -1,4 +1,4 @@
-"""The processor that this runs on: what it is called, and which instructions it has."""
+"""The name and the instruction sets of this machine's processor."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def name() -> str:
-    """Its name, or at least its architecture."""
+    """The processor's name, or its architecture if the name is unknown."""
     return _field("model name") or platform.processor() or platform.machine()
 
 
 def extensions() -> list[str]:
-    """Those of the instruction sets that matter here, where the system tells: Linux does."""
+    """The instruction sets that matter to the kernels. Only Linux reports them."""
     flags = _field("flags").split()
     return [known for flag, known in EXTENSIONS.items() if flag in flags]
 
 
 def levels() -> list[str]:
-    """The instruction-set levels that kernels have for it, the plainest first: values of `CANDLE_PLAN_ISA`."""
+    """The levels that the processor supports, the simplest first: values of `CANDLE_PLAN_ISA`."""
     return _runtime.levels()
 
 

@@ -22,7 +22,7 @@ from compiler.validate import LARGEST, validate_instance, validate_mapping, vali
 __all__ = ["Peaks", "PlacedStep", "Session", "StepTime", "load", "placed_steps", "refuse_missing"]
 
 Memory = Literal["full", "low"]
-"""How much memory what is made of constants may take: as makes a run fastest, or about as much as they themselves."""
+"""The memory of packed constants: "full" for the fastest run, "low" for about the size of the constants."""
 
 
 def load(
@@ -36,28 +36,28 @@ def load(
 ) -> Session:
     """Prepares a plan, or the plan file of this name, for running.
 
-    `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA where it can be used, else the
-    processor; the session's `device` says which, and its `fallback_reason` why the processor. `threads` is the number
-    of threads of a run, from 1 to 1024, by default one for each processor. With `strict_device` no step runs on the
-    host for want of a kernel on the device. `max_memory` is the most bytes that values may hold at once in a run,
-    beside the constants; where the plan has such a bound too (`Options`), the lower one counts. With `memory` "low",
-    weights are packed in no form that is larger than they are, and convolutions take longer.
+    `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA if it works, otherwise the CPU.
+    The session's `device` holds the choice, and its `fallback_reason` the reason for the CPU. `threads` is the number
+    of threads of a run, from 1 to 1024, by default one for each core. With `strict_device`, the session refuses a plan
+    instead of falling back to the CPU. `max_memory` limits the bytes of all values of a run at one time, without the
+    constants. If the plan has a limit too (`Options`), the lower one applies. With `memory` "low", the session skips
+    weight layouts that enlarge weights; convolutions are slower.
 
-    Large constants of a plan file are read from it while the session lives: another file may be put in its place
-    (`Plan.save` and `candlec compile` do so), but nobody may write into it. `load(Plan.load(path))` holds a copy.
+    The session reads large constants from the plan file while it lives. You may replace the file (`Plan.save` and
+    `candlec compile` do so), but must not write into it. `load(Plan.load(path))` holds a copy.
 
     Raises:
-        PlanError: the file is not a sound plan.
+        PlanError: the file is not a valid plan.
         DeviceError: the device cannot be used, or lacks a kernel under `strict_device`.
         OSError: the file cannot be read.
-        TypeError, ValueError: an argument is something else; there cannot be so many threads.
+        TypeError, ValueError: an argument has a wrong type or value, or there are too many threads.
     """
     validate_instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
     validate_instance("device", device, str, "the name of a device")
     if isinstance(plan, Plan):
         return Session(plan, device, threads, strict_device, max_memory=max_memory, memory=memory)
     with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe is read once
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe can be read only once
             return Session(Plan(file.read()), device, threads, strict_device, max_memory=max_memory, memory=memory)
         first = file.read(len(MODEL))
     try:
@@ -67,22 +67,23 @@ def load(
 
 
 def placed_steps(plan: Plan) -> list[PlacedStep]:
-    """Where every step of a plan would run on a GPU, which need not be there."""
+    """Where every step of a plan would run on a GPU. No GPU is needed."""
     return [PlacedStep(**item) for item in json.loads(_runtime.placed_steps(plan.data))]
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """What one step took, in all runs together, and what it had to do.
+    """The time of one step, summed over all runs, and its work.
 
-    `operations` are the multiplications and additions of its op's formula, 0 for one that memory bounds; `bytes` are
-    those that it reads and writes. Both are `None` where the op does not tell, or a size is not known.
+    `operations` counts the multiplications and additions of its op's formula, and is 0 for an op that memory bounds.
+    `bytes` counts the bytes that it reads and writes. Both are `None` if the op does not report them, or a size is
+    unknown.
 
-    `alive_bytes` are the most that the values of the run took while the step ran, constants aside: counted in the run,
-    and not what `PreparedStep.alive_bytes` says before it.
+    `alive_bytes` is the most memory that the run's values took during the step, without constants. The run measures
+    it, unlike `PreparedStep.alive_bytes`.
 
-    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A step of a GPU
-    is waited for, which a run does not do; what moves values there and back is a step `Transfer`.
+    `kernel`, `program` and `packed_bytes` are those of `PreparedStep`, `host` is that of `PlacedStep`. A profile waits
+    for each step of a GPU, and a run does not. A step `Transfer` moves values to the GPU or back.
 
     A step of a block that a step of depth `n` runs has depth `n + 1`, and its time is part of that step's.
     """
@@ -103,11 +104,11 @@ class StepTime:
 
 @dataclass(frozen=True)
 class PlacedStep:
-    """Where a step runs: on the session's device, or on the host, though that is another.
+    """Where a step runs: on the session's device, or on the host instead.
 
-    `host` is then "nature" for what belongs there (control flow, texts, arithmetic of sizes), and "no_kernel" for what
-    the device cannot do; `bytes` are those that move for want of a kernel, `None` where a size is not known before a
-    run.
+    On the host, `host` is "nature" for ops that belong there (control flow, strings, arithmetic on sizes), and
+    "no_kernel" for ops that the device lacks. `bytes` counts the data that moves because of a missing kernel; it is
+    `None` if a size is unknown before a run.
     """
 
     op: str
@@ -117,10 +118,10 @@ class PlacedStep:
 
 
 def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
-    """What is said of steps that the device has no kernel for, where the host must not run them.
+    """Refuse steps that the device has no kernel for.
 
     Raises:
-        DeviceError: there is one.
+        DeviceError: there is such a step.
     """
     missing = [step for step in steps if step.host == "no_kernel"]
     if missing:
@@ -128,22 +129,22 @@ def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
         raise DeviceError(
             f'device "{device}": it has no kernel for {missing[0].op} from {missing[0].origin}'
             + (f", nor for {others} other step{'s' * (others > 1)}" if others else "")
-            + f"; without strict_device the host runs {'them' if others else 'it'}"
+            + f"; without strict_device, {'they fall' if others else 'it falls'} back to the CPU"
         )
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """The most operations and bytes of memory a second."""
+    """The peak number of operations, and of bytes of memory, per second."""
 
     operations: float
     bytes: float
 
 
 class Session:
-    """A prepared plan. `run` may be called from many threads at once.
+    """A prepared plan. Several threads may call `run` at the same time.
 
-    `device` is the one that was taken, and `fallback_reason` why that is the processor, where "auto" was asked for.
+    `device` is the device in use. If "auto" chose the CPU, `fallback_reason` says why.
     """
 
     def __init__(
@@ -182,12 +183,12 @@ class Session:
 
     @cached_property
     def placed_steps(self) -> list[PlacedStep]:
-        """The plan's steps and those of its blocks, with where they run."""
+        """The placement of the plan's steps, and of the steps of its blocks."""
         return [PlacedStep(**item) for item in json.loads(self._runtime.placed_steps)]
 
     @property
     def host_steps(self) -> list[PlacedStep]:
-        """The steps that run on the host, where that is not the session's device."""
+        """The steps that run on the host although the session has another device."""
         return [step for step in self.placed_steps if step.host]
 
     def __repr__(self) -> str:
@@ -199,16 +200,16 @@ class Session:
 
         Tensors are NumPy arrays, sequences lists, an empty optional `None`.
 
-        With CUDA, an input may be a tensor on the session's device, of any library that offers DLPack or
-        `__cuda_array_interface__`: it is not copied, unless its elements do not stand in rows without gaps. Nobody may
-        write it before `run` returns. With `device_outputs`, tensors stay on the device, as objects with `shape`,
-        `dtype`, `device` and `numpy()`, which offer both of these interfaces and are inputs of other runs. Their
-        elements are there when `run` returns. The processor is its own host: there both change nothing.
+        With CUDA, an input may be a tensor on the session's device, of any library that supports DLPack or
+        `__cuda_array_interface__`. The session copies it only if its elements are not contiguous. Nobody may write
+        it before `run` returns. With `device_outputs`, output tensors stay on the device, as objects with `shape`,
+        `dtype`, `device` and `numpy()`. They support both interfaces, and can be inputs of other runs. Their elements
+        are complete when `run` returns. On the CPU, `device_outputs` changes nothing.
 
-        A signal's handler that raises, as that of Ctrl-C does, ends the run; handlers are called in the main thread.
+        A signal handler that raises, such as that of Ctrl-C, ends the run. Python calls handlers in the main thread.
 
         Raises:
-            InputError: an input is missing, unknown, or of another dtype or shape than the plan declares.
+            InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
             RunError: a step failed.
             TypeError: the inputs are not a dict.
         """
@@ -220,7 +221,7 @@ class Session:
         return outputs
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
-        """What every step takes, in the plan's order, over `runs` runs after a first one.
+        """The time of every step, in the plan's order, over `runs` runs after a first one.
 
         Raises: as `run`.
         """
@@ -233,11 +234,11 @@ class Session:
         return [StepTime(**item) for item in steps]
 
     def prepared(self) -> Prepared:
-        """What was decided before a run: kernels, layouts, and what is alive at once."""
+        """The choices of prepare: kernels, layouts, and memory of live values."""
         return Prepared.from_json(json.loads(self._runtime.prepared()))
 
     def peaks(self) -> Peaks:
-        """What the processor can do at most with as many threads as a run uses. Each call measures it, for a moment."""
+        """The processor's peaks with the session's number of threads. Each call measures them, for a moment."""
         return Peaks(*self._runtime.peaks())
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,12 +265,12 @@ def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, An
 
 
 def failures(module: Any) -> tuple[type[Exception], ...]:
-    """What an extension raises."""
+    """The exceptions that an extension raises."""
     return module.PlanError, module.DeviceError, module.InputError, module.RunError, module.OpError
 
 
 def own_error(module: Any, error: Exception) -> Error:
-    """An error of an extension, as this package names it."""
+    """The exception of this package for an exception of an extension."""
     match error:
         case module.PlanError():
             return PlanError(error.args[0])

@@ -1,1 +1,1 @@
-"""Folders of models, and what is known of their results."""
+"""Folders of models, and the known differences of their results."""

@@ -1,8 +1,8 @@
-"""A baseline: the models of a folder that are known not to equal onnxruntime's results, why, and how far off they are.
+"""A baseline: the models of a folder whose results are known to differ from onnxruntime's, with reasons and bounds.
 
-A TOML file, a table a model: the `reason`, and for the shapes with which it is not equal, `pinned` or `unpinned` ones,
-the `verdict` and `at_most`, how many times what is allowed the worst difference may be; or where the compiler refuses
-the model, `refused`, the codes of its findings.
+A baseline is a TOML file with one table for each model. A table has the `reason`. For `pinned` and for `unpinned`
+shapes it has the `verdict` and `at_most`, the largest difference as a multiple of the tolerance; or `refused`, the
+error codes with which the compiler refuses the model.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = ["SHAPES", "Expectation", "KnownDifference", "Result", "Shapes", "read
 
 Shapes = Literal["pinned", "unpinned"]
 SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
-"""How the shapes of a model's inputs are compiled: pinned to those of a case, or with symbolic dims."""
+"""The shapes that a model is compiled for: pinned to those of a case, or with symbolic dims."""
 
 _MOST_ROOM = 10
-"""A line that allows more than so many times what there is is written anew."""
+"""A line is replaced if it allows more than this multiple of the measured difference."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was found: the verdict, the worst difference in times of what is allowed, and the codes of a refusal."""
+    """A result: the verdict, the worst difference as a multiple of the tolerance, and the codes of a refusal."""
 
     verdict: Verdict
     share: float
@@ -42,7 +42,7 @@ class Result:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a line can say how bad it is: not of a model that was not compared."""
+        """Whether a line can bound the difference. It cannot for a model that was not compared."""
         return self.verdict == "refused" or (self.verdict != "failed" and math.isfinite(self.share))
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is expected: the verdict, and the largest difference in times of what is allowed, or a refusal's codes."""
+    """An expected result: the verdict and the largest multiple of the tolerance, or the codes of a refusal."""
 
     verdict: Verdict
     at_most: float = math.inf
@@ -61,35 +61,35 @@ class Expectation:
         return f"refused ({', '.join(self.codes)})" if self.codes else self.verdict
 
     def exceeded(self, found: Result) -> str:
-        """In what a result is worse than expected, or another refusal; empty where it is neither."""
+        """A sentence on how a result is worse than expected, or another refusal; empty if it is neither."""
         is_another = "refused" in (found.verdict, self.verdict) and found.codes != self.codes
         if is_another or worst_of([found.verdict, self.verdict]) != self.verdict:
-            return f"it is {found}, and {self} in the baseline"
+            return f"it is {found}, but {self} in the baseline"
         if found.share > self.at_most:
-            return f"it is {found.share:.3g} times the tolerance off, and the baseline allows {self.at_most:g} times"
+            return f"its difference is {found.share:.3g} × the tolerance, but the baseline allows {self.at_most:g} ×"
         return ""
 
     def outdated(self, worst: Verdict) -> str:
-        """Whether the worst of all results is better than expected."""
+        """A sentence if the worst of all results is better than expected; empty otherwise."""
         is_better = worst != self.verdict and worst_of([worst, self.verdict]) == self.verdict
-        return f"it is {worst} in every way now, and {self} in the baseline" if is_better else ""
+        return f"it is now {worst} in every way, but {self} in the baseline" if is_better else ""
 
     def holds(self, worst: Result) -> bool:
-        """Whether it tells of the worst of all results, with no more room than it needs."""
+        """Whether it describes the worst of all results, and its bound is not too large."""
         said = self.exceeded(worst) or self.outdated(worst.verdict)
         return not said and (bool(self.codes) or self.at_most <= _MOST_ROOM * worst.share)
 
 
 @dataclass(frozen=True)
 class KnownDifference:
-    """What is known of a model: why it is not equal, and a line for the shapes with which it is not."""
+    """The known difference of a model: the reason, and the expectation for each kind of shapes."""
 
     reason: str
     expectations: Mapping[Shapes, Expectation]
 
 
 def read_baseline(path: Path) -> dict[str, KnownDifference]:
-    """What is known, by model.
+    """The known differences by model.
 
     Raises:
         OSError: there is no such file.
@@ -103,7 +103,7 @@ def read_baseline(path: Path) -> dict[str, KnownDifference]:
 
 
 def write_baseline(path: Path, known: Mapping[str, KnownDifference]) -> None:
-    """Write what is known; comments, the order and all that is as it was stay.
+    """Write the known differences. Comments, the order and unchanged lines stay.
 
     Raises:
         OSError: the file cannot be written.
@@ -120,9 +120,9 @@ def write_baseline(path: Path, known: Mapping[str, KnownDifference]) -> None:
 
 
 def renewed(before: KnownDifference | None, found: Mapping[Shapes, Result], remark: str) -> KnownDifference | None:
-    """What is known of a model, of which the worst was found, with bounds; none where it is equal.
+    """The new entry for a model from the worst results; `None` if the model is equal.
 
-    The reason that was written stays; without one, it is what was remarked. So do lines that hold.
+    The entry keeps its reason and the lines that still hold. Without a reason, it gets the remark.
     """
     expectations: dict[Shapes, Expectation] = {}
     for shapes, worst in found.items():
@@ -138,12 +138,12 @@ def _new_expectation(found: Result) -> Expectation:
 
 def _known(name: str, table: Any) -> KnownDifference:
     if not isinstance(table, dict):
-        raise ValueError(f"{name} is {table!r}, not the table of a model")
+        raise ValueError(f"{name} is {table!r}: write a table for each model")
     reason = table.get("reason")
     if not isinstance(reason, str) or not reason.strip():
-        raise ValueError(f"the model {name} has no reason")
+        raise ValueError(f"the model {name} has no reason: add one")
     if unknown := table.keys() - {"reason", *SHAPES}:
-        raise ValueError(f"the model {name} has {', '.join(sorted(unknown))}, and may have reason, {', '.join(SHAPES)}")
+        raise ValueError(f"the model {name} has {', '.join(sorted(unknown))}: use only reason, {', '.join(SHAPES)}")
     return KnownDifference(
         reason, {shapes: _expectation(f"{name}: {shapes}", table[shapes]) for shapes in SHAPES if shapes in table}
     )
@@ -151,22 +151,22 @@ def _known(name: str, table: Any) -> KnownDifference:
 
 def _expectation(place: str, line: Any) -> Expectation:
     if not isinstance(line, dict) or line.keys() not in ({"verdict", "at_most"}, {"refused"}):
-        raise ValueError(f"{place} has verdict and at_most, or refused; found {line!r}")
+        raise ValueError(f"{place}: expected verdict and at_most, or refused; found {line!r}")
     if "refused" in line:
         codes = line["refused"]
         if not isinstance(codes, list) or not codes or not all(isinstance(code, str) for code in codes):
-            raise ValueError(f"{place}: refused is a list of codes, not {codes!r}")
+            raise ValueError(f"{place}: refused must be a list of codes, not {codes!r}")
         return Expectation("refused", codes=tuple(sorted(codes)))
     verdict, at_most = line["verdict"], line["at_most"]
     if verdict not in ("uncertain", "different"):
-        raise ValueError(f"{place}: a verdict is uncertain or different, not {verdict!r}")
+        raise ValueError(f"{place}: the verdict must be uncertain or different, not {verdict!r}")
     if isinstance(at_most, bool) or not isinstance(at_most, int | float) or not 1 < at_most < math.inf:
-        raise ValueError(f"{place}: at_most is a number above 1, not {at_most!r}")
+        raise ValueError(f"{place}: at_most must be a number above 1, not {at_most!r}")
     return Expectation(verdict, at_most)
 
 
 def _table(known: KnownDifference) -> Any:
-    """The table of a model, a line of text for each of its lines."""
+    """The TOML table of a model."""
     table = tomlkit.table()
     table["reason"] = known.reason
     for shapes, line in known.expectations.items():

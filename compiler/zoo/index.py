@@ -1,9 +1,9 @@
-"""A folder of models with inputs, described by its `INDEX.json`: a list of objects, one a model.
+"""A folder of models with inputs. Its `INDEX.json` is a list with one object for each model.
 
-`name`, `file` and `cases` (.npz files of inputs) are needed, paths being relative to the folder; `tolerance` is the
-part of an output's scale by which it may differ from onnxruntime's, in place of the dtype's own; where it is more than
-that of float32, `reason` says why. `uncertain` says why a result may be no nearer than onnxruntime is to itself. Other
-keys are for people; one that is nearly one of these is an error.
+An object needs `name`, `file` and `cases` (.npz files of inputs). Paths are relative to the folder. `tolerance`
+replaces the tolerance of the dtype, as a fraction of an output's scale; above that of float32, it needs a `reason`.
+`uncertain` says why results may differ as much as the reference noise. Other keys are for people, but a key that is
+nearly one of these is an error.
 """
 
 from __future__ import annotations
@@ -47,47 +47,47 @@ class Entry:
     uncertain: str = ""
 
     def inputs(self, case: Path) -> dict[str, Any]:
-        """The arrays of a case, strings as objects.
+        """The arrays of a case. Strings are objects.
 
         Raises:
             OSError: there is no such file.
-            ValueError: it is no .npz file.
+            ValueError: it is not an .npz file.
         """
         with case.open("rb") as file:
             try:
-                with zipfile.ZipFile(file):  # what is none, NumPy may take for another format
+                with zipfile.ZipFile(file):  # NumPy may read another format
                     pass
                 with np.load(case, allow_pickle=False) as arrays:
                     return {name: _plain(array) for name, array in arrays.items()}
             except (ValueError, zipfile.BadZipFile) as error:
-                raise ValueError(f"{case} is no .npz file that can be read: {error}") from error
+                raise ValueError(f"cannot read {case} as an .npz file: {error}") from error
 
 
 def read_index(folder: Path, names: Sequence[str] = ()) -> list[Entry]:
-    """The models of a folder, or those named.
+    """The models of a folder, or only the named ones.
 
     Raises:
         OSError: there is no index.
-        ValueError: the index is not one, has no models or two of one name, or none of a name.
+        ValueError: the index is invalid, lists no models or one name twice, or lacks a name.
     """
     path = folder / "INDEX.json"
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(listed, list) or not listed:
-            raise ValueError("it is a list of objects, one a model" if listed else "it has no models")
+            raise ValueError("expected a list with one object for each model" if listed else "it lists no models")
         entries = [_entry(folder, each) for each in listed]
         [(name, count)] = Counter(entry.name for entry in entries).most_common(1)
         if count > 1:
             raise ValueError(f"{count} models have the name {name}")
     except ValueError as error:
-        raise ValueError(f"{path} is not an index of models: {error}") from error
+        raise ValueError(f"{path} is not a valid index of models: {error}") from error
     if unknown := set(names) - {entry.name for entry in entries}:
         raise ValueError(f"{folder} has no model {', '.join(sorted(unknown))}")
     return [entry for entry in entries if not names or entry.name in names]
 
 
 def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) -> onnx.ModelProto:
-    """The model with other shapes of its inputs; what its file says of shapes further on is left out."""
+    """The model with other shapes of its inputs, and without the shapes that its file gives other values."""
     model = onnx_ir.load(path)
     for value in model.graph.inputs:
         if (shape := shapes.get(value.name or "")) is not None:
@@ -99,7 +99,7 @@ def with_shapes(path: Path, shapes: Mapping[str, Sequence[int | str | None]]) ->
 
 
 def unpinned(path: Path) -> onnx.ModelProto:
-    """The model with the symbolic dims that it has; where it has none, the first of each input becomes one."""
+    """The model with its symbolic dims. A model without any gets a symbolic first dim for each input."""
     inputs = {value.name or "": value.shape for value in onnx_ir.load(path).graph.inputs if value.shape is not None}
     if not all(shape.is_static() for shape in inputs.values()):
         return with_shapes(path, {})
@@ -108,10 +108,10 @@ def unpinned(path: Path) -> onnx.ModelProto:
 
 def _entry(folder: Path, data: Any) -> Entry:
     if not isinstance(data, dict):
-        raise ValueError(f"a model is an object, not {data!r}")
+        raise ValueError(f"a model must be an object, not {data!r}")
     name = data.get("name")
     if not isinstance(name, str) or not name:
-        raise ValueError(f"a name is a text, not {name!r}" if "name" in data else "a model has no name")
+        raise ValueError(f"a name must be a string, not {name!r}" if "name" in data else "a model has no name")
     try:
         return _checked(folder, name, data)
     except ValueError as error:
@@ -119,13 +119,13 @@ def _entry(folder: Path, data: Any) -> Entry:
 
 
 def _checked(folder: Path, name: str, data: Mapping[str, Any]) -> Entry:
-    """An entry of sound fields; an error goes on after the model's name."""
+    """An entry with valid fields. The caller puts the model's name before the text of an error."""
     for key in data.keys() - _KEYS:
         if question := did_you_mean(key, _KEYS):
             raise ValueError(f"has {key!r}: {question}")
     for key in ("file", "reason", "uncertain"):
         if not isinstance(data.get(key, ""), str) or (key in _KEYS[:2] and not data.get(key)):
-            raise ValueError(f"has the {key} {data[key]!r}, not a text" if key in data else f"has no {key}")
+            raise ValueError(f"has the {key} {data[key]!r}, not a string" if key in data else f"has no {key}")
     cases, tolerance = data.get("cases", []), data.get("tolerance")
     if not isinstance(cases, list) or not all(isinstance(case, str) and case for case in cases):
         raise ValueError(f"has the cases {cases!r}, not a list of files")
@@ -141,7 +141,7 @@ def _check_tolerance(tolerance: Any, reason: str) -> None:
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < math.inf:
         raise ValueError(f"has the tolerance {tolerance!r}, not a number above 0")
     if tolerance > TOLERANCES["float32"] and not reason:
-        raise ValueError(f"has a tolerance of {tolerance:g}, and no reason")
+        raise ValueError(f"has a tolerance of {tolerance:g} without a reason")
 
 
 def _plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""Outcomes of a folder of models, in the form that CI servers read."""
+"""Outcomes of a folder of models as JUnit XML, which CI servers read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["junit"]
 
 
 def junit(outcomes: Sequence[Outcome], stale: Sequence[Stale]) -> bytes:
-    """The outcomes in the form that CI servers read: one test a model and way, and one a stale line."""
+    """The outcomes as JUnit XML: one test for each model and way, and one for each stale line."""
     tests, failures = len(outcomes) + len(stale), len(stale) + sum(bool(each.problem) for each in outcomes)
     suite = ElementTree.Element("testsuite", name="zoo", tests=str(tests), failures=str(failures))
     for each in outcomes:

@@ -1,4 +1,4 @@
-"""What `candlec zoo` finds out: one model compiled and run in one way, beside onnxruntime, and whether that may be."""
+"""The outcomes of `candlec zoo`: one model, compiled and run in one way, compared with onnxruntime and judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Outcome", "Stale", "check", "judged", "stale_expectations", "togethe
 
 @dataclass(frozen=True)
 class Variant:
-    """How a model is compiled and run."""
+    """A way to compile and run a model."""
 
     optimize: bool
     threads: int
@@ -34,18 +34,18 @@ class Variant:
 
 
 def variants(device: str) -> list[Variant]:
-    """How each model is compiled and run: with one thread and with two, where the threads do the work."""
+    """The ways to compile and run each model. On the CPU, these include one thread and two."""
     counts = (1, 2) if device == "cpu" else (1,)
     return [Variant(optimize, threads, device) for optimize in (True, False) for threads in counts]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one way of running one model ended: the verdict on the worst of its outputs (see `candlec verify`).
+    """The outcome of one way to run one model: the verdict on the worst output (see `candlec verify`).
 
-    `remarks` name the outputs beyond the tolerance, the worst first; `share` is the worst difference as a part of what
-    is allowed; `codes` are those of a refusal; `note` says how onnxruntime's run differs from what the file says.
-    `problem` says why it may not be so; it is empty where it may.
+    `remarks` name the outputs beyond the tolerance, the worst first. `share` is the worst difference divided by the
+    tolerance. `codes` are the error codes of a refusal. `note` says how onnxruntime's run differs from the file.
+    `problem` says why the outcome is not acceptable, and is empty if it is.
     """
 
     model: str
@@ -60,20 +60,20 @@ class Outcome:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What JSON tells."""
+        """The outcome as JSON."""
         return {**asdict(self), "ok": not self.problem}
 
 
 @dataclass(frozen=True)
 class Stale:
-    """A line of the baseline that is not so any more."""
+    """A line of the baseline that no longer holds."""
 
     model: str
     problem: str
 
 
 def check(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
-    """The outcome of every way of running a model on a device, on all of its cases."""
+    """The outcome of every way to run a model on a device, over all of its cases."""
     from compiler.accuracy.reference import ReferenceFailed
     from compiler.accuracy.verify import Judge
 
@@ -87,7 +87,7 @@ def check(entry: Entry, shapes: Shapes, device: str = "cpu") -> list[Outcome]:
 
 
 def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> Outcome:
-    """The outcome with what speaks against it, given what is expected of the model."""
+    """The outcome with its problem, judged by the expectation for the model."""
     if outcome.verdict in ("equal", "random"):
         return outcome
     if outcome.verdict == "failed":
@@ -97,17 +97,18 @@ def judged(outcome: Outcome, entry: Entry, expectation: Expectation | None) -> O
         return replace(outcome, problem=expectation.exceeded(found))
     if outcome.verdict != "uncertain":
         return replace(outcome, problem=f"it is {found if found.codes else 'not equal'}")
-    return outcome if entry.uncertain else replace(outcome, problem="it is uncertain, and nothing says that it may be")
+    problem = "" if entry.uncertain else "it is uncertain, and neither INDEX.json nor the baseline allows it"
+    return replace(outcome, problem=problem)
 
 
 def stale_expectations(
     outcomes: Sequence[Outcome], known: Mapping[str, KnownDifference], shapes: Shapes
 ) -> Iterator[Stale]:
-    """The expectations that every way of a model surpasses now, and those of models that are not there."""
+    """The expectations that every way of a model now surpasses, and those of missing models."""
     for model, each in known.items():
         mine = [outcome.verdict for outcome in outcomes if outcome.model == model]
         if not mine:
-            yield Stale(model, "it is in the baseline, and the folder has no such model")
+            yield Stale(model, "it is in the baseline, but not in the folder")
         elif shapes in each.expectations and (problem := each.expectations[shapes].outdated(worst_of(mine))):
             yield Stale(model, problem)
 
@@ -122,7 +123,7 @@ def together(outcomes: Sequence[Outcome]) -> Result:
 
 
 def _fault(entry: Entry) -> str:
-    """What is wrong with the files of a model; empty where all can be read."""
+    """The problem with the files of a model; empty if all are readable."""
     try:
         entry.path.stat()
         for case in entry.cases:
@@ -135,7 +136,7 @@ def _fault(entry: Entry) -> str:
 
 
 def _check_variant(entry: Entry, judge: Judge, variant: Variant, shapes: Shapes) -> Outcome:
-    """What all cases have together."""
+    """The outcome over all cases."""
     start = time.perf_counter()
     cases = [_check_case(entry, case, judge, variant, shapes) for case in entry.cases]
     found = sorted(cases, key=lambda each: (each.verdict == "failed", each.share), reverse=True)
@@ -155,7 +156,7 @@ def _check_case(entry: Entry, case: Path, judge: Judge, variant: Variant, shapes
         plan = _compile(entry, inputs, variant.optimize, shapes)
         outputs = compiler.load(plan, variant.device, variant.threads).run(inputs)
     except compiler.CompileError as error:
-        judge.reference.run(inputs)  # a case that does not fit the model is no fault of the compiler
+        judge.reference.run(inputs)  # a case that does not fit the model is not the compiler's fault
         return _refused(entry, variant, error)
     except (compiler.InputError, compiler.PlanError, compiler.RunError) as error:
         return Outcome(entry.name, str(variant), "failed", (f"{name}: {error}",))
@@ -169,7 +170,7 @@ def _check_case(entry: Entry, case: Path, judge: Judge, variant: Variant, shapes
 
 
 def _refused(entry: Entry, variant: Variant, error: CompileError) -> Outcome:
-    """What the compiler finds, without its advice, which is of this machine."""
+    """The findings of the compiler, without its advice, which depends on the machine."""
     found = [each for each in error.diagnostics if each.severity == "error"]
     remarks = tuple(dict.fromkeys(f"{each.message} ({each.code})" for each in found))
     return Outcome(entry.name, str(variant), "refused", remarks, codes=tuple(sorted({each.code for each in found})))
@@ -187,14 +188,13 @@ def _compile(entry: Entry, inputs: dict[str, Any], optimize: bool, shapes: Shape
 def _remark(output: Comparison) -> str:
     """The remark on an output beyond the tolerance."""
     if output.verdict == "random":
-        return f"{output.name}: random numbers, only dtype and shape were compared"
+        return f"{output.name}: random numbers; the command compared only dtype and shape"
     if output.problem or output.note:
         return f"{output.name}: {output.problem or output.note}"
-    said = f"{output.name}: {output.max_abs:.1e} off, {output.allowed:.1e} allowed"
+    said = f"{output.name}: difference {output.max_abs:.1e}, tolerance {output.allowed:.1e}"
     if output.error is not None and output.reference_error is not None:
-        said += f"; {output.error:.1e} off double precision, onnxruntime {output.reference_error:.1e}"
+        said += f"; error against double precision {output.error:.1e}, onnxruntime's {output.reference_error:.1e}"
     if output.reference_noise <= output.allowed:
         return said
-    return (
-        f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two answers, {output.reference_noise:.1e} apart"
-    )
+    noise = f"{output.reference_noise:.1e} apart"
+    return f"{said}; {output.nearest:.1e} from the nearer of onnxruntime's two results, {noise}"

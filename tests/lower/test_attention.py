@@ -185,9 +185,9 @@ def test_masks_of_numbers(check_node):
 
 
 REFUSED = {
-    "Attention of float32 is not computed in float16": ([Q, K, V], {"softmax_precision": 10}),
-    "Attention of float32 is not computed in bfloat16": ([Q, K, V], {"softmax_precision": 16}),
-    "Attention of float32 is not computed in int64": ([Q, K, V], {"softmax_precision": 7}),
+    "Attention of float32 cannot compute in float16": ([Q, K, V], {"softmax_precision": 10}),
+    "Attention of float32 cannot compute in bfloat16": ([Q, K, V], {"softmax_precision": 16}),
+    "Attention of float32 cannot compute in int64": ([Q, K, V], {"softmax_precision": 7}),
     "no qk_matmul_output_mode 4": ([Q, K, V], {"qk_matmul_output_mode": 4}),
     "needs q_num_heads and kv_num_heads": ([Q[0], K[0], V[0]], {}),
     "left_window_size -2": ([Q, K, V], {"left_window_size": -2}),

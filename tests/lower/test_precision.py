@@ -37,7 +37,7 @@ def test_a_type_that_is_wide_enough(op_type, dtype, stash):
     [("float", FLOAT16), ("float", BFLOAT16), ("float16", BFLOAT16), ("double", FLOAT16), ("float", INT64)],
 )
 def test_a_narrower_type_is_refused(op_type, dtype, stash):
-    with pytest.raises(compiler.CompileError, match=f"{op_type} of .* is not computed in .*, as stash_type asks"):
+    with pytest.raises(compiler.CompileError, match=f"{op_type} of .* cannot compute in .*, which stash_type requires"):
         compile_with(op_type, dtype, stash)
 
 

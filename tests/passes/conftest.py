@@ -16,7 +16,7 @@ from compiler.accuracy.reference import Reference, ReferenceFailed
 from compiler.errors import CompileError, Diagnostic
 from compiler.frontend.invariants import violations
 from compiler.frontend.load import load_model
-from compiler.ir.graph import constant_of
+from compiler.ir.graph import constant_of, nodes_of
 from compiler.ir.text import graph_text
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.rewrite.report import Pass, PassReport
@@ -43,6 +43,11 @@ def outputs_of(model: ir.Model, seed: int = 0) -> list[np.ndarray]:
     return list(Reference(proto, optimize=False).run(feeds).values())
 
 
+def untyped_of(model: ir.Model) -> set[ir.Value]:
+    """The values that nodes make and of which no type is known."""
+    return {value for node in nodes_of(model) for value in node.outputs if value.type is None}
+
+
 def check_pass_(
     pass_: Pass,
     before: str | ir.Model,
@@ -61,8 +66,11 @@ def check_pass_(
     original = outputs_of(model) if same_results else []
     if "shapes" in pass_.requires:
         infer_shapes.run(model)
+    untyped = untyped_of(model)
     report = pass_.run(model)
     text = graph_text(model.graph)
+    if "shapes" in pass_.requires:
+        assert untyped_of(model) <= untyped, "the pass makes nodes without types"
     if after is not None:
         assert text == textwrap.dedent(after).lstrip("\n")
     assert violations(model) == []

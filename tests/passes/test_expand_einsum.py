@@ -33,11 +33,11 @@ def test_products(check_pass, parse, equation, a, b, left):
 @pytest.mark.parametrize(
     ("equation", "a", "b", "reason"),
     [
-        ("ij,jk", "[2,3]", "[3,4]", "it is no product of matrices"),
-        ("ij,ij->ij", "[2,3]", "[2,3]", "it is no product of matrices"),
-        ("ijk,kl->l", "[2,3,4]", "[4,5]", "it is no product of matrices"),
-        ("...ij,...jk->...ik", "[2,3,4]", "[2,4,5]", "it is no product of matrices"),
-        ("ii,ij->ij", "[3,3]", "[3,4]", "it is no product of matrices"),
+        ("ij,jk", "[2,3]", "[3,4]", "it is not a matrix product"),
+        ("ij,ij->ij", "[2,3]", "[2,3]", "it is not a matrix product"),
+        ("ijk,kl->l", "[2,3,4]", "[4,5]", "it is not a matrix product"),
+        ("...ij,...jk->...ik", "[2,3,4]", "[2,4,5]", "it is not a matrix product"),
+        ("ii,ij->ij", "[3,3]", "[3,4]", "it is not a matrix product"),
         ("bij,bjk->bik", "[1,3,4]", "[2,4,5]", "sizes are not known to be the same on both sides"),
         ("bij,bjk->bik", "[N,3,4]", "[M,4,5]", "sizes are not known to be the same on both sides"),
     ],

@@ -134,11 +134,14 @@ def test_a_scaled_product_of_higher_rank(check_pass):
     ("nodes", "reason"),
     [
         ("c = Conv(x, w)  d = Relu(c)  e = Add(c, d) y = Add(e, row)", None),
-        ("c = Conv(x, w)  y = Add(c, row)", "the constant of shape [1, 9] is more than one number a channel"),
-        ("c = Conv(x, w)  y = Mul(c, big)", "the constant of shape [1, 1, 1, 1, 1] is more than one number a channel"),
+        ("c = Conv(x, w)  y = Add(c, row)", "the constant of shape [1, 9] has more than one number for each channel"),
+        (
+            "c = Conv(x, w)  y = Mul(c, big)",
+            "the constant of shape [1, 1, 1, 1, 1] has more than one number for each channel",
+        ),
         ("c = Conv(x, w)  y = Div(c, zero)", "the folded weights are not finite"),
         ("c = Conv(x, x)  y = Mul(c, zero)", None),
-        ("c = Conv(x, w, cb)  y = Mul(c, zero)", "the bias is computed, or is more than one number a channel"),
+        ("c = Conv(x, w, cb)  y = Mul(c, zero)", "the bias is computed, or has more than one number for each channel"),
     ],
 )
 def test_what_cannot_be_folded(check_pass, nodes, reason):

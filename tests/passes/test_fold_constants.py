@@ -1,7 +1,10 @@
 import numpy as np
+import onnx.parser
 import onnx_ir as ir
 import pytest
 
+import compiler
+from compiler.errors import CompileError
 from compiler.ir.text import graph_text
 from compiler.passes.fold_constants import fold_constants
 from compiler.passes.infer_shapes import infer_shapes
@@ -110,3 +113,17 @@ def test_types(check_pass, parse, evaluate, dtype):
     (found,) = our_own([node], node.outputs, {"": 20})
     np.testing.assert_array_equal(found, array)
     assert found.dtype == array.dtype
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_a_constant_that_divides_by_zero_is_refused(kind, operator, optimize):
+    graph = f"({kind}[1] x) => ({kind}[1] y) <{kind}[1] a = {{1}}, {kind} b = {{0}}>"
+    text = f'<ir_version: 10, opset_import: ["" : 20]> g {graph} {{ c = {operator}(a, b) y = Add(x, c) }}'
+    model = onnx.parser.parse_model(text)
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model, compiler.Options(optimize=optimize))
+    [found] = error.value.diagnostics
+    assert (found.code, found.message) == ("CC0401", f"{operator}: an integer is divided by zero")
+    assert found.origin.nodes == (f"{operator}(c)",)

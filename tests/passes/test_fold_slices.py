@@ -40,7 +40,7 @@ def test_strided_slices(check_pass, parse, nodes, strides, pads):
     [
         (f"{focus(ends='short')}  y = Conv(c, w)", "a slice does not reach from one end to the other"),
         (f"{focus(steps='uneven', ends='half')}  y = Conv(c, w)", "the slices are not strided alike"),
-        (f"{focus()}  y = Conv<dilations=[2, 1]>(c, w)", "a window that is dilated is not plain in steps of 2"),
+        (f"{focus()}  y = Conv<dilations=[2, 1]>(c, w)", "a dilated window does not fit slices with step 2"),
         (f'{focus()}  y = Conv<auto_pad="SAME_UPPER">(c, w)', "Conv finds its pads itself"),
         (f"{focus()}  y = Conv<group=2>(c, v)", "the weights are not constants of one group"),
         (

@@ -35,7 +35,7 @@ def test_places_that_are_no_class_give_zeros(parse):
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
-        ("e = Equal(f, real)  c = Cast<to = 1>(e)  y = MatMul(c, w)", "the places are not signed integers"),
+        ("e = Equal(f, real)  c = Cast<to = 1>(e)  y = MatMul(c, w)", "the indices are not signed integers"),
         ("e = Equal(x, others)  c = Cast<to = 1>(e)  y = MatMul(c, w)", "the classes are not counted from 0"),
         ("e = Equal(x, flat)  c = Cast<to = 1>(e)  y = MatMul(c, many)", "it is not a table of finite numbers"),
     ],

@@ -69,15 +69,21 @@ def test_results(parse, name):
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
-        ("u = Unsqueeze(x, two)  e = Expand(u, channels)  a = Reshape(e, many)", "not one or two spatial axes"),
-        ("u = Unsqueeze(x, four)  e = Expand(u, tiled)  a = Reshape(e, high)", "it is not each element"),
+        (
+            "u = Unsqueeze(x, two)  e = Expand(u, channels)  a = Reshape(e, many)",
+            "it does not repeat one or two spatial axes",
+        ),
+        ("u = Unsqueeze(x, four)  e = Expand(u, tiled)  a = Reshape(e, high)", "it does not repeat each element"),
         (
             "u = Unsqueeze(w, both)  e = Expand(u, no_rows)  a = Reshape<allowzero = 1>(e, empty)",
-            "it is not each element",
+            "it does not repeat each element",
         ),
-        ("u = Unsqueeze(x, two)  e = Tile(u, tiled)  a = Reshape(e, high)", "it is not each element"),
-        ("u = Unsqueeze(x, both)  e = Expand(u, twice)  a = Reshape(e, other)", "it is not each element"),
-        ("u = Unsqueeze(x, last) v = Neg(u) e = Concat<axis = 4>(u, v) a = Reshape(e, rest)", "it is not each element"),
+        ("u = Unsqueeze(x, two)  e = Tile(u, tiled)  a = Reshape(e, high)", "it does not repeat each element"),
+        ("u = Unsqueeze(x, both)  e = Expand(u, twice)  a = Reshape(e, other)", "it does not repeat each element"),
+        (
+            "u = Unsqueeze(x, last) v = Neg(u) e = Concat<axis = 4>(u, v) a = Reshape(e, rest)",
+            "it does not repeat each element",
+        ),
     ],
 )
 def test_other_repetition_stays(check_pass, parse, nodes, reason):

@@ -92,7 +92,7 @@ def test_a_transpose_comes_after(check_pass, parse):
             "the halves of a table are not known to be equal",
         ),
         (f"{HALVES} {DOUBLED} {SWAPPED.replace('(n, a)', '(a, n)')}", "N, L, 4", None),
-        (f"{NEIGHBORS} {DOUBLED} {SWAPPED}", "N, L, 4", "the pairs are others"),
+        (f"{NEIGHBORS} {DOUBLED} {SWAPPED}", "N, L, 4", "the pairs do not form a rotation"),
         (f"{HALVES} cos = Cos(f)  sin = Sin(f) {SWAPPED}", "3, 1, 8", "a table of [3,1,8] does not fit [N,3,L,8]"),
     ],
 )

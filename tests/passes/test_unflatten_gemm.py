@@ -46,7 +46,7 @@ def test_becomes_a_product(check_pass, parse, body, operators):
         ("g = Gemm<alpha=0.5>(m, w)  y = Reshape(g, back)", "the product or the bias is scaled"),
         ("g = Gemm(m, w)  y = Reshape(g, other)", "the shapes differ in more than the last axis"),
         ("g = Gemm(m, w)  z = Reshape(g, back)  s = ReduceSum(g)  y = Add(z, s)", "'g' is needed elsewhere too"),
-        ("k = Exp(t)  g = Gemm<transB=1>(m, k)  y = Reshape(g, back)", "a matrix that is no constant is transposed"),
+        ("k = Exp(t)  g = Gemm<transB=1>(m, k)  y = Reshape(g, back)", "a matrix that is not constant is transposed"),
     ],
 )
 def test_near_misses(check_pass, parse, body, reason):

@@ -1,1 +1,1 @@
-"""What verbs print: tables of steps, times and placements, and the page of `candlec compile --report`."""
+"""The printed tables of steps, times and placements, and the page of `candlec compile --report`."""

@@ -48,8 +48,8 @@ def page(timings: Sequence[Timing], command: str, machine: str, refused: Mapping
 
 
 LEGEND = (
-    "All take turns in one process; median ± half the distance of the quartiles. A ratio is the plan's time ÷ the "
-    "other's; ≠ marks one of which processes differ by more than a tenth."
+    "All runtimes take turns in one process. Times are the median ± half the distance of the quartiles. A ratio is the "
+    "plan's time ÷ the other's; ≠ marks a ratio that differs by more than a tenth between processes."
 )
 
 

@@ -1,4 +1,4 @@
-"""The table of `candlec inspect --prepared --device cuda`: each step on a GPU, and the least time that it takes."""
+"""The table of `candlec inspect --prepared --device cuda`: each step on a GPU, and its least time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["expectation_data", "show_expectation"]
 
 
 def show_expectation(steps: Sequence[GpuStep]) -> None:
-    """Print the steps that run, and what they take together."""
+    """Print the steps of a run and their totals."""
     times = [f">µs on {gpu.name}" for gpu in GPUS]
     columns = (">step", "op", "kernels and library calls", "precision", "layout", ">launches", ">MB", *times)
     ran = [step for step in steps if step.calls]
@@ -32,8 +32,8 @@ def show_expectation(steps: Sequence[GpuStep]) -> None:
         least = 1e6 * sum(gpu.seconds(step) for step in ran)
         console.print(f"{gpu.name}: at least {least:.3g} µs by its published limits ({gpu.source})", soft_wrap=True)
     legend = (
-        "An expectation, not a measurement: launches and waits take time beyond these limits. Every tensor is taken "
-        "to cross the GPU's memory once in each step; small ones may stay in its L2 cache, and take less."
+        "An expectation, not a measurement: launches and waits take more time. The times assume that every tensor "
+        "crosses the GPU's memory once in each step; small tensors may stay in its L2 cache and take less time."
     )
     console.print(legend, style="dim", soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""What is said of where steps run when the device is a GPU."""
+"""Tables and lines on the placement of steps on a GPU."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["show_missing", "show_placement"]
 
 
 def show_placement(device: str, steps: Sequence[PlacedStep]) -> None:
-    """Print where the steps of every op run, then those that the device has no kernel for."""
+    """Print where the steps of every op run, then the steps without a kernel on the device."""
     places = Counter((step.op, step.host) for step in steps)
-    where = {None: device, "nature": "host, where it belongs", "no_kernel": "host, for want of a kernel"}
+    where = {None: device, "nature": "host: such ops belong there", "no_kernel": "host: the device has no kernel"}
     rows = [(op, str(count), where[host]) for (op, host), count in places.most_common()]
     table(("plan op", ">steps", "where"), rows)
     for step in steps:
@@ -30,16 +30,15 @@ def show_placement(device: str, steps: Sequence[PlacedStep]) -> None:
 
 
 def show_missing(device: str, steps: Sequence[PlacedStep]) -> None:
-    """Print how many steps the host does for want of a kernel of the device, if any, and what moves for them."""
+    """Print the number of steps without a kernel on the device, if any, and the data that moves for them."""
     missing = [step for step in steps if step.host == "no_kernel"]
     if missing:
         ops = ", ".join(f"{count} {op}" for op, count in Counter(step.op for step in missing).most_common())
-        steps_of = f"{len(missing)} step{'s' * (len(missing) > 1)}"
+        steps_of, falls = f"{len(missing)} step{'s' * (len(missing) > 1)}", "fall" if len(missing) > 1 else "falls"
         known = None if any(step.bytes is None for step in missing) else sum(step.bytes or 0 for step in missing)
-        console.print(
-            f"{device} has no kernel for {steps_of}, which the host runs: {ops}; {_moved(known)} there and back"
-        )
+        sentence = f"{device} has no kernel for {steps_of}, which {falls} back to the CPU: {ops}"
+        console.print(f"{sentence}; {_moved(known)} there and back")
 
 
 def _moved(count: int | None) -> str:
-    return "what depends on the inputs' sizes goes" if count is None else f"{megabytes(count)} go"
+    return "data of unknown size moves" if count is None else f"{megabytes(count)} move"

@@ -1,4 +1,4 @@
-"""The table of `candlec inspect --prepared`: every step with its kernel, layouts, and what is alive."""
+"""The table of `candlec inspect --prepared`: every step with its kernel, layouts and live values."""
 
 from __future__ import annotations
 
@@ -14,31 +14,29 @@ if TYPE_CHECKING:
 __all__ = ["form", "show_prepared"]
 
 ADDED = "+"
-"""Marks a step that is not of the plan."""
+"""Marks a step that is not in the plan."""
 TAKEN = "*"
-"""Marks a value whose storage the step takes over."""
+"""Marks a value whose storage the step reuses."""
 BLOCKS = "▦"
-"""Marks a value that is held in blocks of channels."""
+"""Marks a value in blocks of channels."""
 
 LEGEND = (
-    f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, else in rows   "
-    f"{TAKEN} storage that the step may take over   alive: what values hold while the step runs, without constants"
+    f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, otherwise in rows   "
+    f"{TAKEN} storage that the step may reuse   alive: memory of values while the step runs, without constants"
 )
 
 
 def show_prepared(prepared: Prepared) -> None:
-    """Print the steps, and what they hold together."""
+    """Print the steps and their total memory."""
     columns = (">step", "op", "kernel", "takes", "gives", "dies", ">packed", ">alive")
     table(columns, [_row(step) for step in prepared.steps])
     console.print(LEGEND, style="dim", soft_wrap=True)
     packed, constants = megabytes(prepared.packed_bytes), megabytes(prepared.constant_bytes)
     console.print(f"{prepared.isa}; constants {constants}, packed {packed}", soft_wrap=True)
-    told = f"values hold at most {megabytes(prepared.peak_bytes)} at once"
+    told = f"values take at most {megabytes(prepared.peak_bytes)} at once"
     if prepared.untold:
         count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
-        told += (
-            f", as far as is known: {count} of unknown sizes or with blocks (--dim gives sizes to symbols of a model)"
-        )
+        told += f", without {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
     console.print(told, soft_wrap=True)
 
 
@@ -56,7 +54,7 @@ def _row(step: PreparedStep) -> list[Cell]:
 
 
 def _names(values: Sequence[PreparedValue | None]) -> str:
-    """The values that are no constants, by number."""
+    """The values by number, without constants."""
     return ", ".join(
         f"{_short(value.value)}{BLOCKS if value.layout == 'blocks' else ''}{TAKEN if value.taken else ''}"
         for value in values

@@ -1,4 +1,4 @@
-"""The tables of `candlec run --profile`: where the time goes, and how near each step is to what the machine can do."""
+"""The tables of `candlec run --profile`: time by op and step, and each step's share of the machine's peaks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["show_profile"]
 
 SLOWEST = 15
-HOSTED = {"nature": "on the host", "no_kernel": "on the host, for want of a kernel"}
+HOSTED = {"nature": "on the host", "no_kernel": "on the host: the device has no kernel"}
 SPEED = (">ms a run", ">share", ">GFLOP/s", ">GB/s", ">of peak")
 
 
 def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> None:
-    """Print the time by op, and the steps that take most of it."""
+    """Print the time by op, and the slowest steps."""
     total = sum(step.seconds for step in steps if not step.depth) or 1.0
     ops: dict[str, list[StepTime]] = {}
     for step in steps:
@@ -30,19 +30,24 @@ def show_profile(steps: Sequence[StepTime], peaks: Peaks | None, runs: int) -> N
     slowest = sorted(steps, key=lambda step: -step.seconds)[:SLOWEST]
     rows = [["  " * step.depth + step.op, *speed([step], total, peaks, runs), *_place(step)] for step in slowest]
     table((f"the {len(slowest)} slowest steps", *SPEED, "kernel", "origin"), rows)
-    moved = sum(step.bytes or 0 for step in steps if step.op == "Transfer") // 2 // runs  # they read and write it
+    moved = (
+        sum(step.bytes or 0 for step in steps if step.op == "Transfer") // 2 // runs
+    )  # a transfer counts reading and writing
     if moved:
-        console.print(f"{megabytes(moved)} a run go to the device and back")
+        console.print(f"{megabytes(moved)} per run move to the device and back")
     for step in steps:
         if step.host == "no_kernel" and step.calls:
             operands = f", on {megabytes(step.bytes // runs)} of operands" if step.bytes else ""
-            console.print(f"{step.op} from {step.origin} runs on the host for want of a kernel{operands}", style="red")
+            console.print(
+                f"{step.op} from {step.origin} runs on the host, because the device has no kernel{operands}",
+                style="red",
+            )
     if peaks:
         console.print(f"peaks: {1e-9 * peaks.operations:.0f} GFLOP/s, {1e-9 * peaks.bytes:.0f} GB/s", style="dim")
 
 
 def speed(steps: Iterable[StepTime], total: float, peaks: Peaks | None, runs: int) -> list[str]:
-    """Time, its share, operations and bytes a second, and the part of the time that the peaks would need."""
+    """Time and its share, operations and bytes per second, and the fraction of the time that the peaks need."""
     told = [step for step in steps if step.bytes is not None and step.seconds]
     seconds = sum(step.seconds for step in steps)
     known = sum(step.seconds for step in told)
@@ -60,5 +65,5 @@ def speed(steps: Iterable[StepTime], total: float, peaks: Peaks | None, runs: in
 
 
 def _place(step: StepTime) -> list[str]:
-    """How the step runs, and where it came from."""
+    """The form and the origin of a step."""
     return [HOSTED[step.host] if step.host else form(step.kernel, step.program), step.origin]

@@ -1,4 +1,4 @@
-"""What the passes did to a model, as one HTML page that needs nothing else."""
+"""The report of the passes as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ code, pre { font: 13px/1.4 ui-monospace, monospace; } pre { overflow-x: auto; ba
 
 
 def page(model: Path, plan: Plan, reports: Sequence[PassReport]) -> str:
-    """The page: each pass with the rewrites it did and the near misses, then the plan's steps."""
+    """The page: each pass with its rewrites and near misses, then the plan's steps."""
     before = reports[0].nodes_before if reports else 0
     steps = len(plan.document["main"]["steps"])
     return "\n".join(

@@ -20,7 +20,7 @@ __all__ = ["average", "look_up", "moved", "pair"]
 
 Found = tuple[ir.Value, list[ir.Node]]
 _PIXELS = (2**31 - 1) // 255
-"""As many codes as 32 bits can sum."""
+"""The largest number of codes whose sum fits 32 bits."""
 
 
 def pair(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
@@ -55,7 +55,7 @@ def average(node: ir.Node, target: Target, new: Rewriter) -> ir.Value | str:
     with np.errstate(all="ignore"):
         scale = target.scale / x.scale
     if not are_normal(scale):
-        return "the scales together are beyond what float32 holds"
+        return "the product of the scales exceeds float32"
     if math.prod(dim for dim in x.value.shape[2:] if isinstance(dim, int)) > _PIXELS:
         return "the sums may not fit 32 bits"
     constants = [new.constant(array) for array in (np.asarray(scale), x.zero, target.zero)]
@@ -126,7 +126,7 @@ def _is_function(node: ir.Node) -> bool:
 def _table(
     nodes: list[ir.Node], codes: QuantParams, evaluate: Evaluate, opsets: Mapping[str, int]
 ) -> np.ndarray | None:
-    """What the nodes make of each code, by its bits; `None` where they cannot be run."""
+    """The result of the nodes for each code, by its bits; `None` if they fail."""
     every = ir.tensor(np.arange(256, dtype=np.uint8).view(codes.zero.dtype))
     value = ir.Value(name="codes", type=ir.TensorType(every.dtype), shape=ir.Shape([256]), const_value=every)
     copies = []

@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 CODES = (ir.DataType.INT8, ir.DataType.UINT8)
 _PLAIN = frozenset(["axis", "saturate"])
-"""The attributes that are understood: the axis of the scales, if there are several; integers always saturate."""
+"""The supported attributes: the axis of several scales, and saturation, which integers always have."""
 _NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
 """The scales with which codes, and sums of them that fit 32 bits, stand for float32 numbers of full precision."""
 
@@ -91,7 +91,7 @@ def single_scale_params_of(value: ir.Value | None) -> QuantParams | None:
 
 
 def target_of(node: ir.Node) -> Target | None:
-    """What a QuantizeLinear to 8 bits makes of numbers; `None` if its scale is no constant of one element."""
+    """The target of a QuantizeLinear to 8 bits; `None` if its scale is not a constant of one element."""
     found = _parameters(node, node.outputs[0].dtype)
     return None if found is None else _target(node, *found)
 
@@ -110,7 +110,7 @@ def quant_params_from(node: ir.Node, index: int, axis: int | None) -> QuantParam
 
 
 def target_from(node: ir.Node, index: int) -> Target | None:
-    """What a node gives whose scale and zero point are inputs `index` and the one after it."""
+    """The target of a node whose inputs `index` and `index + 1` are scale and zero point."""
     found = _numbers(node.inputs[index], node.inputs[index + 1], node.outputs[0].dtype)
     return None if found is None else _target(node, *found)
 
@@ -159,7 +159,7 @@ def are_normal(scales: Array) -> bool:
 
 
 def bounded(target: Target) -> tuple[ir.Value | None, Target, list[ir.Node]]:
-    """What is quantized, without the Relu and Clip that the limits of its codes can do, the limits, and those nodes."""
+    """The value before Relu and Clip nodes that limits of codes replace, the target with limits, and these nodes."""
     value, nodes = target.node.inputs[0], list[ir.Node]()
     while value is not None and (node := value.producer()) is not None and sole_user(value) is not None:
         bounds = _bounds(node)

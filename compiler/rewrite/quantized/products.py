@@ -25,11 +25,11 @@ from compiler.rewrite.rule import Rewriter
 __all__ = ["channels_first", "channels_last", "convolution", "product", "qlinear"]
 
 Array = np.ndarray[Any, Any]
-_NOT_CODES = "an operand is not dequantized from 8 bits, with one scale or one an output"
+_NOT_CODES = "an operand is not dequantized from 8 bits, with one scale or one for each output"
 
 
 def convolution(node: ir.Node, target: Target | None, new: Rewriter) -> ir.Value | str:
-    """`Conv` of codes, weights with one scale or one an output, as codes or, without a target, as numbers."""
+    """`Conv` of codes. Weights have one scale or one for each output. Without a target, the result is numbers."""
     x, w = single_scale_params_of(node.inputs[0]), quant_params_of(node.inputs[1])
     if x is None or w is None:
         return _NOT_CODES
@@ -53,7 +53,7 @@ def qlinear(node: ir.Node, new: Rewriter) -> ir.Value | str:
     x, w = quant_params_from(node, 0, None), quant_params_from(node, 3, 0 if is_conv else 1)
     target = target_from(node, 6)
     if x is None or w is None or target is None:
-        return "a scale or zero point is not constant, or not one of those that are known"
+        return "a scale or zero point is not constant, or not supported"
     if is_conv:
         return _convolution(node, x, w, node.inputs[8] if len(node.inputs) > 8 else None, target, new)
     return _product(node, x, w, False, None, target, new)
@@ -89,7 +89,7 @@ def _product(
     if b.value.dtype not in CODES or b.axis not in (None, 0 if turned else 1):
         return _NOT_CODES
     if matrix is None or matrix.ndim != 2 or (rank(a.value) or 0) < 2:
-        return "the right side is no constant matrix, or a rank is not known"
+        return "the right side is not a constant matrix, or a rank is unknown"
     parameters = _parameters(a, b, matrix if turned else matrix.T, bias, target)
     if isinstance(parameters, str):
         return parameters
@@ -125,7 +125,7 @@ def _parameters(
         unit = x.scale * w.scale
         scale = unit if target is None else unit / target.scale
     if not (are_normal(unit) and are_normal(scale)):
-        return "the scales together are beyond what float32 holds"
+        return "the product of the scales exceeds float32"
     units = bias_units(bias, unit, len(weights), target)
     if isinstance(units, str):
         return units

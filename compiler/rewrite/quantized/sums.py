@@ -14,9 +14,9 @@ __all__ = ["bias_units", "fit"]
 
 Array = np.ndarray[Any, Any]
 _ROUNDING = 2.0**-22
-"""How far apart two numbers may be, as a part of them, that are the same but for two roundings to float32."""
+"""The largest relative difference of two numbers that differ only by two roundings to float32."""
 _OF_A_CODE = 2.0**-6
-"""How much of a code the rounded bias may move a result: the code is another one only where it is so near a tie."""
+"""The largest shift of a result by the rounded bias, in codes. It changes only codes this near a tie."""
 
 
 def bias_units(given: ir.Value | None, unit: Array, outputs: int, target: Target | None) -> Array | str | None:
@@ -31,7 +31,7 @@ def bias_units(given: ir.Value | None, unit: Array, outputs: int, target: Target
     if numbers is None:
         return "the bias is not constant"
     if numbers.shape not in ((), (1,), (1, 1), (outputs,), (1, outputs)):
-        return "the bias is not one an output"
+        return "the bias does not have one number for each output"
     units = _units(numbers, unit.astype(np.float64), target)
     if isinstance(units, str):
         return units

@@ -1,0 +1,51 @@
+"""Options with a new name. Their former names still work, with a warning, and no help shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from compiler.cli.output import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["FORMER_NAMES", "Verb"]
+
+FORMER_NAMES = {"--dim": "--size", "--path": "--zoo"}
+"""Deprecated names of options, with their present names. A verb that has an option `--dim` keeps it."""
+
+
+class Verb(click.Command):
+    """A verb that accepts the former names of its options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments after each former name is replaced."""
+        own = {name for param in self.get_params(ctx) for name in param.opts}
+        former = {old: new for old, new in FORMER_NAMES.items() if new in own and old not in own}
+        found = {name for name, _ in map(_name_and_rest, _before_separator(args)) if name in former}
+        if not ctx.resilient_parsing:
+            for name in sorted(found):
+                warning = f"warning: {name} is deprecated in this command: use {former[name]}"
+                errors.print(warning, style="yellow", soft_wrap=True)
+        return super().parse_args(ctx, list(_renamed(args, former)))
+
+
+def _before_separator(args: list[str]) -> list[str]:
+    """The arguments before `--`, which ends the options."""
+    return args[: args.index("--")] if "--" in args else args
+
+
+def _name_and_rest(argument: str) -> tuple[str, str]:
+    """`--dim=batch=1` → `("--dim", "=batch=1")`."""
+    name, sign, value = argument.partition("=")
+    return name, sign + value
+
+
+def _renamed(args: list[str], former: dict[str, str]) -> Iterator[str]:
+    """The arguments with present names."""
+    options = _before_separator(args)
+    pairs: Iterable[tuple[str, str]] = map(_name_and_rest, options)
+    yield from (former.get(name, name) + rest for name, rest in pairs)
+    yield from args[len(options) :]

@@ -1,0 +1,102 @@
+"""The types and shapes of a node's outputs. No other module calls `onnx_shape_inference` for a node.
+
+The library infers them from the inputs, and `compiler.ir.shape_fixes` corrects its answers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+
+import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext, registry
+
+from compiler.ir.graph import PLAN_DOMAIN, elements_of, nodes_of, opset_of
+from compiler.ir.shape_fixes import Corrections
+
+__all__ = ["Inference", "NewNodes"]
+
+
+class Inference:
+    """Infers node by node. A symbol that it invents for a size is new in the model."""
+
+    def __init__(
+        self,
+        model: ir.Model,
+        named: Iterable[ir.Value],
+        is_known: Callable[[ir.Node], bool] = lambda node: not node.domain,
+    ) -> None:
+        """The symbols of the values `named` stay taken. `is_known` tells whether the library may infer a node."""
+        registry.collect()
+        self._opsets, self._is_known = model.opset_imports, is_known
+        self.context = ShapeInferenceContext(model.opset_imports, policy="override")
+        shapes = [value.shape for value in named if value.shape is not None]
+        self.context.reserve_symbol_names({symbol for shape in shapes for dim in shape for symbol in _symbols(dim)})
+        self._corrections = Corrections(self.context)
+
+    def outputs(self, node: ir.Node) -> str | None:
+        """Infers a node's outputs. Returns the reason if that fails. Outputs without an inferred type keep theirs."""
+        declared = [value.type for value in node.outputs]
+        for value in node.outputs:
+            value.type = value.shape = None
+            value.const_value = None
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+        version = opset_of(node, self._opsets.get(node.domain, 1))
+        # Shapes before opset 7 follow the same rules: `raise_legacy` needs them to write its operators anew. The
+        # library's rules for operators that will be refused are not checked here, and some guess a type.
+        infer = None
+        if self._is_known(node):
+            infer = registry.get(node.domain, node.op_type, version if node.domain else max(version, 7))
+        reason = None
+        try:
+            if infer is not None:
+                infer(self.context, node)
+        except Exception as error:  # the lowering reports the error of such a node
+            reason = str(error)
+        self._corrections.correct(node)
+        for value, kind in zip(node.outputs, declared, strict=True):
+            if value.type is None or value.dtype == ir.DataType.UNDEFINED:
+                value.type = kind
+        return reason
+
+
+class NewNodes:
+    """Infers the types and shapes that a rewrite did not set on its new nodes."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._model = model
+
+    @functools.cached_property
+    def _inference(self) -> Inference:
+        named = (
+            value for node in nodes_of(self._model) for value in (*node.inputs, *node.outputs) if value is not None
+        )
+        return Inference(self._model, named)
+
+    def infer(self, nodes: Iterable[ir.Node]) -> None:
+        """Infers nodes in sorted order. Nodes of the plan's domain keep the types and shapes that they have."""
+        for node in nodes:
+            if node.domain == PLAN_DOMAIN or all(value.type and value.shape is not None for value in node.outputs):
+                continue
+            for value in node.inputs:
+                _follow(value, self._inference.context)
+            self._inference.outputs(node)
+
+
+def _follow(value: ir.Value | None, context: ShapeInferenceContext) -> None:
+    """Gives the context the symbolic elements of a value that an earlier inference found."""
+    if value is None:
+        return
+    context.name_anonymous_dims(value)
+    elements = elements_of(value) if SYM_DATA_KEY in value.metadata_props else None
+    if elements is not None and value.const_value is None:
+        context.set_symbolic_value(
+            value, [each if isinstance(each, int) else ir.SymbolicDim(each) for each in elements]
+        )
+
+
+def _symbols(dim: int | ir.SymbolicDim) -> set[str] | frozenset[str]:
+    """The symbols in a dimension. A single name is not parsed, because parsing imports sympy."""
+    if isinstance(dim, int):
+        return set()
+    return {dim.value} if dim.value and dim.value.isidentifier() else dim.free_symbols()

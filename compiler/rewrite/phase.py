@@ -1,0 +1,48 @@
+"""Phases: passes that make work for each other, and that run in turn until none of them changes the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from compiler.errors import CompileError, Diagnostic
+from compiler.rewrite.report import Pass, PassReport
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+__all__ = ["Phase"]
+
+_MOST_ROUNDS = 100
+"""The most rounds of a phase. A phase that changes the model in every round has passes that undo each other."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Passes that run in order, and then again, until every pass has run on the model without a change."""
+
+    name: str
+    passes: Sequence[Pass]
+
+    def only(self, chosen: Sequence[Pass]) -> Phase:
+        """The same phase with the chosen passes only."""
+        return replace(self, passes=[step for step in self.passes if step in chosen])
+
+    def run(self, model: ir.Model) -> Iterator[tuple[Pass, PassReport]]:
+        """Yields every run of a pass with its report, except runs of later rounds that change and refuse nothing.
+
+        Raises:
+            CompileError: the phase does not end, because the passes undo each other.
+        """
+        quiet, last = 0, ""
+        for round_number in range(_MOST_ROUNDS):
+            for step in self.passes:
+                report = step.run(model)
+                if round_number == 0 or report.changed or report.refused:
+                    yield step, report
+                quiet, last = (1, step.name) if report.changed else (quiet + 1, last)
+                if quiet >= len(self.passes):
+                    return
+        message = f"the phase {self.name} does not end: {last} still changes the model after {_MOST_ROUNDS} rounds"
+        raise CompileError([Diagnostic("CC0506", message, help=f"use --passes without {last}, and report the bug")])

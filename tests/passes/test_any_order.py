@@ -1,0 +1,164 @@
+"""Passes on random graphs: any of them in any order keep the results, and each reaches its fixpoint.
+
+Hypothesis draws the graphs and the orders of passes, and shrinks those that fail. Every run has the same examples.
+The environment variable FUZZ multiplies their number.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import compiler
+from compiler import Options, lower
+from compiler.accuracy.reference import Reference
+from compiler.frontend.invariants import violations
+from compiler.frontend.load import load_model
+from compiler.ir.graph import nodes_of
+from compiler.ir.text import graph_text
+from compiler.pipeline import passes
+from compiler.plan.write import write
+from tests.fuzz_bases import on_axes, on_codes, on_images
+from tests.trained.zoo import entries
+
+TOLERANCE = 1e-4
+SMALL_MODELS = ("digits", "dtln_model_1", "super_resolution_pt", "tract_byte_sb_bidi_lstm")
+
+Make = Callable[[random.Random], tuple[onnx.ModelProto, dict[str, Any]]]
+
+OPTIONAL = [step for step in passes(Options()) if not step.needed and step.name != "check_nodes"]
+"""The passes that a user may choose, some of them more than once."""
+MAKES: st.SearchStrategy[Make] = st.sampled_from([on_axes] * 12 + [on_codes] * 3 + [on_images])
+"""The kinds of graphs. Most graphs are of axes, which most passes rewrite; graphs of images take the most time."""
+CHANCES = st.randoms(use_true_random=False)
+"""The random numbers of a graph. Hypothesis draws each of them, so it can shrink the graph."""
+
+
+def examples(number: int) -> settings:
+    """The settings of a test with this number of examples."""
+    times = int(os.environ.get("FUZZ", "1"))
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(
+        max_examples=number * times, derandomize=True, deadline=None, database=None, suppress_health_check=slow
+    )
+
+
+@st.composite
+def orders(draw: st.DrawFn) -> list[str]:
+    """The names of some of the optional passes in any order."""
+    names = draw(st.permutations([step.name for step in OPTIONAL]))
+    return names[: draw(st.integers(1, len(names)))]
+
+
+def run_in_order(model: ir.Model, order: list[str]) -> None:
+    """Runs the optional passes whose required facts hold when their turn comes."""
+    facts = {fact for step in passes(Options()) if step.needed for fact in step.ensures} | {"stored weights"}
+    named = {step.name: step for step in OPTIONAL}
+    done = []
+    for step in (named[name] for name in order):
+        if step.requires <= facts:
+            step.run(model)
+            facts = (facts | step.ensures) - step.ends
+            done.append(step.name)
+    note(f"passes that ran: {done}")
+
+
+def loaded(proto: onnx.ModelProto | Path) -> ir.Model:
+    """A model after the passes that every compilation needs."""
+    model = load_model(proto).model
+    for step in passes(Options()):
+        if step.needed:
+            step.run(model)
+    return model
+
+
+def graph_of(make: Make, chance: random.Random) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A random graph and its inputs. A failure shows the graph."""
+    proto, feeds = make(chance)
+    note(onnx.printer.to_text(proto.graph))
+    return proto, feeds
+
+
+def results(plan: compiler.Plan, feeds: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The outputs of a plan on one thread."""
+    return compiler.load(plan, threads=1).run(feeds)
+
+
+def plan_of(model: ir.Model) -> compiler.Plan:
+    """The plan of a model as the passes left it."""
+    block, pool = lower.lower(model)
+    return compiler.Plan(write(block, pool))
+
+
+def close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    """Codes may differ by one; numbers by the tolerance, relative to the largest."""
+    for name, wanted in expected.items():
+        if wanted.dtype.kind in "iu":
+            difference = np.abs(found[name].astype(np.int64) - wanted.astype(np.int64))
+            assert difference.max(initial=0) <= 1
+            continue
+        largest = max(1.0, float(np.abs(wanted).max(initial=0)))
+        np.testing.assert_allclose(found[name], wanted, rtol=TOLERANCE, atol=TOLERANCE * largest)
+
+
+@examples(60)
+@given(make=MAKES, chance=CHANCES, order=orders())
+def test_any_passes_in_any_order_keep_the_results(make: Make, chance: random.Random, order: list[str]) -> None:
+    proto, feeds = graph_of(make, chance)
+    expected = results(compiler.compile(proto, Options(optimize=False)), feeds)
+    if make is on_axes:
+        close(expected, Reference(proto, optimize=False).run(feeds))
+    model = loaded(proto)
+    run_in_order(model, order)
+    assert violations(model) == []
+    close(results(plan_of(model), feeds), expected)
+
+
+@pytest.mark.parametrize("name", SMALL_MODELS)
+@examples(4)
+@given(order=orders())
+def test_any_passes_in_any_order_keep_the_results_of_a_trained_model(name: str, order: list[str]) -> None:
+    if name not in entries():
+        pytest.skip("shared/zoo is not there")
+    entry = entries()[name]
+    feeds = entry.inputs(entry.cases[0])
+    expected = results(compiler.compile(entry.path, Options(optimize=False)), feeds)
+    model = loaded(Path(entry.path))
+    run_in_order(model, order)
+    close(results(plan_of(model), feeds), expected)
+
+
+@examples(60)
+@given(make=MAKES, chance=CHANCES)
+def test_every_pass_reaches_its_fixpoint_in_one_run(make: Make, chance: random.Random) -> None:
+    model = load_model(graph_of(make, chance)[0]).model
+    for step in passes(Options()):
+        step.run(model)
+        text = graph_text(model.graph)
+        again = step.run(model)
+        assert not again.changed, f"{step.name} fires again: {again.fired[:3]}"
+        assert graph_text(model.graph) == text, f"{step.name} changes the graph again"
+
+
+@examples(60)
+@given(make=MAKES, chance=CHANCES)
+def test_every_node_has_its_types_and_shapes_after_every_pass(make: Make, chance: random.Random) -> None:
+    model = load_model(graph_of(make, chance)[0]).model
+    known = False
+    for step in passes(Options()):
+        step.run(model)
+        known |= "shapes" in step.ensures
+        for node in nodes_of(model) if known else ():
+            for value in node.outputs:
+                place = f"{step.name}: {node.domain} {node.op_type}"
+                assert value.type is not None and value.shape is not None, place
