@@ -269,3 +269,20 @@ def test_sizes_are_for_models_that_are_prepared(arguments: list[str], tmp_path: 
     onnx.save(model("(float[n] x) => (float[n] y) { y = Exp (x) }"), tmp_path / "m.onnx")
     compiler.compile(tmp_path / "m.onnx").save(tmp_path / "m.plan")
     assert run("inspect", str(tmp_path / arguments[0]), *arguments[1:]) == 2
+
+
+def test_alternatives_of_a_convolution_hold_its_kernel() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 17]> g (float[1, 32, 28, 28] x) => (float[1, 32, 28, 28] y) '
+        "<float[32, 32, 3, 3] w> { y = Conv <pads = [1, 1, 1, 1]> (x, w) }"
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((32, 32, 3, 3), np.float32), "w"))
+    steps = [step for step in compiler.load(compiler.compile(model)).prepared().steps if step.op == "Conv"]
+    (conv,) = steps
+    forms = {each.form: each for each in conv.alternatives}
+    assert conv.kernel in forms
+    assert {"direct, in rows", "direct, in blocks"} < set(forms)
+    assert all(each.time > 0 for each in conv.alternatives)
+    within = {form.removesuffix(" within the step"): each.time for form, each in forms.items() if "within" in form}
+    assert within
+    assert all(time > forms[form].time for form, time in within.items()), "moving images takes time"

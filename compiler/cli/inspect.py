@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     help="Print every step as a session runs it: kernel, layouts, reused storage, memory of live values.",
 )
 @click.option(
+    "--alternatives",
+    is_flag=True,
+    help="With --prepared, print the forms that the planner compared for each convolution, and their expected times.",
+)
+@click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
@@ -46,6 +51,7 @@ def command(
     file: Path,
     steps: bool,
     prepared: bool,
+    alternatives: bool,
     device: str,
     dims: dict[str, int],
     sizes: dict[str, int],
@@ -65,14 +71,17 @@ def command(
     candlec inspect model.plan --steps
     candlec inspect model.onnx --json
     candlec inspect model.onnx --prepared --dim batch=1
+    candlec inspect model.onnx --prepared --alternatives
     candlec inspect model.plan --prepared --device cuda --size batch=8
     """
     _check_usage(prepared, device, dims, sizes)
+    if alternatives and (not prepared or device != "cpu"):
+        raise click.UsageError("--alternatives needs --prepared, and shows the forms of the CPU")
     if device != "cpu":
         _show_expectation(file, dims, sizes, as_json)
         return
     if prepared:
-        _show_prepared(file, dims, packing, as_json)
+        _show_prepared(file, dims, packing, alternatives=alternatives, as_json=as_json)
         return
     import compiler
 
@@ -104,16 +113,18 @@ def _loaded(file: Path) -> Loaded:
     return load_model(file)
 
 
-def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, as_json: bool) -> None:
+def _show_prepared(file: Path, dims: dict[str, int], packing: Memory, *, alternatives: bool, as_json: bool) -> None:
     """Print the prepared steps of a plan, or of a model after compiling it."""
     import compiler
-    from compiler.cli.tables.prepared import show_prepared
+    from compiler.cli.tables.prepared import show_alternatives, show_prepared
 
     if dims and arguments.is_plan(file):
         raise click.UsageError("--dim fixes sizes at compile time, and a plan is compiled: leave --dim out")
     prepared = compiler.load(_plan_of(file, dims), memory=packing).prepared()
     if as_json:
         print_json({"ok": True, **asdict(prepared)})
+    elif alternatives:
+        show_alternatives(prepared)
     else:
         show_prepared(prepared)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from compiler.runtime.prepared import Prepared, PreparedStep, PreparedValue
 
-__all__ = ["form", "show_prepared"]
+__all__ = ["form", "show_alternatives", "show_prepared"]
 
 ADDED = "+"
 """Marks a step that is not in the plan."""
@@ -20,6 +20,11 @@ TAKEN = "*"
 BLOCKS = "▦"
 """Marks a value in blocks of channels."""
 
+CHOSEN = "chosen"
+ALTERNATIVES_LEGEND = (
+    "expected: multiply-adds of a vector for one image   in blocks: without moving the image to blocks and back, "
+    "which prepare counts for all steps together"
+)
 LEGEND = (
     f"{ADDED} added by prepare   {BLOCKS} in blocks of 16 channels, otherwise in rows   "
     f"{TAKEN} storage that the step may reuse   alive: memory of values while the step runs, without constants"
@@ -38,6 +43,18 @@ def show_prepared(prepared: Prepared) -> None:
         count = f"{prepared.untold} step{'s' * (prepared.untold > 1)}"
         told += f", without {count} of unknown sizes or with blocks (--dim fixes sizes of a model)"
     console.print(told, soft_wrap=True)
+
+
+def show_alternatives(prepared: Prepared) -> None:
+    """Print the forms of every convolution with their expected times, the fastest first."""
+    columns = (">step", "op", "form", ">expected", "")
+    rows: list[list[Cell]] = []
+    for step in prepared.steps:
+        for each in sorted(step.alternatives, key=lambda alternative: alternative.time):
+            chosen = CHOSEN if step.kernel == each.form else ""
+            rows.append([str(step.index), "  " * step.depth + step.op, each.form, f"{each.time:,.0f}", chosen])
+    table(columns, rows)
+    console.print(ALTERNATIVES_LEGEND, style="dim", soft_wrap=True)
 
 
 def form(kernel: str | None, program: str | None) -> str:
