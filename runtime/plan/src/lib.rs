@@ -14,6 +14,7 @@ pub mod dtype;
 mod epilogue;
 pub mod error;
 pub mod execute;
+mod extent;
 pub mod float;
 pub mod form;
 pub mod gpu;

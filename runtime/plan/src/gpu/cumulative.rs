@@ -46,8 +46,7 @@ gpu_kernel!(Cumulative: "cumulative");
 
 impl OnGpu for Cumulative {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, axis) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
-        let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };
+        let (x, axis) = (call.tensor(0)?, axes::number("axis", call.tensor(1)?)?);
         let [outer, n, inner] = axes::split(x.dims(), axis)?;
         let y = room(gpu, x.dims(), x.dtype())?;
         if y.is_empty() {
