@@ -6,7 +6,6 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use super::launch::{count, kind, launch, room, width, Params};
 use super::OnGpu;
 use crate::axes;
-use crate::bail;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;

@@ -47,6 +47,7 @@ impl Operator for Pad {
         if let Some(value) = inputs.optional_tensor(2)?.filter(|value| value.dtype != x.dtype) {
             bail!("a {} tensor cannot be padded with {}", x.dtype, value.dtype);
         }
+        inputs.one_element(2, "the value to pad with")?;
         let shape = x.rank().map(|rank| vec![None; rank]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
