@@ -9,6 +9,12 @@ pub(crate) trait Extent {
     fn known(&self) -> Option<usize>;
 }
 
+impl Extent for Option<usize> {
+    fn known(&self) -> Option<usize> {
+        *self
+    }
+}
+
 impl Extent for usize {
     fn known(&self) -> Option<usize> {
         Some(*self)
@@ -39,6 +45,31 @@ pub(crate) fn count(dims: &[impl Extent]) -> Option<usize> {
 pub(crate) fn text(dims: &[impl Extent]) -> String {
     let size = |dim: &_| Extent::known(dim).map_or_else(|| "?".to_string(), |size| size.to_string());
     format!("[{}]", dims.iter().map(size).collect::<Vec<_>>().join(", "))
+}
+
+/// Checks that a tensor of shape `from` broadcasts to one of shape `to`, as NumPy does.
+///
+/// # Errors
+/// It has more dimensions, or one whose size is neither 1 nor that of `to`.
+pub(crate) fn check_broadcast<D: Extent>(from: &[D], to: &[D]) -> Result<()> {
+    let mut aligned = from.iter().rev().zip(to.iter().rev());
+    if from.len() > to.len() || !aligned.all(|(from, to)| fits(from, &1) || fits(from, to)) {
+        bail!("{} does not broadcast to {}", text(from), text(to));
+    }
+    Ok(())
+}
+
+/// Checks that there is one element, or one for each of `outputs`.
+///
+/// # Errors
+/// There are more, or fewer.
+pub(crate) fn one_or_each(name: &str, dims: &[impl Extent], outputs: Option<usize>) -> Result<()> {
+    match (count(dims), outputs) {
+        (Some(count), Some(outputs)) if count != 1 && count != outputs => {
+            bail!("{name} has shape {}; it must have one element, or one for each of {outputs} outputs", text(dims))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that the input that errors call `name` has one element.

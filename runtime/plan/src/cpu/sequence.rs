@@ -4,13 +4,13 @@ use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::value::held::Record;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::sequence::{
     ConcatFromSequence, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert, SequenceLength,
     SplitToSequence,
 };
+use crate::value::held::Record;
 use crate::value::{list, scratch, Array, Items, Value};
 
 impl Kernel for SequenceConstruct {

@@ -11,7 +11,6 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::Array;
 
 /// The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j - i ≥ k`
 /// (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).

@@ -103,8 +103,7 @@ impl Operator for Stft {
         self.check_parts(x.size(2))?;
         inputs.one_element(1, "the step")?;
         inputs.one_element(3, "the length")?;
-        let window = inputs.shape(2)?.and_then(|window| count(window));
-        check_window(window.filter(|_| inputs.optional(3).is_none()), x.size(1))?;
+        check_window(inputs.shape(2)?.and_then(|window| count(window)), x.size(1))?;
         let batch = x.shape.as_ref().and_then(|shape| shape[0].clone());
         let shape = Some(vec![batch, None, None, Some(Dim::Size(2))]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])

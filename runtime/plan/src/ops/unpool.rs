@@ -44,8 +44,9 @@ impl MaxUnpool {
             end.checked_sub(self.pads[a][0])?.checked_sub(self.pads[a][1])
         };
         let sizes = (0..spatial.len()).map(|a| {
-            size(a)
-                .ok_or_else(|| Error::op(format!("a window of {:?} cannot have pooled to a tensor of shape {dims:?}", self.kernel)))
+            size(a).ok_or_else(|| {
+                Error::op(format!("a window of {:?} cannot have pooled to a tensor of shape {dims:?}", self.kernel))
+            })
         });
         [Ok(*n), Ok(*c)].into_iter().chain(sizes).collect()
     }
