@@ -186,9 +186,11 @@ impl Spread {
     /// Checks that scales and zero points of these shapes fit an `X` of shape `dims`.
     fn check<D: Extent>(dims: &[D], scale: &[D], zero: Option<&[D]>, axis: i64, block: usize) -> Result<()> {
         let (scales, zeros) = (count(scale), zero.and_then(|zero| count(zero)));
-        if scales == Some(0) || !fits(&scales, &zeros) {
-            let zero = zero.map_or_else(String::new, |zero| format!(" and zero points of shape {}", text(zero)));
-            bail!("scales of shape {}{zero} do not fit each other", text(scale));
+        if scales == Some(0) {
+            bail!("scales of shape {} are none; at least one is needed", text(scale));
+        }
+        if let Some(zero) = zero.filter(|_| !fits(&scales, &zeros)) {
+            bail!("scales of shape {} and zero points of shape {} are not equally many", text(scale), text(zero));
         }
         if block == 0 && scale.iter().all(|size| fits(size, &1)) {
             return Ok(());
