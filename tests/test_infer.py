@@ -12,19 +12,19 @@ from compiler.plan import ops
 from compiler.plan.encode import Op, canonical
 from compiler.plan.types import tensor
 
-WINDOW: dict[str, list[int]] = {"strides": [1, 1], "dilations": [1, 1]}
+ONES = [1, 1]
 PADS = ops.Padding.Explicit([[0, 0], [0, 0]])
-CONV_INTEGER = ops.ConvInteger(**WINDOW, groups=1, pads=PADS)
-Q_CONV = ops.QLinearConv(**WINDOW, groups=1, pads=PADS, low=0, high=255)
+CONV = ops.Conv(strides=ONES, dilations=ONES, groups=1, pads=PADS)
+CONV_INTEGER = ops.ConvInteger(strides=ONES, dilations=ONES, groups=1, pads=PADS)
+Q_CONV = ops.QLinearConv(strides=ONES, dilations=ONES, groups=1, pads=PADS, low=0, high=255)
 Q_MATMUL = ops.QLinearMatMul(low=0, high=255)
 Q_ADD = ops.QLinearBinary(function="Add", low=0, high=255)
-DEFORM = ops.DeformConv(**WINDOW, groups=1, offset_groups=1, pads=[[0, 0], [0, 0]])
+DEFORM = ops.DeformConv(strides=ONES, dilations=ONES, groups=1, offset_groups=1, pads=[[0, 0], [0, 0]])
 GRID = ops.GridSample(align_corners=False, mode="Linear", outside="Zeros")
 STFT = ops.Stft(one_sided=False)
 ROI_ALIGN = ops.RoiAlign(greatest=False, half_pixel=True, height=2, samples=0, scale=1.0, width=2)
-HEADS = {"guard": "Unseeing", "is_causal": False, "scores": "Product"}
-ATTENTION = ops.Attention(**HEADS)
-TWO_HEADS = ops.Attention(**HEADS, heads=2, kv_heads=2)
+ATTENTION = ops.Attention(guard="Unseeing", is_causal=False, scores="Product")
+TWO_HEADS = ops.Attention(guard="Unseeing", is_causal=False, scores="Product", heads=2, kv_heads=2)
 ROTARY = ops.RotaryEmbedding(interleaved=False)
 
 
@@ -66,12 +66,12 @@ CASES: list[tuple[Op, str, str]] = [
     (CONV_INTEGER, "u[1,2,5,5] u[6,2,3,3] u[2,1]", "[2, 1] does not broadcast"),
     (CONV_INTEGER, "u[1,2,5,5] u[6,2,3,3] u[] u[] n[5]", "B has shape [5], not [6]"),
     (
-        ops.ConvInteger(**WINDOW, groups=2, pads=PADS),
+        ops.ConvInteger(strides=ONES, dilations=ONES, groups=2, pads=PADS),
         "u[?,4,5,5] u[5,2,3,3]",
         "weights of shape [5, 2, 3, 3] in 2 groups",
     ),
-    (ops.Conv(**WINDOW, groups=1, pads=PADS), "f[?,3,5,5] f[6,2,3,3]", "do not fit [3] channels"),
-    (ops.Conv(**WINDOW, groups=1, pads=PADS), "f[?,2,5,5] f[6,2,3,3] f[5]", "B has shape [5], not [6]"),
+    (CONV, "f[?,3,5,5] f[6,2,3,3]", "do not fit [3] channels"),
+    (CONV, "f[?,2,5,5] f[6,2,3,3] f[5]", "B has shape [5], not [6]"),
     (ops.Requantize(), "n[2,3] f[] f[] f[2] u[]", "the result's scale has shape [2]"),
     (ops.Requantize(), "n[2,3] f[] f[] f[] u[2]", "the result's zero point has shape [2]"),
     (ops.Requantize(), "n[2,3] f[2] f[] f[] u[]", "[2] does not broadcast to [2, 3]"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.rule import Rewriter, Rule, rules_pass
@@ -13,7 +14,6 @@ from compiler.rewrite.rule import Rewriter, Rule, rules_pass
 __all__ = ["recognize_repeat"]
 
 _FIRST_SPATIAL = 2
-_MOST_AXES = 2
 _NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 _Dims = list[int | str | None]
@@ -34,7 +34,7 @@ class RecognizeRepeat(Rule):
         if found is None:
             return "it is not each element of an axis that is repeated"
         axes = [axis for axis, factor in enumerate(found[1]) if factor > 1]
-        if not axes or axes[0] < _FIRST_SPATIAL or len(axes) > _MOST_AXES:
+        if not axes or axes[0] < _FIRST_SPATIAL or len(axes) > MOST_RESIZED_AXES:
             return "not one or two spatial axes are repeated"
         return None
 
