@@ -1,6 +1,7 @@
 from typing import Any
 
 MAX_THREADS: int
+MOST_RESIZED_AXES: int
 
 class PlanError(Exception): ...
 class InputError(Exception): ...

@@ -12,7 +12,7 @@ import pytest
 RUNTIME = Path(__file__).parent.parent / "runtime"
 
 PLAN = [
-    {"array", "dtype", "error", "form", "interrupt", "pattern", "size", "types", "value", "work"},
+    {"array", "dtype", "error", "extent", "form", "interrupt", "pattern", "size", "types", "value", "work"},
     {"kernel", "layout", "operator", "text"},
     {"axes", "broadcast", "epilogue", "float", "memory", "movable", "stack"},
     {"ops"},

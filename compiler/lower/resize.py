@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN
-from compiler.ir.views.resize import MOST_AXES, ResizeView
+from compiler.ir.views.resize import ResizeView
 from compiler.lower.lists import floats, ints
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
@@ -62,11 +63,11 @@ def _op(node: Node, view: ResizeView[Value]) -> ops.Interpolate:
 def _check_axes(node: Node, view: ResizeView[Value]) -> None:
     """Refuses a resize of more axes than the runtime resizes, at the shapes that the plan states."""
     count = view.changes(None if view.x is None else view.x.shape, node.output_dims()).least
-    if count > MOST_AXES:
+    if count > MOST_RESIZED_AXES:
         node.refuse(
             "CC0301",
             f"{count}-D resizing is not supported",
-            help=f"resize at most {MOST_AXES} axes at a time, with one {node.op_type} after another",
+            help=f"resize at most {MOST_RESIZED_AXES} axes at a time, with one {node.op_type} after another",
         )
 
 

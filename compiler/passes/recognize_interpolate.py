@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN, rank
 from compiler.ir.views.gather import GatherView
 from compiler.rewrite.pattern import Const, Match, Op, Var
@@ -23,7 +24,6 @@ from compiler.rewrite.rule import FindingRule, Rewriter, Rule, apply_rules
 __all__ = ["recognize_interpolate"]
 
 _FIRST_SPATIAL = 2
-_MOST_AXES = 2
 _NEAREST_EXACT = {
     "mode": "nearest",
     "coordinate_transformation_mode": "half_pixel",
@@ -220,7 +220,7 @@ class MergeNearest(Rule):
         ):
             return "they do not take the nearest places in the same way"
         axes = [*inner["axes"].as_ints(), *outer["axes"].as_ints()]
-        is_small = len(set(axes)) == len(axes) <= _MOST_AXES
+        is_small = len(set(axes)) == len(axes) <= MOST_RESIZED_AXES
         return None if is_small else "there are more axes than two"
 
     def rewrite(self, match: Match, new: Rewriter) -> ir.Value:

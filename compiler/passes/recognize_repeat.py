@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from compiler._runtime import MOST_RESIZED_AXES
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.rewrite.pattern import Match, Op, Var
 from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
@@ -14,7 +15,6 @@ from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 __all__ = ["recognize_repeat"]
 
 _FIRST_SPATIAL = 2
-_MOST_AXES = 2
 _NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 
 _Dims = list[int | str | None]
@@ -48,7 +48,7 @@ class RecognizeRepeat(FindingRule[_Repeated]):
         found = _repeated(match)
         if found is None:
             return "it does not repeat each element of an axis"
-        if not found.axes or found.axes[0] < _FIRST_SPATIAL or len(found.axes) > _MOST_AXES:
+        if not found.axes or found.axes[0] < _FIRST_SPATIAL or len(found.axes) > MOST_RESIZED_AXES:
             return "it does not repeat one or two spatial axes"
         return found
 

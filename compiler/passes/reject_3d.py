@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from compiler._runtime import MOST_RESIZED_AXES
 from compiler.errors import Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import nodes_of, opset_of, rank, static_shape
-from compiler.ir.views.resize import MOST_AXES, ResizeView
+from compiler.ir.views.resize import ResizeView
 from compiler.rewrite.report import Pass, PassReport
 
 __all__ = ["reject_3d"]
@@ -87,7 +88,7 @@ def _resized_dims(node: ir.Node, opset: int) -> int:
     shapes = [None if value is None else value.shape for value in (view.x, node.outputs[0])]
     old, new = (None if shape is None else shape.dims for shape in shapes)
     changes = view.changes(old, new)
-    if changes.least > MOST_AXES or changes.most <= MOST_AXES or old is None or len(old) <= _MOST + 2:
+    if changes.least > MOST_RESIZED_AXES or changes.most <= MOST_RESIZED_AXES or old is None or len(old) <= _MOST + 2:
         return changes.least
     return len(view.axes) if view.axes is not None else len(old) - 2
 

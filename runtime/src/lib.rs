@@ -31,6 +31,8 @@ mod _runtime {
     #[pymodule_export]
     const MAX_THREADS: usize = candle_plan::session::MAX_THREADS;
     #[pymodule_export]
+    const MOST_RESIZED_AXES: usize = candle_plan::ops::resize::MOST_AXES;
+    #[pymodule_export]
     use super::{infer, levels, ops, placed_steps, plan_json, schema, verify};
 }
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.ir.views.source import Listed, Source, V, View, floats_at, floats_of, ints_at, ints_of, resolved
 
-__all__ = ["MOST_AXES", "Changes", "ResizeView"]
+__all__ = ["Changes", "ResizeView"]
 
-MOST_AXES = 2
-"""The most axes that may change: the runtime has kernels for one and two."""
 _MODERN = 11
 """The version of Resize that has coordinates of choice; version 10 is what Upsample is."""
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use smallvec::{smallvec, SmallVec};
 
 use crate::error::{Error, Result};
+use crate::extent;
 use crate::kernel::Call;
 use crate::types::TensorType;
 use crate::value::{Array, MAX_RANK};
@@ -81,6 +82,15 @@ pub fn numbers(list: &Array) -> Result<Vec<i64>> {
         0 | 1 => list.to_i64(),
         rank => Err(no_list(rank)),
     }
+}
+
+/// The one integer of the input that errors call `name`.
+///
+/// # Errors
+/// It has more elements than one, none, or no integers.
+pub(crate) fn number(name: &str, array: &Array) -> Result<i64> {
+    extent::one_element(name, array.dims())?;
+    Ok(array.to_i64()?[0])
 }
 
 /// The [numbers] of input `i`.

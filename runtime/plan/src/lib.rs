@@ -17,6 +17,7 @@ pub mod dtype;
 mod epilogue;
 pub mod error;
 pub mod execute;
+mod extent;
 pub mod float;
 pub mod form;
 #[allow(unsafe_code)] // Launches kernels, which trust addresses and sizes.

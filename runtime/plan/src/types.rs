@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::extent::{self, Extent};
 use crate::size::element_count;
 
 /// A dimension: a number, or a symbol or expression of symbols (`"batch"`, `"2*batch"`).
@@ -15,6 +16,15 @@ pub enum Dim {
     Size(usize),
     /// A size named by a symbol or an expression of symbols.
     Symbol(String),
+}
+
+impl Extent for Option<Dim> {
+    fn known(&self) -> Option<usize> {
+        match self {
+            Some(Dim::Size(size)) => Some(*size),
+            _ => None,
+        }
+    }
 }
 
 /// The dimensions of a tensor; `null` for one that nothing is known about.
@@ -70,10 +80,7 @@ impl TensorType {
 
     /// Dimension `axis`, where it is known to be a number.
     pub fn size(&self, axis: usize) -> Option<usize> {
-        match self.shape.as_ref()?.get(axis)? {
-            Some(Dim::Size(size)) => Some(*size),
-            _ => None,
-        }
+        self.shape.as_ref()?.get(axis)?.known()
     }
 
     /// All dimensions, where each is known to be a number.
@@ -213,5 +220,23 @@ impl Types<'_> {
     /// Input `i`, a tensor if it is there.
     pub fn optional_tensor(&self, i: usize) -> Result<Option<&TensorType>> {
         self.optional(i).map(Type::tensor).transpose()
+    }
+
+    /// The dimensions of input `i`, where it is there and its rank is known.
+    pub(crate) fn shape(&self, i: usize) -> Result<Option<&Shape>> {
+        Ok(self.optional_tensor(i)?.and_then(|kind| kind.shape.as_ref()))
+    }
+
+    /// The sizes of input `i`, where it is there and all are known.
+    pub(crate) fn sizes(&self, i: usize) -> Result<Option<Vec<usize>>> {
+        Ok(self.optional_tensor(i)?.and_then(TensorType::sizes))
+    }
+
+    /// Checks that input `i`, which errors call `name`, has one element if it is there.
+    ///
+    /// # Errors
+    /// It is no tensor, or has another number of elements.
+    pub(crate) fn one_element(&self, i: usize, name: &str) -> Result<()> {
+        self.shape(i)?.map_or(Ok(()), |shape| extent::one_element(name, shape))
     }
 }

@@ -9,7 +9,6 @@ use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 
 use super::mask::{vectors, MaskInput};
-use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -47,7 +46,7 @@ impl Attention {
         let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];
         let mask = call.optional_tensor(3)?.map(mask_elements::<T::Wide>).transpose()?;
         let mask = MaskInput::new(mask.as_ref(), dims)?;
-        let nonpad = nonpad(call, dims.batch)?;
+        let nonpad = nonpad(call)?;
         let problem = Problem {
             dims,
             q: vectors(q, layout.q),
@@ -144,12 +143,8 @@ fn mask_elements<R: Real + Element>(mask: &Array) -> Result<Array> {
 }
 
 /// The number of keys that each batch sees.
-fn nonpad(call: &Call, batches: usize) -> Result<Option<Vec<i64>>> {
-    let Some(nonpad) = call.optional_tensor(6)? else { return Ok(None) };
-    if nonpad.dims() != [batches] {
-        bail!("nonpad_kv_seqlen has a number for each of {batches} batches, found {:?}", nonpad.dims());
-    }
-    Ok(Some(nonpad.to_i64()?))
+fn nonpad(call: &Call) -> Result<Option<Vec<i64>>> {
+    call.optional_tensor(6)?.map(Array::to_i64).transpose()
 }
 
 /// All keys and all values, `[N, kv_heads, S, D]`, where there is a past, or where they are an output.

@@ -95,7 +95,7 @@ impl Kernel for PackedConvBlocks {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
-        check_bias(bias.map(Array::dims), shape.outputs)?;
+        check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let dims = in_blocks(&out_dims(&shape, self.op.rank));
         let mut out = room(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);

@@ -6,7 +6,6 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use crate::axes;
-use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -25,8 +24,7 @@ impl Kernel for Cumulative {
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, axis) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
-        let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };
+        let (x, axis) = (call.tensor(0)?, axes::number("axis", call.tensor(1)?)?);
         let split = axes::split(x.dims(), axis)?;
         let threads = call.threads;
         let y = match x.dtype() {

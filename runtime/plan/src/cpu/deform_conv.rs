@@ -1,20 +1,18 @@
 //! CPU kernels: convolutions whose window is bent by an input.
 
 use candle_plan_kernels::real::Real;
-use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
+use candle_plan_kernels::sample::{sample, Taps};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 
 use super::einsum::multiply;
-use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
-use crate::ops::deform_conv::DeformConv;
+use crate::ops::deform_conv::{DeformConv, Sizes};
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
-use crate::ops::padding::window_extent;
 use crate::types::Types;
 use crate::value::{element_count, room, Array, Value};
 
@@ -31,7 +29,8 @@ impl Kernel for DeformConv {
         };
         let given = |i: usize| input(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
         let inputs = Inputs { x: given(0)?, w: given(1)?, offset: given(2)?, bias: input(3)?, mask: input(4)? };
-        let sizes = self.sizes(&inputs)?;
+        let dims = [&inputs.x, &inputs.w, &inputs.offset].map(Array::dims);
+        let sizes = self.sizes(dims, inputs.bias.as_ref().map(Array::dims), inputs.mask.as_ref().map(Array::dims))?;
         let y = dispatch!("DeformConv", wide, [f32, f64], T => self.convolved::<T>(&inputs, &sizes, call.threads))?;
         Ok(vec![converted(&y, dtype, call.threads)?.into()])
     }
@@ -45,64 +44,7 @@ struct Inputs {
     mask: Option<Array>,
 }
 
-/// The sizes of one convolution, of which the inputs were found to be.
-struct Sizes {
-    batch: usize,
-    channels: usize,
-    outputs: usize,
-    image: [usize; 2],
-    kernel: [usize; 2],
-    result: [usize; 2],
-}
-
 impl DeformConv {
-    fn sizes(&self, inputs: &Inputs) -> Result<Sizes> {
-        let (x, w, offset) = (inputs.x.dims(), inputs.w.dims(), inputs.offset.dims());
-        let (&[batch, channels, high, wide], &[outputs, _, kernel_high, kernel_wide], &[_, _, rows, columns]) =
-            (x, w, offset)
-        else {
-            bail!("X {x:?}, W {w:?} and the offsets {offset:?} are not of rank 4");
-        };
-        let (image, kernel, result) = ([high, wide], [kernel_high, kernel_wide], [rows, columns]);
-        let taps = element_count(&kernel)?;
-        let divides = |groups: usize, count: usize| groups > 0 && count.is_multiple_of(groups);
-        if !divides(self.groups, channels) || !divides(self.groups, outputs) || !divides(self.offset_groups, channels) {
-            bail!(
-                "{channels} channels and {outputs} outputs do not fall into {} and {} groups",
-                self.groups,
-                self.offset_groups
-            );
-        }
-        if element_count(&[channels, high, wide])? > 0 && high * wide >= NOWHERE as usize {
-            bail!("an image of {high} × {wide} pixels is too large");
-        }
-        element_count(&[channels, taps, rows, columns])?;
-        let masks = element_count(&[self.offset_groups, taps, 2])? / 2;
-        let fits = |input: &Option<Array>, dims: &[usize]| input.as_ref().is_none_or(|input| input.dims() == dims);
-        if w[1] != channels / self.groups
-            || offset != [batch, 2 * masks, rows, columns]
-            || result != [self.positions(0, image[0], kernel[0])?, self.positions(1, image[1], kernel[1])?]
-            || !fits(&inputs.bias, &[outputs])
-            || !fits(&inputs.mask, &[batch, masks, rows, columns])
-        {
-            let (bias, mask) = (inputs.bias.as_ref().map(Array::dims), inputs.mask.as_ref().map(Array::dims));
-            bail!("X {x:?}, W {w:?}, offsets {offset:?}, bias {bias:?} and mask {mask:?} do not fit each other");
-        }
-        Ok(Sizes { batch, channels, outputs, image, kernel, result })
-    }
-
-    /// How many positions the window has along an axis.
-    fn positions(&self, axis: usize, size: usize, kernel: usize) -> Result<usize> {
-        let (stride, [before, after]) = (self.strides[axis], self.pads[axis]);
-        let extent = window_extent(kernel, self.dilations[axis])?;
-        let room =
-            size.checked_add(before).and_then(|size| size.checked_add(after)).and_then(|size| size.checked_sub(extent));
-        match room {
-            Some(room) if stride > 0 => Ok(room / stride + 1),
-            _ => bail!("a window of {extent} with stride {stride} does not fit into {size} elements and their padding"),
-        }
-    }
-
     fn convolved<R: Real + Element>(&self, inputs: &Inputs, sizes: &Sizes, threads: &Threads) -> Result<Array> {
         let (taps, positions) = (sizes.kernel[0] * sizes.kernel[1], sizes.result[0] * sizes.result[1]);
         let depth = sizes.channels / self.groups * taps;

@@ -9,18 +9,16 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
-use crate::ops::detection::{greatest, MaxRoiPool, NonMaxSuppression, RoiAlign, Sample};
+use crate::ops::detection::{
+    check_boxes, check_images, check_regions, greatest, MaxRoiPool, NonMaxSuppression, RoiAlign, Sample,
+};
 use crate::value::{element_count, list, room, with_room, Array, Value};
 
 impl Kernel for NonMaxSuppression {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (boxes, scores) = (call.tensor(0)?, call.tensor(1)?);
-        let (&[batches, count, 4], &[score_batches, classes, score_count]) = (boxes.dims(), scores.dims()) else {
-            bail!("boxes {:?} and scores {:?} are not [B, N, 4] and [B, C, N]", boxes.dims(), scores.dims());
-        };
-        if (batches, count) != (score_batches, score_count) {
-            bail!("boxes {:?} and scores {:?} differ in batch or number", boxes.dims(), scores.dims());
-        }
+        check_boxes(boxes.dims(), scores.dims())?;
+        let &[batches, classes, count] = scores.dims() else { bail!("scores have three dimensions") };
         let most = call.optional_tensor(2)?.map(|most| most.to_i64()).transpose()?;
         let most = most.and_then(|most| most.first().copied()).unwrap_or(0).max(0) as usize;
         let overlap = one(call, 3)?.unwrap_or(0.0);
@@ -91,11 +89,13 @@ const MAX_SAMPLES: f64 = 1e7;
 impl Kernel for RoiAlign {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-        let (&[batch, channels, high, wide], &[count, 4]) = (x.dims(), rois.dims()) else {
-            bail!("expected X [N, C, H, W] and rois [rois, 4], found {:?} and {:?}", x.dims(), rois.dims());
+        check_regions(x.dims(), rois.dims(), 4)?;
+        check_images(images.dims(), rois.dims())?;
+        let (&[batch, channels, high, wide], &[count, _]) = (x.dims(), rois.dims()) else {
+            bail!("images have four dimensions, and regions two");
         };
         let images = images.to_i64()?;
-        if images.len() != count || images.iter().any(|&image| image < 0 || image >= batch as i64) {
+        if images.iter().any(|&image| image < 0 || image >= batch as i64) {
             bail!("{images:?} are not the images of {count} regions among {batch}");
         }
         let wider = |input: &Array| converted(input, DType::Float64, call.threads);
@@ -171,8 +171,9 @@ fn corners(y: f64, x: f64, high: usize, wide: usize) -> Sample {
 impl Kernel for MaxRoiPool {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, rois) = (call.tensor(0)?, call.tensor(1)?);
-        let (&[batch, channels, high, wide], &[count, 5]) = (x.dims(), rois.dims()) else {
-            bail!("expected X [N, C, H, W] and rois [rois, 5], found {:?} and {:?}", x.dims(), rois.dims());
+        check_regions(x.dims(), rois.dims(), 5)?;
+        let (&[batch, channels, high, wide], &[count, _]) = (x.dims(), rois.dims()) else {
+            bail!("images have four dimensions, and regions two");
         };
         let wider = |input: &Array| converted(input, DType::Float64, call.threads);
         let (data, boxes) = (wider(x)?, wider(rois)?);

@@ -10,7 +10,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::movable::copy_view;
-use crate::ops::einsum::{Axis, Einsum, Terms};
+use crate::ops::einsum::{joined_size, Axis, Einsum, Terms};
 use crate::ops::matmul::Product;
 use crate::types::Types;
 use crate::value::{list, Array, Value};
@@ -46,9 +46,7 @@ impl Einsum {
         let mut sizes: Vec<(Axis, usize)> = Vec::new();
         for (axis, &size) in terms.iter().zip(&inputs).flat_map(|(axes, array)| axes.iter().zip(array.dims())) {
             match sizes.iter_mut().find(|(known, _)| known == axis) {
-                Some((_, known)) if *known == 1 => *known = size,
-                Some((_, known)) if size != 1 && *known != size => bail!("an axis has sizes {known} and {size}"),
-                Some(_) => {}
+                Some((_, known)) => *known = joined_size(*known, size)?,
                 None => sizes.push((*axis, size)),
             }
         }

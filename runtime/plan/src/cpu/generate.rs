@@ -8,6 +8,7 @@ use crate::bail;
 use crate::by_width;
 use crate::dispatch;
 use crate::error::Result;
+use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::generate::{extent, one_of, truncated, EyeLike, Fill, OneHot, Range, Step};
@@ -18,8 +19,9 @@ impl Kernel for Fill {
         let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
         let data = Movable::new(&[call.value(1)?])?;
         let value = &data.arrays[0];
+        one_element("the value to fill with", value.dims())?;
         let filled = by_width!(value.dtype(), W => {
-            let &[element] = words::read::<W>(value)? else { bail!("{} values to fill with", value.len()) };
+            let element = words::read::<W>(value)?[0];
             let mut out = words::room::<W>(&dims)?;
             out.fill(element);
             words::array(out, &dims, value.dtype())
@@ -92,8 +94,10 @@ impl Kernel for OneHot {
         let depth = dims[axis] as i64;
         let inner: usize = dims[axis + 1..].iter().product();
         let data = Movable::new(&[call.value(2)?])?;
+        OneHot::check_values(data.arrays[0].dims())?;
         let hot = by_width!(data.arrays[0].dtype(), W => {
-            let &[off, on] = words::read::<W>(&data.arrays[0])? else { bail!("values are not [off, on]") };
+            let values = words::read::<W>(&data.arrays[0])?;
+            let (off, on) = (values[0], values[1]);
             let mut out = words::room::<W>(&dims)?;
             out.fill(off);
             for (i, index) in truncated(indices)?.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::cast::converted;
-use crate::ops::grid_sample::{GridSample, Outside, Sampling, BLOCK};
+use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling, BLOCK};
 use crate::types::Types;
 use crate::value::{element_count, room, Array, Value};
 
@@ -24,12 +24,10 @@ impl Kernel for GridSample {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, grid) = (call.value(0)?, call.tensor(1)?);
-        let (&[batch, channels, high, wide], &[grids, rows, columns, 2]) = (x.dims()?, grid.dims()) else {
-            bail!("expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {:?} and {:?}", x.dims()?, grid.dims());
+        check_grid(x.dims()?, grid.dims())?;
+        let (&[batch, channels, high, wide], &[_, rows, columns, _]) = (x.dims()?, grid.dims()) else {
+            bail!("images and points have four dimensions");
         };
-        if batch != grids {
-            bail!("{grids} grids are not for {batch} images");
-        }
         element_count(&[high, wide])?;
         element_count(&[channels, rows, columns])?;
         if high * wide >= NOWHERE as usize {

@@ -12,6 +12,7 @@ use super::OnCpu;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::one_element;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::exact::{broadcast, floats, shifted};
@@ -120,7 +121,7 @@ impl Packs for ConvInteger {
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(4)?);
         let shape = self.shape(x.dims(), w.dims())?;
-        check_bias(bias.map(Array::dims), shape.outputs)?;
+        check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let packed_here;
         let packed = match packed {
             Some(packed) => packed,
@@ -184,9 +185,8 @@ impl Kernel for Requantize {
         let (x, zero) = (call.tensor(0)?, call.tensor(4)?);
         let [a, b, y] = [1, 2, 3].map(|i| call.tensor(i));
         let (a, b, y) = (a?, b?, y?);
-        if y.len() != 1 || zero.len() != 1 {
-            bail!("the result's scale {:?} and zero point {:?} are not of one element", y.dims(), zero.dims());
-        }
+        one_element("the result's scale", y.dims())?;
+        one_element("the result's zero point", zero.dims())?;
         let y_scale = y.read::<f32>()?[0];
         let zero_point = floats(zero)?[0];
         let inner = shared(x.dims(), a.dims()).min(shared(x.dims(), b.dims()));

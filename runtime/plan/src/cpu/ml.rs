@@ -10,6 +10,7 @@ use crate::bail;
 use crate::by_width;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::cast::converted;
@@ -20,10 +21,8 @@ impl Kernel for LabelEncoder {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, keys) = (call.value(0)?, call.value(1)?);
         let (values, default) = (call.value(2)?, call.value(3)?);
-        let count = |value: &Value| value.dims().map(|dims| dims.iter().product::<usize>());
-        if count(keys)? != count(values)? || count(default)? != 1 {
-            bail!("{} keys are not for {} values and {} defaults", count(keys)?, count(values)?, count(default)?);
-        }
+        LabelEncoder::check(keys.dims()?, values.dims()?)?;
+        one_element("the default", default.dims()?)?;
         let places = match (keys, x) {
             (Value::Strings(keys), Value::Strings(x)) => places(keys.data.iter(), x.data.iter())?,
             _ => {

@@ -6,7 +6,8 @@ use candle_plan_kernels::threads::Threads;
 use crate::array::words;
 use crate::bail;
 use crate::by_width;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::pad::{CenterCropPad, Pad, PadMode, Window};
@@ -70,11 +71,8 @@ impl Kernel for CenterCropPad {
 fn padded(x: &Array, places: &[Places], value: Option<&Array>, threads: &Threads) -> Result<Array> {
     let dims: Vec<usize> = places.iter().map(Places::len).collect();
     by_width!(x.dtype(), W => {
-        let fill = match value.map(words::read::<W>).transpose()? {
-            None => 0,
-            Some(&[value]) => value,
-            Some(values) => return Err(Error::op(format!("{} values to pad with, where one is needed", values.len()))),
-        };
+        value.map_or(Ok(()), |value| one_element("the value to pad with", value.dims()))?;
+        let fill = value.map(words::read::<W>).transpose()?.map_or(0, |value| value[0]);
         let mut out = words::room::<W>(&dims)?;
         pad(words::read::<W>(x)?, x.dims(), places, fill, &mut out, threads);
         words::array(out, &dims, x.dtype())

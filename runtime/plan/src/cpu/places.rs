@@ -163,7 +163,8 @@ impl<'a> Counter<'a> {
 
 /// Where the parts begin in a tensor of shape `dims` that the vectors of `indices`, `[.., k]`, lead to.
 pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) -> Result<Places> {
-    let VectorParts { outer, per_batch: vectors, picked, rest } = vector_parts(dims, indices.dims(), batch_dims)?;
+    let VectorParts { outer, per_batch, picked, rest } = vector_parts(dims, indices.dims(), batch_dims)?;
+    let vectors: usize = per_batch.iter().product();
     let depth = picked.len();
     let strides: Vec<usize> = (0..depth).map(|i| dims[batch_dims + i + 1..].iter().product()).collect();
     let batches: usize = outer[..batch_dims].iter().product();

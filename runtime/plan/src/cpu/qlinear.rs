@@ -7,9 +7,10 @@ use super::packed::{Packed, Packs};
 use super::OnCpu;
 use crate::bail;
 use crate::error::Result;
+use crate::extent::one_or_each;
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
-use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul};
+use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul, WEIGHTS_ZERO};
 use crate::size::room;
 use crate::value::{Array, Value};
 
@@ -125,13 +126,9 @@ impl QLinearConv {
     fn pack_weights(&self, w: &Array, zero: &Array) -> Result<Filter> {
         let outputs = w.dims().first().copied().unwrap_or(0);
         let zeros = numbers(zero)?;
-        if self.groups == 0 || !outputs.is_multiple_of(self.groups) || (zeros.len() != 1 && zeros.len() != outputs) {
-            bail!(
-                "weights of shape {:?} with {} zero points do not make {} groups",
-                w.dims(),
-                zeros.len(),
-                self.groups
-            );
+        one_or_each(WEIGHTS_ZERO, zero.dims(), Some(outputs))?;
+        if self.groups == 0 || !outputs.is_multiple_of(self.groups) {
+            bail!("weights of shape {:?} do not make {} groups", w.dims(), self.groups);
         }
         let kernel = match w.dims() {
             [_, _, columns] => [1, *columns],
@@ -147,9 +144,7 @@ impl QLinearConv {
 pub(super) fn pack(b: &Array, zero: Option<&Array>) -> Result<Weights> {
     let &[k, n] = b.dims() else { bail!("B has shape {:?}; it must be a matrix", b.dims()) };
     let zeros = zero.map_or(Ok(vec![0]), numbers)?;
-    if zeros.len() != 1 && zeros.len() != n {
-        bail!("{} zero points for {n} columns", zeros.len());
-    }
+    one_or_each(WEIGHTS_ZERO, zero.map_or(&[][..], Array::dims), Some(n))?;
     let matrix = Matrix { bits: b.bits::<u8>()?, signed: is_signed(b), zeros: &zeros, row: n, column: 1 };
     Ok(Weights::new(Isa::get(), k, n, &matrix))
 }

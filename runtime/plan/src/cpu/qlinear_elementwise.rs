@@ -4,13 +4,13 @@ use candle_plan_kernels::int8::{binary, look_up, mean, Codes, Function, Quantize
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
-use crate::bail;
 use crate::broadcast::join;
 use crate::error::{Error, Result};
+use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::ops::exact::broadcast;
 use crate::ops::qlinear::{is_signed, single};
-use crate::ops::qlinear_elementwise::{LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
+use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
 use crate::size::room;
 use crate::value::{Array, Value};
 
@@ -45,9 +45,8 @@ const PIECE: usize = 1 << 16;
 impl Kernel for LookUp {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
-        let table_bits = table.bits::<u8>()?;
-        let table_bits = <&[u8; 256]>::try_from(table_bits)
-            .map_err(|_| Error::op(format!("a table of shape {:?} is not of 256 elements", table.dims())))?;
+        LookUp::check_table(table.dims())?;
+        let table_bits: &[u8; 256] = table.bits::<u8>()?.try_into().map_err(|_| Error::op("the table is too short"))?;
         let x_bits = x.bits::<u8>()?;
         let mut out = room::<u8>(x.dims())?;
         call.threads.for_each_chunk(&mut out, PIECE, |i, out| {
@@ -61,9 +60,7 @@ impl Kernel for QLinearGlobalAveragePool {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let (x, y_zero) = (call.tensor(0)?, call.tensor(3)?);
         let mut dims = x.dims().to_vec();
-        if dims.len() < 2 || dims[1..].contains(&0) {
-            bail!("images of shape {dims:?} have no mean");
-        }
+        QLinearGlobalAveragePool::check_images(&dims)?;
         let image: usize = dims[1..].iter().product();
         let (low, high) = if is_signed(y_zero) { (-128, 127) } else { (0, 255) };
         let by = Quantize { scale: number(call, 1)?, zero: single(y_zero)?, low, high };
@@ -80,10 +77,8 @@ impl Kernel for QLinearGlobalAveragePool {
 
 /// The one element of `float32` input `i`.
 fn number(call: &Call, i: usize) -> Result<f32> {
-    match call.read::<f32>(i)?[..] {
-        [one] => Ok(one),
-        _ => bail!("input {i}, a scale, is not one number"),
-    }
+    one_element(&scale_name(i), call.tensor(i)?.dims())?;
+    Ok(call.read::<f32>(i)?[0])
 }
 
 /// The codes repeated to fill a shape.

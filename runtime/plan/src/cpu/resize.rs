@@ -10,7 +10,6 @@ use half::{bf16, f16};
 
 use super::blocks::Blocked;
 use crate::array::words;
-use crate::bail;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -34,12 +33,8 @@ impl Kernel for Interpolate {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.value(0)?;
         let maps = self.maps(call, x.dims()?)?;
-        let changed = maps.iter().filter(|map| !self.keeps(map)).count();
-        if changed == 0 {
+        if self.changed(&maps)?.is_empty() {
             return Ok(vec![x.clone()]);
-        }
-        if changed > 2 {
-            bail!("{changed} axes change: only one-dimensional and two-dimensional interpolation is supported");
         }
         if let Interpolation::Nearest(_) = self.mode {
             return Ok(vec![self.nearest(x, &maps, call.threads)?]);

@@ -85,7 +85,7 @@ impl Kernel for PackedSeparable {
         let between = out_dims(&shape, self.op.first.rank);
         let next = self.op.second.conv.window().shape(&between, second_w.dims())?;
         for (bias, shape) in bias.iter().zip([&shape, &next]) {
-            check_bias(bias.map(Array::dims), shape.outputs)?;
+            check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         }
         let [first, second] = &self.weights;
         let (between, dims) = (in_blocks(&between), in_blocks(&out_dims(&next, self.op.second.rank)));

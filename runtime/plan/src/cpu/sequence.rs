@@ -120,11 +120,10 @@ fn items<'a>(call: &'a Call, i: usize) -> Result<&'a [Value]> {
 /// Negative places count from the end of the items.
 fn place(call: &Call, i: usize, default: usize, count: usize) -> Result<usize> {
     let items = items(call, 0)?.len();
-    let place = match call.optional_tensor(i)?.map(Array::to_i64).transpose()?.as_deref() {
+    let place = match call.optional_tensor(i)?.map(|at| axes::number("the position", at)).transpose()? {
         None => default,
-        Some(&[at]) if at < 0 => at.checked_add(items as i64).and_then(|at| usize::try_from(at).ok()).unwrap_or(count),
-        Some(&[at]) => usize::try_from(at).unwrap_or(count),
-        Some(other) => bail!("the position is {} numbers, where one is needed", other.len()),
+        Some(at) if at < 0 => at.checked_add(items as i64).and_then(|at| usize::try_from(at).ok()).unwrap_or(count),
+        Some(at) => usize::try_from(at).unwrap_or(count),
     };
     if place >= count {
         bail!("there is no such position in a sequence of {items}");

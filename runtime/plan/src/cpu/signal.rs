@@ -8,10 +8,11 @@ use rustfft::{Fft, FftPlanner};
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
-use crate::ops::signal::{signal_axis, Dft, MelWeightMatrix, Stft};
+use crate::ops::signal::{check_window, signal_axis, Dft, MelWeightMatrix, Stft, MEL};
 use crate::types::Types;
 use crate::value::{element_count, room, scratch, with_room, Array, Value};
 
@@ -24,16 +25,13 @@ impl Kernel for Dft {
         let x = call.tensor(0)?;
         let axis = match (self.axis, call.optional_tensor(2)?) {
             (Some(axis), _) => signal_axis(axis, x.rank())?,
-            (None, Some(axis)) => match axis.to_i64()?[..] {
-                [axis] => signal_axis(axis, x.rank())?,
-                ref axes => bail!("{} axes where one is needed", axes.len()),
-            },
+            (None, Some(axis)) => signal_axis(axes::number("axis", axis)?, x.rank())?,
             (None, None) => bail!("no axis is given"),
         };
         let (size, parts) = (x.dims()[axis], x.dims()[x.rank() - 1]);
         self.check_parts(Some(parts))?;
         let length = match call.optional_tensor(1)? {
-            Some(length) => one(length)?,
+            Some(length) => size_of_one("the length", length)?,
             None if self.one_sided && self.inverse => (2 * size).saturating_sub(2),
             None => size,
         };
@@ -98,11 +96,11 @@ impl Kernel for Stft {
         let wide = |array: &Array| converted(array, DType::Float64, threads);
         let (signal, window) = (wide(x)?, call.optional_tensor(2)?.map(wide).transpose()?);
         let length = match (call.optional_tensor(3)?, &window) {
-            (Some(length), _) => one(length)?,
+            (Some(length), _) => size_of_one("the length", length)?,
             (None, Some(window)) => window.len(),
             (None, None) => x.dims().get(1).copied().unwrap_or(0),
         };
-        let frames = [length, one(call.tensor(1)?)?];
+        let frames = [length, size_of_one("the step", call.tensor(1)?)?];
         let y = self.transform(&signal, window.as_ref(), frames, threads)?;
         Ok(vec![converted(&y, x.dtype(), threads)?.into()])
     }
@@ -118,9 +116,11 @@ impl Stft {
     ) -> Result<Array> {
         let &[batch, size, parts] = x.dims() else { bail!("expected [batch, length, 1 or 2], found {:?}", x.dims()) };
         self.check_parts(Some(parts))?;
+        check_window(window.map(Array::len), Some(size))?;
         if step == 0 || length == 0 || length > size || window.is_some_and(|window| window.len() != length) {
             let window = window.map(Array::len);
-            bail!("frames of {length} every {step} with a window of {window:?} do not fit a signal of {size}");
+            let window = window.map_or_else(String::new, |count| format!(" with a window of {count}"));
+            bail!("frames of {length} every {step}{window} do not fit a signal of {size}");
         }
         let (frames, kept) = ((size - length) / step + 1, if self.one_sided { length / 2 + 1 } else { length });
         let dims = [batch, frames, kept, 2];
@@ -148,8 +148,9 @@ impl Stft {
 
 impl Kernel for MelWeightMatrix {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
-        let (bins, length, rate) = (one(call.tensor(0)?)?, one(call.tensor(1)?)?, one(call.tensor(2)?)?);
-        let (lower, upper) = (frequency(call.tensor(3)?)?, frequency(call.tensor(4)?)?);
+        let [bins, length, rate] = [0, 1, 2].map(|i| size_of_one(MEL[i], call.tensor(i)?));
+        let [lower, upper] = [3, 4].map(|i| frequency(MEL[i], call.tensor(i)?));
+        let (bins, length, rate, lower, upper) = (bins?, length?, rate?, lower?, upper?);
         let dims = [length / 2 + 1, bins];
         element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
         let mut out = room::<f64>(&dims)?; // before the corners, of which there are as many as bins
@@ -209,21 +210,20 @@ fn mirror(line: &mut [Complex<f64>]) {
     }
 }
 
-/// The one size that a tensor holds.
-fn one(array: &Array) -> Result<usize> {
-    match axes::dims(&array.to_i64()?)?[..] {
-        [size] => Ok(size),
-        ref sizes => bail!("{} sizes where one is needed", sizes.len()),
-    }
+/// The one size that the input holds that errors call `name`.
+fn size_of_one(name: &str, array: &Array) -> Result<usize> {
+    let size = axes::number(name, array)?;
+    usize::try_from(size).map_err(|_| Error::op(format!("{name} is {size}, which is no size")))
 }
 
-/// The one frequency that a tensor holds.
-fn frequency(array: &Array) -> Result<f32> {
+/// The one frequency that the input holds that errors call `name`.
+fn frequency(name: &str, array: &Array) -> Result<f32> {
+    one_element(name, array.dims())?;
     let values = converted(array, DType::Float32, &Threads::serial())?;
     let values = values.read::<f32>()?;
-    match values[..] {
-        [hertz] if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
-        _ => bail!("{:?} is not a frequency", values),
+    match values[0] {
+        hertz if hertz.is_finite() && hertz >= 0.0 => Ok(hertz),
+        other => bail!("{name} is {other}, which is no frequency"),
     }
 }
 

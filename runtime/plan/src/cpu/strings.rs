@@ -5,7 +5,6 @@ use regex::Regex;
 use super::packed::{Packed, Packs};
 use super::repeat::expanded;
 use super::OnCpu;
-use crate::bail;
 use crate::dtype::Bool;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
@@ -72,7 +71,7 @@ impl StringNormalizer {
 impl Kernel for StringNormalizer {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = text(call, 0)?;
-        let (&[_] | &[1, _]) = &x.dims[..] else { bail!("expected [C] or [1, C], found {:?}", x.dims) };
+        StringNormalizer::check(&x.dims)?;
         let cased = |text: &String| match self.case {
             Case::Keep => text.clone(),
             Case::Lower => text.to_lowercase(),

@@ -12,7 +12,6 @@ use candle_plan_kernels::attention::Dims;
 use super::gemm::{Matrices, Product};
 use super::launch::{count, kind, launch, room, width, Params};
 use super::OnGpu;
-use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
@@ -156,9 +155,6 @@ fn masked(call: &Call, dims: Dims, params: &mut RowsParams) -> Result<()> {
         params.mask_step = unsigned(steps)?;
     }
     if let Some(nonpad) = call.optional_tensor(6)? {
-        if nonpad.dims() != [dims.batch] {
-            bail!("nonpad_kv_seqlen has a number for each of {} batches, found {:?}", dims.batch, nonpad.dims());
-        }
         params.nonpad = nonpad.address()?;
     }
     Ok(())

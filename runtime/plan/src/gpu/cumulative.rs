@@ -6,7 +6,6 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use super::launch::{count, kind, launch, room, width, Params};
 use super::OnGpu;
 use crate::axes;
-use crate::bail;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
@@ -46,8 +45,7 @@ gpu_kernel!(Cumulative: "cumulative");
 
 impl OnGpu for Cumulative {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-        let (x, axis) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
-        let [axis] = axis[..] else { bail!("axis is one number, not {}", axis.len()) };
+        let (x, axis) = (call.tensor(0)?, axes::number("axis", call.tensor(1)?)?);
         let [outer, n, inner] = axes::split(x.dims(), axis)?;
         let y = room(gpu, x.dims(), x.dtype())?;
         if y.is_empty() {

@@ -9,7 +9,7 @@ use crate::bail;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::detection::{MaxRoiPool, RoiAlign};
+use crate::ops::detection::{check_images, check_regions, MaxRoiPool, RoiAlign};
 use crate::value::{Array, Value};
 
 /// The twin of `RoiAlign`.
@@ -67,12 +67,10 @@ const CHANNELS: usize = 8;
 impl Sizes {
     /// Of `X` and regions of `width` numbers each.
     fn new(x: &Array, regions: &Array, width: usize, [rows, columns]: [usize; 2]) -> Result<Sizes> {
-        let (&[batch, channels, high, wide], &[regions_count, found]) = (x.dims(), regions.dims()) else {
-            bail!("expected X [N, C, H, W] and rois [rois, {width}], found {:?} and {:?}", x.dims(), regions.dims());
+        check_regions(x.dims(), regions.dims(), width)?;
+        let (&[batch, channels, high, wide], &[regions_count, _]) = (x.dims(), regions.dims()) else {
+            bail!("images have four dimensions, and regions two");
         };
-        if found != width {
-            bail!("expected rois [rois, {width}], found {:?}", regions.dims());
-        }
         let [batch, channels, high, wide] = [batch, channels, high, wide].map(count);
         count(x.len().max(regions.len()))?;
         Ok(Sizes {
@@ -101,9 +99,7 @@ impl OnGpu for RoiAlign {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, regions, images) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
         let sizes = Sizes::new(x, regions, 4, [self.height, self.width])?;
-        if images.len() != sizes.count as usize {
-            bail!("{} numbers of images are not for {} regions", images.len(), sizes.count);
-        }
+        check_images(images.dims(), regions.dims())?;
         if (sizes.high == 0 || sizes.wide == 0) && sizes.count > 0 {
             bail!("an image of {} × {} cannot be sampled", sizes.high, sizes.wide);
         }

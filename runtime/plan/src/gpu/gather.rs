@@ -65,7 +65,7 @@ impl Vectors {
         Ok(Vectors {
             indices: Indices::of(indices)?,
             fault: gpu.fault(),
-            per_batch: count(parts.per_batch)?,
+            per_batch: count(parts.per_batch.iter().product())?,
             picked: Dims::new(parts.picked)?,
         })
     }

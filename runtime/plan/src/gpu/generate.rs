@@ -16,6 +16,7 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::one_element;
 use crate::float::NUMBERS;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
@@ -76,9 +77,7 @@ impl OnGpu for Fill {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
         let value = call.tensor(1)?;
-        if value.len() != 1 {
-            bail!("{} values to fill with", value.len());
-        }
+        one_element("the value to fill with", value.dims())?;
         let strides = vec![0; dims.len()];
         Ok(vec![copied(gpu, value, &View { offset: 0, dims, strides })?.into()])
     }
@@ -143,9 +142,7 @@ impl OnGpu for OneHot {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (indices, values) = (call.tensor(0)?, call.tensor(2)?);
         let (dims, axis) = self.dims(indices, call.tensor(1)?)?;
-        if values.len() != 2 {
-            bail!("values are not [off, on]");
-        }
+        OneHot::check_values(values.dims())?;
         let y = room(gpu, &dims, values.dtype())?;
         if y.is_empty() {
             return Ok(vec![y.into()]);

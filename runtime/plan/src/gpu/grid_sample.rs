@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
-use crate::ops::grid_sample::{GridSample, Outside, Sampling};
+use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling};
 use crate::value::Value;
 
 /// The twin of `GridSample`.
@@ -42,12 +42,10 @@ gpu_kernel!(GridSample: "grid_sample");
 impl GridSample {
     /// The sizes, without addresses.
     fn sizes(&self, x: &[usize], grid: &[usize]) -> Result<GridSampleParams> {
-        let (&[batch, channels, high, wide], &[grids, rows, columns, 2]) = (x, grid) else {
-            bail!("expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {x:?} and {grid:?}");
+        check_grid(x, grid)?;
+        let (&[batch, channels, high, wide], &[_, rows, columns, _]) = (x, grid) else {
+            bail!("images and points have four dimensions");
         };
-        if batch != grids {
-            bail!("{grids} grids are not for {batch} images");
-        }
         if high * wide == 0 && self.outside != Outside::Zeros && batch * channels * rows * columns > 0 {
             bail!("an image of {high} × {wide} pixels cannot be sampled");
         }

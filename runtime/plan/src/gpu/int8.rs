@@ -7,10 +7,11 @@ use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::conv::Shape;
 
 use super::launch::{address, count, launch, room, Params};
-use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::qlinear::is_signed;
+use crate::extent::{one_element, one_or_each};
+use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO, ZERO};
+use crate::ops::window::check_bias;
 use crate::value::Array;
 
 /// The twin of `Pack`.
@@ -149,19 +150,13 @@ fn flip(codes: &Array) -> u32 {
 
 /// Refuses a zero point that is not one number.
 pub(super) fn check_single(zero: &Array) -> Result<()> {
-    if zero.len() != 1 {
-        bail!("a zero point of shape {:?} is not one number", zero.dims());
-    }
-    Ok(())
+    one_element(ZERO, zero.dims())
 }
 
 /// 1 where there is an element for each of `outputs`, 0 where there is one for all.
 fn step(what: &str, array: Option<&Array>, outputs: usize) -> Result<u32> {
-    match array.map_or(1, Array::len) {
-        1 => Ok(0),
-        len if len == outputs => Ok(1),
-        len => bail!("{len} {what} for {outputs} outputs"),
-    }
+    one_or_each(what, array.map_or(&[][..], Array::dims), Some(outputs))?;
+    Ok(array.is_some_and(|array| array.len() != 1).into())
 }
 
 fn too_large() -> Error {
@@ -215,12 +210,8 @@ impl Convolution<'_> {
         if let End::Scaled(_, Some((zero, _))) = self.end {
             check_single(zero)?;
         }
-        match self.bias {
-            Some(bias) if bias.dims() != [self.shape.outputs] => {
-                bail!("the bias has shape {:?}, not [{}]", bias.dims(), self.shape.outputs)
-            }
-            _ => count(self.x.len()).map(drop),
-        }
+        check_bias(self.bias.map(Array::dims), Some(self.shape.outputs))?;
+        count(self.x.len()).map(drop)
     }
 
     fn strides(&self) -> Result<([u32; 4], [u32; 3])> {
@@ -239,7 +230,7 @@ impl Convolution<'_> {
     fn finish(&self, params: &mut QLinearParams) -> Result<()> {
         let End::Scaled(scale, to) = self.end else { return Ok(()) };
         params.scale = scale.address()?;
-        params.scales = step("scales", Some(scale), self.shape.outputs)?;
+        params.scales = step("the scale", Some(scale), self.shape.outputs)?;
         params.sink = 1;
         if let Some((zero, [low, high])) = to {
             (params.sink, params.y_zero, params.y_flip) = (2, zero.address()?, flip(zero));
@@ -306,7 +297,7 @@ impl Convolution<'_> {
             before: [begin(0)?, begin(1)?],
             x_flip: flip(self.x),
             w_flip: flip(self.w),
-            zeros: step("zero points", self.w_zero, outputs)?,
+            zeros: step(WEIGHTS_ZERO, self.w_zero, outputs)?,
             by_quads: whole_quads.into(),
             ..QLinearParams::zeroed()
         };

@@ -13,6 +13,7 @@ use crate::bail;
 use crate::broadcast::shape_from;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::extent::check_broadcast;
 use crate::gpu::{gpu_kernel, has_few_dimensions};
 use crate::kernel::Call;
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
@@ -211,14 +212,12 @@ impl<'a> Side<'a> {
 
 /// The strides over `target` of contiguous elements of shape `dims`, which broadcast to it.
 fn strides(dims: &[usize], target: &[usize]) -> Result<Vec<usize>> {
-    let refused = || Error::op(format!("{dims:?} does not broadcast to {target:?}"));
-    let missing = target.len().checked_sub(dims.len()).ok_or_else(refused)?;
+    check_broadcast(dims, target)?;
+    let missing = target.len() - dims.len();
     let (mut strides, mut stride) = (vec![0; target.len()], 1);
     for axis in (0..dims.len()).rev() {
-        match dims[axis] {
-            1 => {}
-            size if size == target[missing + axis] => strides[missing + axis] = stride,
-            _ => return Err(refused()),
+        if dims[axis] != 1 {
+            strides[missing + axis] = stride;
         }
         stride *= dims[axis];
     }

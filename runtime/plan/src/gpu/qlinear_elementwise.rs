@@ -10,10 +10,11 @@ use super::OnGpu;
 use crate::bail;
 use crate::broadcast::join;
 use crate::error::Result;
+use crate::extent::one_element;
 use crate::gpu::{gpu_kernel, has_few_dimensions};
 use crate::kernel::Call;
 use crate::ops::qlinear::is_signed;
-use crate::ops::qlinear_elementwise::{LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
+use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
 use crate::value::{Array, Value};
 
 /// The twin of `Pairs`.
@@ -89,9 +90,7 @@ fn symbol(name: &'static str) -> Symbol {
 /// Where a scale of one element lies.
 pub(super) fn scale(call: &Call, i: usize) -> Result<u64> {
     let scale = call.tensor(i)?;
-    if scale.len() != 1 {
-        bail!("input {i}, a scale, is not one number");
-    }
+    one_element(&scale_name(i), scale.dims())?;
     scale.address()
 }
 
@@ -144,9 +143,7 @@ gpu_kernel!(LookUp: "qlinear_elementwise");
 impl OnGpu for LookUp {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
-        if table.len() != 256 {
-            bail!("a table of shape {:?} is not of 256 elements", table.dims());
-        }
+        LookUp::check_table(table.dims())?;
         let y = room(gpu, x.dims(), table.dtype())?;
         let (x, table, count) = (x.address()?, table.address()?, count(x.len())?);
         let params = LookUpParams { x, table, y: y.address()?, count, padding: 0 };
@@ -162,9 +159,8 @@ impl OnGpu for QLinearGlobalAveragePool {
         /// The channels that a block takes.
         const WIDTH: u32 = 32;
         let (x, x_zero, y_zero) = (call.tensor(0)?, call.tensor(2)?, call.tensor(3)?);
-        let (&[images, .., channels], false) = (x.dims(), x.dims().iter().skip(1).any(|&size| size == 0)) else {
-            bail!("images of shape {:?} have no mean", x.dims());
-        };
+        QLinearGlobalAveragePool::check_images(x.dims())?;
+        let &[images, .., channels] = x.dims() else { bail!("images have channels") };
         let last = x.rank() - 1;
         let mut dims = x.dims().to_vec();
         dims[1..last].fill(1);

@@ -7,7 +7,6 @@ use candle_plan_device::{Buffer, Gpu, Grid, Symbol};
 
 use super::launch::{count, kind, launch, room, width, Params};
 use super::OnGpu;
-use crate::bail;
 use crate::by_width;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -83,15 +82,10 @@ impl OnGpu for InterpolateOnGpu {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let maps = self.op.maps(call, x.dims())?;
-        let changed: Vec<usize> = (0..maps.len()).filter(|&axis| !self.op.keeps(&maps[axis])).collect();
-        let (first, last) = match changed[..] {
+        let (first, last) = match self.op.changed(&maps)?[..] {
             [] => return Ok(vec![x.clone().into()]),
             [one] => (None, one),
-            [first, last] => (Some(first), last),
-            _ => bail!(
-                "{} axes change: only one-dimensional and two-dimensional interpolation is supported",
-                changed.len()
-            ),
+            [first, .., last] => (Some(first), last),
         };
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
         let y = room(gpu, &dims, x.dtype())?;

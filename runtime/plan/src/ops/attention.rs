@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{all_fit, at_most, fits, text, Extent};
 use crate::float::{require_dtype, FLOATS, NUMBERS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
+use crate::value::Array;
 use crate::work::{self, Work};
 
 /// Which scores the fourth output of [`Attention`] holds.
@@ -89,6 +91,7 @@ impl Operator for Attention {
         if inputs.optional(4).is_some() && inputs.optional(6).is_some() {
             bail!("a past and nonpad_kv_seqlen do not go together");
         }
+        self.check_types(inputs)?;
         let present = [k, v].map(|new| Type::ranked(new.dtype, 4));
         let outputs = [self.output_type(q, v)].into_iter().chain(present).chain([Type::ranked(q.dtype, 4)]);
         Ok(outputs.take(inputs.outputs).collect())
@@ -135,26 +138,53 @@ impl Attention {
         Type::Tensor(TensorType { dtype: q.dtype, shape })
     }
 
+    /// Checks that Q, K and V fit one another, and that the mask, the past and nonpad_kv_seqlen fit them.
+    fn check<D: Extent>(&self, [q, k, v]: [&[D]; 3], [mask, key, value, nonpad]: [Option<&[D]>; 4]) -> Result<()> {
+        let [batch, heads, queries, depth] = vectors(q, self.heads)?;
+        let [k_batch, kv_heads, new, k_depth] = vectors(k, self.kv_heads)?;
+        let [v_batch, v_heads, values, width] = vectors(v, self.kv_heads)?;
+        let shared = heads.zip(kv_heads).is_none_or(|(heads, own)| heads == 0 || heads.checked_rem(own) == Some(0));
+        let same = [(k_batch, batch), (v_batch, batch), (v_heads, kv_heads), (values, new), (k_depth, depth)];
+        if !shared || !same.iter().all(|(a, b)| fits(a, b)) {
+            bail!("Q {}, K {} and V {} do not fit one another", text(q), text(k), text(v));
+        }
+        let past = key.map_or(Some(0), |key| key.get(2).and_then(Extent::known));
+        for (part, size, name) in [(key, depth, "key"), (value, width, "value")] {
+            if let Some(part) = part.filter(|part| !all_fit(part, &[batch, kv_heads, past, size])) {
+                bail!("a past {name} of shape {} does not fit K {} and V {}", text(part), text(k), text(v));
+            }
+        }
+        if let Some(nonpad) = nonpad.filter(|nonpad| !all_fit(nonpad, &[batch])) {
+            bail!("nonpad_kv_seqlen has shape {}; it must have one number for each batch", text(nonpad));
+        }
+        let keys = new.zip(past).and_then(|(new, past)| new.checked_add(past));
+        mask.map_or(Ok(()), |mask| check_mask(mask, [batch, heads, queries], keys))
+    }
+
+    /// [`Attention::check`] of types, where the ranks of Q, K, V and the past are known.
+    fn check_types(&self, inputs: &Types) -> Result<()> {
+        let shape = |i: usize| -> Result<Option<&[Option<Dim>]>> { Ok(inputs.shape(i)?.map(Vec::as_slice)) };
+        let has_past = inputs.optional(4).is_some();
+        match (shape(0)?, shape(1)?, shape(2)?) {
+            (Some(q), Some(k), Some(v)) if !has_past || shape(4)?.is_some() => {
+                self.check([q, k, v], [shape(3)?, shape(4)?, shape(5)?, shape(6)?])
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The sizes of a run.
     ///
     /// # Errors
     /// The inputs do not fit one another.
     pub(crate) fn layout(&self, call: &Call) -> Result<Layout> {
-        let [q, k, v] = [call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.tensor(2)?.dims()];
-        let ([batch, heads, queries, depth], q_strides) = split(q, self.heads)?;
-        let ([k_batch, kv_heads, new, k_depth], k_strides) = split(k, self.kv_heads)?;
-        let ([v_batch, v_heads, values, width], v_strides) = split(v, self.kv_heads)?;
-        let fits = [k_batch, v_batch] == [batch, batch] && v_heads == kv_heads && values == new && k_depth == depth;
-        if !fits || heads.checked_rem(kv_heads).is_some_and(|rest| rest != 0) || (kv_heads == 0 && heads != 0) {
-            bail!("Q {q:?}, K {k:?} and V {v:?} do not fit one another");
-        }
-        let mut past = 0;
-        if let (Some(key), Some(value)) = (call.optional_tensor(4)?, call.optional_tensor(5)?) {
-            past = key.dims().get(2).copied().unwrap_or(0);
-            if key.dims() != [batch, kv_heads, past, depth] || value.dims() != [batch, kv_heads, past, width] {
-                bail!("a past of {:?} and {:?} does not fit K {k:?} and V {v:?}", key.dims(), value.dims());
-            }
-        }
+        let dims = |i: usize| -> Result<Option<&[usize]>> { Ok(call.optional_tensor(i)?.map(Array::dims)) };
+        let required = [call.tensor(0)?.dims(), call.tensor(1)?.dims(), call.tensor(2)?.dims()];
+        self.check(required, [dims(3)?, dims(4)?, dims(5)?, dims(6)?])?;
+        let ([batch, heads, queries, depth], q_strides) = split(required[0], self.heads)?;
+        let ([_, kv_heads, new, _], k_strides) = split(required[1], self.kv_heads)?;
+        let ([_, _, _, width], v_strides) = split(required[2], self.kv_heads)?;
+        let past = dims(4)?.map_or(0, |key| key[2]);
         let Some(keys) = new.checked_add(past) else { bail!("{new} and {past} keys are too many") };
         let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
         Ok(Layout { dims, q: q_strides, k: k_strides, v: v_strides, past })
@@ -173,18 +203,40 @@ pub(crate) struct Layout {
     pub past: usize,
 }
 
-/// `[batches, heads, positions, size of a vector]` of Q, K or V, and where the vectors stand.
-pub(crate) fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
+/// `[batches, heads, positions, size of a vector]` of Q, K or V, as far as they are known.
+fn vectors<D: Extent>(dims: &[D], heads: Option<usize>) -> Result<[Option<usize>; 4]> {
     match (dims, heads) {
-        (&[batch, heads, rows, size], None) => {
-            Ok(([batch, heads, rows, size], [heads * rows * size, rows * size, size]))
+        ([batch, heads, rows, size], None) => Ok([batch, heads, rows, size].map(Extent::known)),
+        ([batch, rows, hidden], Some(heads))
+            if hidden.known().is_none_or(|hidden| hidden.checked_rem(heads) == Some(0)) =>
+        {
+            Ok([batch.known(), Some(heads), rows.known(), hidden.known().map(|hidden| hidden / heads)])
         }
-        (&[batch, rows, hidden], Some(heads)) if hidden.checked_rem(heads) == Some(0) => {
-            let size = hidden / heads;
-            Ok(([batch, heads, rows, size], [rows * hidden, size, hidden]))
-        }
-        (_, None) => bail!("a tensor of 4 dimensions is expected, found {dims:?}"),
-        (_, Some(heads)) => bail!("{dims:?} does not hold {heads} heads"),
+        (_, None) => bail!("a tensor of 4 dimensions is expected, found one of shape {}", text(dims)),
+        (_, Some(heads)) => bail!("a tensor of shape {} does not hold {heads} heads", text(dims)),
+    }
+}
+
+/// `[batches, heads, positions, size of a vector]` of Q, K or V, and where the vectors stand.
+fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4], Strides)> {
+    let sizes = vectors(dims, heads)?.map(Option::unwrap_or_default);
+    let [_, own, rows, size] = sizes;
+    let strides = match heads {
+        None => [own * rows * size, rows * size, size],
+        Some(_) => [rows * own * size, size, own * size],
+    };
+    Ok((sizes, strides))
+}
+
+/// Checks that a mask broadcasts to `[batch, heads, queries]`, and has no more than `keys` keys.
+fn check_mask<D: Extent>(mask: &[D], to: [Option<usize>; 3], keys: Option<usize>) -> Result<()> {
+    let fits_outer = |outer: &[D]| {
+        let mut aligned = outer.iter().rev().zip(to.iter().rev());
+        outer.len() <= 3 && aligned.all(|(dim, to)| fits(dim, &1) || fits(dim, to))
+    };
+    match mask.split_last() {
+        Some((last, outer)) if at_most(last, &keys) && fits_outer(outer) => Ok(()),
+        _ => bail!("a mask of shape {} does not broadcast to {} and {} keys", text(mask), text(&to), text(&[keys])),
     }
 }
 
@@ -193,16 +245,10 @@ pub(crate) fn split(dims: &[usize], heads: Option<usize>) -> Result<([usize; 4],
 /// # Errors
 /// It does not broadcast to the scores.
 pub(crate) fn mask_strides(mask: &[usize], dims: Dims) -> Result<(Strides, usize)> {
-    let to = [dims.batch, dims.heads, dims.queries];
-    let refused = || format!("a mask of {mask:?} does not broadcast to {to:?} and {} keys", dims.keys);
-    let Some((&keys, outer)) = mask.split_last().filter(|(&keys, rest)| keys <= dims.keys && rest.len() <= 3) else {
-        bail!("{}", refused());
-    };
+    check_mask(mask, [dims.batch, dims.heads, dims.queries].map(Some), Some(dims.keys))?;
+    let Some((&keys, outer)) = mask.split_last() else { bail!("a mask has keys") };
     let (mut strides, mut stride) = ([0; 3], keys);
     for (i, &dim) in (3 - outer.len()..3).zip(outer).rev() {
-        if dim != to[i] && dim != 1 {
-            bail!("{}", refused());
-        }
         strides[i] = if dim == 1 { 0 } else { stride };
         stride *= dim;
     }

@@ -63,7 +63,7 @@ impl Conv {
 
     pub(crate) fn shape(&self, x: &[usize], w: &[usize], bias: Option<&Array>) -> Result<Shape> {
         let shape = self.window().shape(x, w)?;
-        check_bias(bias.map(Array::dims), shape.outputs)?;
+        check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         Ok(shape)
     }
 }

@@ -45,6 +45,7 @@ impl Operator for Cumulative {
         let (x, axis) = (inputs.tensor(0)?, inputs.tensor(1)?);
         require_dtype("X", x.dtype, &SUMMED)?;
         require_dtype("axis", axis.dtype, &[DType::Int32, DType::Int64])?;
+        inputs.one_element(1, "axis")?;
         Ok(vec![Type::Tensor(x.clone())])
     }
 

@@ -1,14 +1,17 @@
 //! Convolutions whose window is bent by an input.
 
+use candle_plan_kernels::sample::NOWHERE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::padding::check_steps;
+use super::padding::{check_steps, window_extent};
 use crate::bail;
 use crate::error::Result;
+use crate::extent::text;
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
+use crate::value::element_count;
 
 /// `Y[n, o, y, x] = B[o] + Σ W[o, c, i, j] · M[n, i, j, y, x] · X(n, c, y·s + i·d − before + Δy, x·s + j·d − before + Δx)`,
 /// with `(Δy, Δx) = D[n, i, j, :, y, x]`: `X` between pixels is the linear combination of 2 × 2 of them, those outside are
@@ -51,8 +54,80 @@ impl Operator for DeformConv {
             }
         }
         check_steps(&self.strides, &self.dilations, self.groups.min(self.offset_groups))?;
+        if let (Some(x), Some(w), Some(offset)) = (x.sizes(), w.sizes(), offset.sizes()) {
+            let (bias, mask) = (inputs.sizes(3)?, inputs.sizes(4)?);
+            self.sizes([&x, &w, &offset], bias.as_deref(), mask.as_deref())?;
+        }
         let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
         let shape = vec![dim(x, 0), dim(w, 0), dim(offset, 2), dim(offset, 3)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+}
+
+/// The sizes of one convolution, of which the inputs were found to be.
+pub(crate) struct Sizes {
+    pub batch: usize,
+    pub channels: usize,
+    pub outputs: usize,
+    pub image: [usize; 2],
+    pub kernel: [usize; 2],
+    pub result: [usize; 2],
+}
+
+impl DeformConv {
+    /// The sizes of a convolution of inputs of these dimensions.
+    ///
+    /// # Errors
+    /// They do not fit one another.
+    pub(crate) fn sizes(
+        &self,
+        [x, w, offset]: [&[usize]; 3],
+        bias: Option<&[usize]>,
+        mask: Option<&[usize]>,
+    ) -> Result<Sizes> {
+        let (&[batch, channels, high, wide], &[outputs, _, kernel_high, kernel_wide], &[_, _, rows, columns]) =
+            (x, w, offset)
+        else {
+            bail!("X {x:?}, W {w:?} and the offsets {offset:?} are not of rank 4");
+        };
+        let (image, kernel, result) = ([high, wide], [kernel_high, kernel_wide], [rows, columns]);
+        let taps = element_count(&kernel)?;
+        let divides = |groups: usize, count: usize| groups > 0 && count.is_multiple_of(groups);
+        if !divides(self.groups, channels) || !divides(self.groups, outputs) || !divides(self.offset_groups, channels) {
+            bail!(
+                "{channels} channels and {outputs} outputs do not fall into {} and {} groups",
+                self.groups,
+                self.offset_groups
+            );
+        }
+        if element_count(&[channels, high, wide])? > 0 && high * wide >= NOWHERE as usize {
+            bail!("an image of {high} × {wide} pixels is too large");
+        }
+        element_count(&[channels, taps, rows, columns])?;
+        let masks = element_count(&[self.offset_groups, taps, 2])? / 2;
+        let fits = |input: Option<&[usize]>, dims: &[usize]| input.is_none_or(|input| input == dims);
+        if w[1] != channels / self.groups
+            || offset != [batch, 2 * masks, rows, columns]
+            || result != [self.positions(0, image[0], kernel[0])?, self.positions(1, image[1], kernel[1])?]
+            || !fits(bias, &[outputs])
+            || !fits(mask, &[batch, masks, rows, columns])
+        {
+            let shown = |dims: Option<&[usize]>| dims.map_or_else(|| "none".to_string(), |dims| text(dims));
+            let (bias, mask) = (shown(bias), shown(mask));
+            bail!("X {x:?}, W {w:?}, offsets {offset:?}, bias {bias} and mask {mask} do not fit each other");
+        }
+        Ok(Sizes { batch, channels, outputs, image, kernel, result })
+    }
+
+    /// How many positions the window has along an axis.
+    fn positions(&self, axis: usize, size: usize, kernel: usize) -> Result<usize> {
+        let (stride, [before, after]) = (self.strides[axis], self.pads[axis]);
+        let extent = window_extent(kernel, self.dilations[axis])?;
+        let room =
+            size.checked_add(before).and_then(|size| size.checked_add(after)).and_then(|size| size.checked_sub(extent));
+        match room {
+            Some(room) if stride > 0 => Ok(room / stride + 1),
+            _ => bail!("a window of {extent} with stride {stride} does not fit into {size} elements and their padding"),
+        }
     }
 }

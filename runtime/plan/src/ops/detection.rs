@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
@@ -36,11 +37,48 @@ impl Operator for NonMaxSuppression {
         for (index, dtype) in expected.into_iter().enumerate() {
             let Some(input) = inputs.optional_tensor(index)? else { continue };
             if input.dtype != dtype || (index < 2 && input.rank().is_some_and(|rank| rank != 3)) {
-                bail!("input {index} must be {dtype}{}, found {input:?}", if index < 2 { " of rank 3" } else { "" });
+                bail!(
+                    "input {index} must be {dtype}{}, found {}",
+                    if index < 2 { " of rank 3" } else { "" },
+                    inputs.get(index)?
+                );
             }
+        }
+        if let (Some(boxes), Some(scores)) = (inputs.shape(0)?, inputs.shape(1)?) {
+            check_boxes(boxes, scores)?;
         }
         let shape = vec![None, Some(Dim::Size(3))];
         Ok(vec![Type::Tensor(TensorType { dtype: DType::Int64, shape: Some(shape) })])
+    }
+}
+
+/// Checks that boxes are `[B, N, 4]` and scores `[B, C, N]`.
+pub(crate) fn check_boxes(boxes: &[impl Extent], scores: &[impl Extent]) -> Result<()> {
+    match (boxes, scores) {
+        ([a, m, four], [b, _, n]) if fits(four, &4) && fits(a, b) && fits(m, n) => Ok(()),
+        _ => {
+            let (boxes, scores) = (text(boxes), text(scores));
+            bail!("boxes have shape {boxes} and scores {scores}; they must be [B, N, 4] and [B, C, N]")
+        }
+    }
+}
+
+/// Checks that X is `[N, C, H, W]` and that the regions are `[rois, width]`.
+pub(crate) fn check_regions(x: &[impl Extent], rois: &[impl Extent], width: usize) -> Result<()> {
+    match (x.len(), rois) {
+        (4, [_, numbers]) if fits(numbers, &width) => Ok(()),
+        _ => {
+            let (x, rois) = (text(x), text(rois));
+            bail!("X has shape {x} and rois {rois}; they must be [N, C, H, W] and [rois, {width}]")
+        }
+    }
+}
+
+/// Checks that there is the number of an image for each region.
+pub(crate) fn check_images(images: &[impl Extent], rois: &[impl Extent]) -> Result<()> {
+    match (count(images), rois.first().and_then(Extent::known)) {
+        (Some(images), Some(rois)) if images != rois => bail!("{images} numbers of images are not for {rois} regions"),
+        _ => Ok(()),
     }
 }
 
@@ -85,6 +123,10 @@ impl Operator for RoiAlign {
         if [(x, 4), (rois, 2), (images, 1)].iter().any(|(input, rank)| input.rank().is_some_and(|found| found != *rank))
         {
             bail!("expected X [N, C, H, W], rois [rois, 4] and images [rois]");
+        }
+        if let (Some(x), Some(rois)) = (&x.shape, &rois.shape) {
+            check_regions(x, rois, 4)?;
+            images.shape.as_ref().map_or(Ok(()), |images| check_images(images, rois))?;
         }
         let dim = |input: &TensorType, axis: usize| input.shape.as_ref().and_then(|shape| shape[axis].clone());
         let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];
@@ -137,6 +179,9 @@ impl Operator for MaxRoiPool {
         }
         if x.rank().is_some_and(|rank| rank != 4) || rois.rank().is_some_and(|rank| rank != 2) {
             bail!("expected X [N, C, H, W] and rois [rois, 5], found {} and {}", inputs.get(0)?, inputs.get(1)?);
+        }
+        if let (Some(x), Some(rois)) = (&x.shape, &rois.shape) {
+            check_regions(x, rois, 5)?;
         }
         let dim = |input: &TensorType, axis: usize| input.shape.as_ref().and_then(|shape| shape[axis].clone());
         let shape = vec![dim(rois, 0), dim(x, 1), Some(Dim::Size(self.height)), Some(Dim::Size(self.width))];

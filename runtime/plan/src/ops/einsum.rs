@@ -47,8 +47,10 @@ impl Operator for Einsum {
             .zip(&all)
             .flat_map(|(axes, tensor)| axes.iter().copied().zip(tensor.shape.iter().flatten().cloned()))
             .collect();
-        let shape = terms.output.iter().map(|axis| joined(named.iter().filter(|(a, _)| a == axis).map(|(_, dim)| dim)));
-        Ok(vec![Type::Tensor(TensorType { dtype: first.dtype, shape: Some(shape.collect::<Result<_>>()?) })])
+        let size = |axis: &Axis| joined(named.iter().filter(|(a, _)| a == axis).map(|(_, dim)| dim));
+        named.iter().try_for_each(|(axis, _)| size(axis).map(drop))?;
+        let shape = terms.output.iter().map(size).collect::<Result<_>>()?;
+        Ok(vec![Type::Tensor(TensorType { dtype: first.dtype, shape: Some(shape) })])
     }
 
     /// A product is new; one operand may be the result as it is.
@@ -121,6 +123,15 @@ fn term_axes(term: &str, rank: usize) -> Result<Vec<Axis>> {
     Ok(before.chars().map(Axis::Letter).chain(broadcast).chain(after.chars().map(Axis::Letter)).collect())
 }
 
+/// The size of an axis from what two terms that name it say.
+pub(crate) fn joined_size(x: usize, y: usize) -> Result<usize> {
+    match (x, y) {
+        (1, size) | (size, 1) => Ok(size),
+        (x, y) if x == y => Ok(x),
+        (x, y) => bail!("an axis has sizes {x} and {y}"),
+    }
+}
+
 /// The size of an axis from what each term that names it says.
 fn joined<'a>(sizes: impl Iterator<Item = &'a Option<Dim>>) -> Result<Option<Dim>> {
     let mut size = Some(Dim::Size(1));
@@ -128,7 +139,7 @@ fn joined<'a>(sizes: impl Iterator<Item = &'a Option<Dim>>) -> Result<Option<Dim
         size = match (size, other.clone()) {
             (Some(Dim::Size(1)), other) => other,
             (size, Some(Dim::Size(1))) => size,
-            (Some(Dim::Size(x)), Some(Dim::Size(y))) if x != y => bail!("an axis has sizes {x} and {y}"),
+            (Some(Dim::Size(x)), Some(Dim::Size(y))) => Some(Dim::Size(joined_size(x, y)?)),
             (Some(Dim::Size(x)), _) | (_, Some(Dim::Size(x))) => Some(Dim::Size(x)),
             (x, y) => x.filter(|x| y.as_ref() == Some(x)),
         };

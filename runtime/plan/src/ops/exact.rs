@@ -4,9 +4,9 @@ use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::strided::View;
 use candle_plan_kernels::threads::Threads;
 
-use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{check_broadcast, fits, Extent};
 use crate::movable::copy_view;
 use crate::value::Array;
 
@@ -33,19 +33,19 @@ pub(crate) fn shifted(x: &Array, zero: Option<&Array>, threads: &Threads) -> Res
     Array::new(data, x.dims())
 }
 
+/// Checks that a zero point is one of all, or broadcasts to `x`.
+pub(crate) fn check_zero<D: Extent>(zero: &[D], x: &[D]) -> Result<()> {
+    match zero.iter().all(|size| fits(size, &1)) {
+        true => Ok(()),
+        false => check_broadcast(zero, x),
+    }
+}
+
 /// The elements repeated to fill a shape, as NumPy does.
 pub(crate) fn broadcast(x: &Array, dims: &[usize], threads: &Threads) -> Result<Array> {
-    let Some(missing) = dims.len().checked_sub(x.rank()) else {
-        bail!("{:?} does not broadcast to {dims:?}", x.dims())
-    };
+    check_broadcast(x.dims(), dims)?;
     let view = View::contiguous(x.dims());
-    let mut strides = vec![0; missing];
-    for (i, (&size, stride)) in x.dims().iter().zip(view.strides).enumerate() {
-        match size {
-            1 => strides.push(0),
-            size if size == dims[missing + i] => strides.push(stride),
-            _ => bail!("{:?} does not broadcast to {dims:?}", x.dims()),
-        }
-    }
+    let mut strides = vec![0; dims.len() - x.rank()];
+    strides.extend(x.dims().iter().zip(view.strides).map(|(&size, stride)| if size == 1 { 0 } else { stride }));
     copy_view(x, &View { offset: 0, dims: dims.to_vec(), strides }, threads)
 }

@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::places::{element_axis, VectorParts};
 use super::views::shape_of_rank;
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
+use crate::extent::Extent;
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{Dim, TensorType, Type};
 use crate::work::Work;
 
 /// Rows of `axis` of `X`, in the order and shape of `indices`:
@@ -67,14 +69,10 @@ impl Operator for GatherElements {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, indices) = (inputs.tensor(0)?, index_type(inputs, 1)?);
-        let ranks = (x.rank(), indices.rank());
-        if let (Some(data), Some(index)) = ranks {
-            axes::resolve(self.axis, data)?;
-            if data != index {
-                bail!("indices of rank {index} do not fit a tensor of rank {data}");
-            }
+        if let (Some(x), Some(indices)) = (&x.shape, &indices.shape) {
+            element_axis(x, indices, self.axis)?;
         }
-        let shape = indices.shape.clone().or_else(|| shape_of_rank(ranks.0));
+        let shape = indices.shape.clone().or_else(|| shape_of_rank(x.rank()));
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
@@ -101,23 +99,30 @@ impl Operator for GatherNd {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, indices) = (inputs.tensor(0)?, index_type(inputs, 1)?);
-        let depth = indices.rank().and_then(|rank| indices.size(rank.checked_sub(1)?));
-        let shape = match (&x.shape, &indices.shape, depth) {
-            (Some(x), Some(indices), Some(depth)) => match x.get(self.batch_dims.saturating_add(depth)..) {
-                Some(rest) => Some(indices[..indices.len() - 1].iter().chain(rest).cloned().collect()),
-                None => bail!(
-                    "{depth} indices after {} batch dimensions are too many for rank {}",
-                    self.batch_dims,
-                    x.len()
-                ),
-            },
-            _ => None,
+        let shape = match x.shape.as_deref().zip(vectors(indices)?) {
+            Some((x, (outer, depth))) => {
+                let parts = VectorParts::new(x, outer, depth, self.batch_dims)?;
+                Some(parts.outer.iter().chain(parts.rest).cloned().collect())
+            }
+            None => None,
         };
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
 
     fn work(&self, _inputs: &Types, outputs: &[Type]) -> Option<Work> {
         Work::picking(outputs)
+    }
+}
+
+/// The dimensions of the vectors of `indices [.., k]` and `k`, where they are known.
+///
+/// # Errors
+/// The indices have no dimensions.
+pub(crate) fn vectors(indices: &TensorType) -> Result<Option<(&[Option<Dim>], usize)>> {
+    match indices.shape.as_deref().map(<[_]>::split_last) {
+        Some(None) => bail!("indices have no dimensions"),
+        Some(Some((depth, outer))) => Ok(depth.known().map(|depth| (outer, depth))),
+        None => Ok(None),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
+use crate::extent::{count, one_element, text, Extent};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::Types;
@@ -31,6 +32,7 @@ impl Operator for Fill {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        inputs.one_element(1, "the value to fill with")?;
         let shape = shape_of_rank(axes::length(inputs.tensor(0)?)?);
         Ok(vec![Type::Tensor(TensorType { dtype: inputs.tensor(1)?.dtype, shape })])
     }
@@ -62,6 +64,7 @@ impl Operator for Range {
         if (1..3).any(|i| inputs.tensor(i).is_ok_and(|other| other.dtype != dtype)) {
             bail!("start, limit and delta are not all {dtype}");
         }
+        (0..3).zip(RANGE).try_for_each(|(i, name)| inputs.one_element(i, name))?;
         dispatch!("Range", dtype, [f32, f64, f16, bf16, i16, i32, i64], T => Ok(vec![Type::ranked(T::DTYPE, 1)]))
     }
 
@@ -69,6 +72,9 @@ impl Operator for Range {
         Needs::Numbers
     }
 }
+
+/// The names of the inputs of [`Range`].
+const RANGE: [&str; 3] = ["start", "limit", "delta"];
 
 /// A number that a range is made of, and the type that its steps are computed in.
 pub(crate) trait Step: Element + Source {
@@ -80,19 +86,15 @@ pub(crate) trait Step: Element + Source {
 
 /// Where a range begins, in which steps it goes on, and how many elements it has.
 pub(crate) fn extent<T: Step>(call: &Call) -> Result<(T, T, usize)> {
-    let (start, limit, delta) = (one::<T>(call, 0)?, one::<T>(call, 1)?, one::<T>(call, 2)?);
+    let [start, limit, delta] = [0, 1, 2].map(|i| {
+        one_element(RANGE[i], call.tensor(i)?.dims())?;
+        call.read::<T>(i).map(|value| value[0])
+    });
+    let (start, limit, delta) = (start?, limit?, delta?);
     let Some(count) = T::count(start, limit, delta) else {
         bail!("a range from {start:?} to {limit:?} in steps of {delta:?} does not end");
     };
     Ok((start, delta, count.max(0.0) as usize))
-}
-
-/// The one element of input `i`.
-pub(crate) fn one<T: Element>(call: &Call, i: usize) -> Result<T> {
-    match call.read::<T>(i)? {
-        &[value] => Ok(value),
-        values => bail!("input {i} has {} elements, where one is needed", values.len()),
-    }
 }
 
 /// Ones on a diagonal of a matrix of `X`'s shape, zeros elsewhere: `Y[i, i + k] = 1`. Input: `X [M, N]`.
@@ -159,6 +161,8 @@ impl Operator for OneHot {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (indices, values) = (inputs.tensor(0)?, inputs.tensor(2)?);
         inputs.tensor(1)?;
+        inputs.one_element(1, "depth")?;
+        inputs.shape(2)?.map_or(Ok(()), |values| OneHot::check_values(values))?;
         let mut shape = indices.shape.clone();
         if let Some(shape) = &mut shape {
             shape.insert(axes::resolve(self.axis, shape.len() + 1)?, None::<Dim>);
@@ -178,13 +182,19 @@ impl Operator for OneHot {
 impl OneHot {
     /// The result's dimensions, and which of them is new.
     pub(crate) fn dims(&self, indices: &Array, depth: &Array) -> Result<(Vec<usize>, usize)> {
-        let depth = truncated(depth)?;
-        let (axis, &[depth]) = (axes::resolve(self.axis, indices.rank() + 1)?, &depth[..]) else {
-            bail!("the depth is {} numbers, where one is needed", depth.len());
-        };
+        one_element("depth", depth.dims())?;
+        let axis = axes::resolve(self.axis, indices.rank() + 1)?;
         let mut dims = indices.dims().to_vec();
-        dims.insert(axis, axes::dims(&[depth])?[0]);
+        dims.insert(axis, axes::dims(&truncated(depth)?)?[0]);
         Ok((dims, axis))
+    }
+
+    /// Checks that there are two values.
+    pub(crate) fn check_values(values: &[impl Extent]) -> Result<()> {
+        if count(values).is_some_and(|count| count != 2) {
+            bail!("values have shape {}; they are [off, on]", text(values));
+        }
+        Ok(())
     }
 }
 

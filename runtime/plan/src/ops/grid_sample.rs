@@ -10,6 +10,7 @@ use super::cast::converted;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
@@ -67,17 +68,23 @@ impl Operator for GridSample {
         if !grid.dtype.is_float() || grid.dtype.is_small_float() {
             bail!("the grid must be of floating-point numbers, not {}", grid.dtype);
         }
-        let is_wrong = |input: &TensorType| input.rank().is_some_and(|rank| rank != 4);
-        if is_wrong(x) || is_wrong(grid) || grid.size(3).is_some_and(|size| size != 2) {
-            bail!(
-                "expected X [N, C, H, W] and a grid [N, Hout, Wout, 2], found {} and {}",
-                inputs.get(0)?,
-                inputs.get(1)?
-            );
-        }
+        let unknown = vec![None; 4];
+        let [images, points] = [x, grid].map(|input| input.shape.as_ref().unwrap_or(&unknown));
+        check_grid(images, points)?;
         let dim = |input: &TensorType, axis: usize| -> Option<Dim> { input.shape.as_ref()?.get(axis)?.clone() };
         let shape = vec![dim(x, 0), dim(x, 1), dim(grid, 1), dim(grid, 2)];
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: Some(shape) })])
+    }
+}
+
+/// Checks that X is `[N, C, H, W]` and the grid `[N, Hout, Wout, 2]`.
+pub(crate) fn check_grid(x: &[impl Extent], grid: &[impl Extent]) -> Result<()> {
+    match (x, grid) {
+        ([batch, _, _, _], [grids, _, _, two]) if fits(batch, grids) && fits(two, &2) => Ok(()),
+        _ => {
+            let (x, grid) = (text(x), text(grid));
+            bail!("X has shape {x} and the grid {grid}; they must be [N, C, H, W] and [N, Hout, Wout, 2]")
+        }
     }
 }
 

@@ -8,13 +8,15 @@ use candle_plan_kernels::threads::Threads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::exact::shifted;
+use super::exact::{check_zero, shifted};
 use super::matmul::infer_product;
 use super::padding::Padding;
-use super::window::{infer_window, Window};
+use super::qlinear::WEIGHTS_ZERO;
+use super::window::{check_bias, infer_window, Window};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{check_broadcast, one_or_each};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{TensorType, Type};
@@ -68,6 +70,11 @@ impl Operator for MatMulInteger {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         check_bytes(inputs)?;
+        for i in 0..2 {
+            if let (Some(x), Some(zero)) = (inputs.shape(i)?, inputs.shape(i + 2)?) {
+                check_zero(zero, x)?;
+            }
+        }
         let shape = match (&inputs.tensor(0)?.shape, &inputs.tensor(1)?.shape) {
             (Some(a), Some(b)) => Some(infer_product(a, b)?),
             _ => None,
@@ -95,6 +102,12 @@ impl Operator for ConvInteger {
         if let Some(bias) = inputs.optional_tensor(4)?.filter(|bias| bias.dtype != DType::Int32) {
             bail!("B is {}, not int32", bias.dtype);
         }
+        if let (Some(x), Some(zero)) = (inputs.shape(0)?, inputs.shape(2)?) {
+            check_zero(zero, x)?;
+        }
+        let outputs = inputs.tensor(1)?.size(0);
+        inputs.shape(3)?.map_or(Ok(()), |zero| one_or_each(WEIGHTS_ZERO, zero, outputs))?;
+        check_bias(inputs.shape(4)?.map(Vec::as_slice), outputs)?;
         let plain = Types { inputs: &inputs.inputs[..2], outputs: 1 };
         Ok(vec![infer_window(&self.window(), &plain, DType::Int32)?])
     }
@@ -117,6 +130,8 @@ impl ConvInteger {
     /// The weights less their zero points, as `float32`.
     pub(crate) fn weights(&self, w: &Array, zero: Option<&Array>) -> Result<Array> {
         let serial = Threads::serial();
+        let dims = zero.map_or(&[][..], Array::dims);
+        one_or_each(WEIGHTS_ZERO, dims, w.dims().first().copied())?;
         match zero.filter(|zero| zero.len() != 1) {
             None => shifted(w, zero, &serial),
             Some(zero) => {
@@ -159,6 +174,13 @@ impl Operator for Requantize {
         if !matches!(to, DType::Int8 | DType::Uint8) {
             bail!("the result would be {to}; allowed are int8, uint8");
         }
+        for i in [1, 2] {
+            if let (Some(dims), Some(scale)) = (&x.shape, inputs.shape(i)?) {
+                check_broadcast(scale, dims)?;
+            }
+        }
+        inputs.one_element(3, "the result's scale")?;
+        inputs.one_element(4, "the result's zero point")?;
         Ok(vec![Type::Tensor(TensorType { dtype: to, shape: x.shape.clone() })])
     }
 }

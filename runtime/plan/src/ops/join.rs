@@ -68,6 +68,9 @@ impl Operator for Split {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         let axis = x.rank().map(|rank| axes::resolve(self.axis, rank)).transpose()?;
+        if let Some(sizes) = inputs.optional_tensor(1)? {
+            check_parts(axes::length(sizes)?, inputs.outputs)?;
+        }
         let equal = match (axis.and_then(|axis| x.size(axis)), inputs.optional(1)) {
             (Some(size), None) => {
                 equal_parts(size, inputs.outputs)?.into_iter().map(|part| Some(Dim::Size(part))).collect()
@@ -104,10 +107,19 @@ impl Split {
             Some(sizes) => axes::dims(sizes)?,
             None => equal_parts(dims[axis], count)?,
         };
-        if sizes.len() != count || sum(&sizes) != Some(dims[axis]) {
-            bail!("sizes {sizes:?} do not make {} parts of axis {axis} of {dims:?}", count);
+        check_parts(Some(sizes.len()), count)?;
+        if sum(&sizes) != Some(dims[axis]) {
+            bail!("sizes {sizes:?} do not add up to axis {axis} of {dims:?}");
         }
         Ok((axis, sizes))
+    }
+}
+
+/// Checks that there is a size for each of `count` parts.
+fn check_parts(sizes: Option<usize>, count: usize) -> Result<()> {
+    match sizes {
+        Some(sizes) if sizes != count => bail!("there are {sizes} sizes for {count} parts"),
+        _ => Ok(()),
     }
 }
 

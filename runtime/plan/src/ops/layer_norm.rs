@@ -7,6 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{fits, text, Extent};
 use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
@@ -51,6 +52,7 @@ impl Operator for LayerNorm {
         if let Some(bias) = inputs.optional_tensor(2)? {
             require_dtype("B", bias.dtype, &[x.dtype])?;
         }
+        check_fitted(inputs, self.axis)?;
         let mut shape = x.shape.clone();
         if let Some(shape) = &mut shape {
             let axis = axes::resolve(self.axis, shape.len())?;
@@ -70,30 +72,38 @@ impl Operator for RmsNorm {
         let (x, scale) = (inputs.tensor(0)?, inputs.tensor(1)?);
         require_dtype("X", x.dtype, &FLOATS)?;
         require_dtype("scale", scale.dtype, &FLOATS)?;
-        if let Some(rank) = x.rank() {
-            axes::resolve(self.axis, rank)?;
-        }
+        check_fitted(inputs, self.axis)?;
         Ok(vec![Type::Tensor(TensorType { dtype: scale.dtype, shape: x.shape.clone() })])
     }
+}
+
+/// Checks that scale and bias broadcast to X.
+fn check_fitted(inputs: &Types, axis: i64) -> Result<()> {
+    let Some(dims) = inputs.shape(0)? else { return Ok(()) };
+    let axis = axes::resolve(axis, dims.len())?;
+    for i in 1..inputs.len() {
+        inputs.sizes(i)?.map_or(Ok(()), |sizes| fitted(&sizes, dims, axis).map(drop))?;
+    }
+    Ok(())
 }
 
 /// Those of the dimensions `from` that matter, if they broadcast to the dimensions from `axis` on or to all.
 ///
 /// # Errors
 /// They do not.
-pub(crate) fn fitted<'a>(from: &'a [usize], dims: &[usize], axis: usize) -> Result<&'a [usize]> {
+pub(crate) fn fitted<'a, D: Extent>(from: &'a [usize], dims: &[D], axis: usize) -> Result<&'a [usize]> {
     let ones = from.iter().take_while(|&&dim| dim == 1).count();
     let from = &from[ones..];
     let to = target(from, dims, axis);
-    let fits = from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(&f, &t)| f == t || f == 1);
-    if !fits {
-        bail!("{from:?} does not broadcast to {to:?}");
+    let mut aligned = from.iter().rev().zip(to.iter().rev());
+    if from.len() > to.len() || !aligned.all(|(from, to)| *from == 1 || fits(from, to)) {
+        bail!("{from:?} does not broadcast to {}", text(to));
     }
     Ok(from)
 }
 
 /// What `from` broadcasts to: the dimensions from `axis` on where they are as many, else all.
-pub(crate) fn target<'a>(from: &[usize], dims: &'a [usize], axis: usize) -> &'a [usize] {
+pub(crate) fn target<'a, D>(from: &[usize], dims: &'a [D], axis: usize) -> &'a [D] {
     if from.len() <= dims.len() - axis {
         &dims[axis..]
     } else {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
+use crate::extent::{fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
@@ -183,19 +184,22 @@ impl Operator for ReverseSequence {
                 inputs.get(1)?
             );
         }
+        if let (Some(dims), Some(lengths)) = (&x.shape, inputs.tensor(1)?.size(0)) {
+            self.axes(dims, lengths)?;
+        }
         Ok(vec![Type::Tensor(x.clone())])
     }
 }
 
 impl ReverseSequence {
     /// The sizes of the first two axes, for as many lengths.
-    pub(crate) fn axes(&self, dims: &[usize], lengths: usize) -> Result<[usize; 2]> {
-        let &[first, second, ..] = dims else { bail!("expected two axes or more, found {dims:?}") };
+    pub(crate) fn axes<D: Extent + Clone>(&self, dims: &[D], lengths: usize) -> Result<[D; 2]> {
+        let [first, second, ..] = dims else { bail!("X has shape {}; it must have two axes or more", text(dims)) };
         let batch = if self.time_first { second } else { first };
-        if lengths != batch {
-            bail!("{lengths} lengths do not fit a batch of {batch}");
+        if !fits(batch, &lengths) {
+            bail!("{lengths} lengths do not fit X of shape {}: there is one for each of the batch", text(dims));
         }
-        Ok([first, second])
+        Ok([first.clone(), second.clone()])
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{count, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{TensorType, Type};
@@ -20,6 +21,16 @@ use crate::types::{TensorType, Type};
 #[serde(deny_unknown_fields)]
 pub struct LabelEncoder {}
 
+impl LabelEncoder {
+    /// Checks that there is a value for each key.
+    pub(crate) fn check(keys: &[impl Extent], values: &[impl Extent]) -> Result<()> {
+        match count(keys).zip(count(values)) {
+            Some((keys, values)) if keys != values => bail!("{keys} keys do not fit {values} values"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Operator for LabelEncoder {
     fn arity(&self) -> Arity {
         Arity::exact(4, 1)
@@ -33,6 +44,10 @@ impl Operator for LabelEncoder {
             let given = [x, keys, values, default].map(|input| input.dtype.to_string());
             bail!("X, keys, values and default are of {}", given.join(", "));
         }
+        if let (Some(keys), Some(values)) = (&keys.shape, &values.shape) {
+            LabelEncoder::check(keys, values)?;
+        }
+        inputs.one_element(3, "the default")?;
         let shape = x.shape.clone();
         Ok(vec![Type::Tensor(TensorType { dtype: values.dtype, shape })])
     }

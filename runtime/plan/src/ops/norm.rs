@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bail;
 use crate::error::Result;
+use crate::extent::count;
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
@@ -125,6 +126,9 @@ impl Operator for GroupNorm {
         for (i, name) in [(1, "scale"), (2, "bias")] {
             let values = inputs.tensor(i)?;
             require_dtype(name, values.dtype, &[x.dtype])?;
+            if let (Some(values), Some(channels)) = (values.shape.as_deref().and_then(count), x.size(1)) {
+                is_by_channel(values, channels, self.groups)?;
+            }
             if values.size(0) != Some(self.groups) {
                 require_channels(name, values, x)?;
             }

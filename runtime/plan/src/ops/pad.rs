@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
+use crate::extent::count;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::Types;
@@ -47,6 +48,12 @@ impl Operator for Pad {
         if let Some(value) = inputs.optional_tensor(2)?.filter(|value| value.dtype != x.dtype) {
             bail!("a {} tensor cannot be padded with {}", x.dtype, value.dtype);
         }
+        inputs.one_element(2, "the value to pad with")?;
+        let axes = match inputs.optional_tensor(3)? {
+            Some(axes) => axes.shape.as_deref().and_then(count),
+            None => x.rank(),
+        };
+        check_pads(inputs.shape(1)?.and_then(|pads| count(pads)), axes)?;
         let shape = x.rank().map(|rank| vec![None; rank]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
@@ -67,9 +74,7 @@ impl Pad {
             Some(axes) => axes.to_i64()?,
             None => (0..dims.len() as i64).collect(),
         };
-        if pads.len() != 2 * axes.len() {
-            bail!("{} pads do not give one before and one after each of {} axes", pads.len(), axes.len());
-        }
+        check_pads(Some(pads.len()), Some(axes.len()))?;
         axes::mask(&axes, dims.len())?;
         let mut windows: Vec<Window> = dims.iter().map(|&dim| Window::whole(dim)).collect();
         for (i, &axis) in axes.iter().enumerate() {
@@ -77,6 +82,16 @@ impl Pad {
             windows[axis] = self.mode.window(dims[axis], pads[i], pads[axes.len() + i])?;
         }
         Ok(windows)
+    }
+}
+
+/// Checks that there are two pads for each axis.
+fn check_pads(pads: Option<usize>, axes: Option<usize>) -> Result<()> {
+    match (pads, axes) {
+        (Some(pads), Some(axes)) if pads != 2 * axes => {
+            bail!("{pads} pads do not give one before and one after each of {axes} axes")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -138,7 +153,8 @@ impl Operator for CenterCropPad {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
-        inputs.tensor(1)?;
+        let given = inputs.tensor(1)?.shape.as_deref().and_then(count);
+        check_sizes(given, self.axes.as_ref().map(Vec::len).or(x.rank()))?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
         let touched = match &self.axes {
             Some(axes) => axes::mask(axes, shape.len())?,
@@ -161,9 +177,7 @@ impl CenterCropPad {
     pub(crate) fn windows(&self, call: &Call, dims: &[usize]) -> Result<Vec<Window>> {
         let shape = axes::dims(&call.tensor(1)?.to_i64()?)?;
         let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
-        if shape.len() != axes.len() {
-            bail!("shape {shape:?} does not give a size for each of {} axes", axes.len());
-        }
+        check_sizes(Some(shape.len()), Some(axes.len()))?;
         axes::mask(&axes, dims.len())?;
         let mut windows: Vec<Window> = dims.iter().map(|&dim| Window::whole(dim)).collect();
         for (&axis, &size) in axes.iter().zip(&shape) {
@@ -174,5 +188,13 @@ impl CenterCropPad {
             windows[axis] = Window { count: size, before: put, first: cut, kept: dim.min(size) };
         }
         Ok(windows)
+    }
+}
+
+/// Checks that there is a size for each axis.
+fn check_sizes(sizes: Option<usize>, axes: Option<usize>) -> Result<()> {
+    match (sizes, axes) {
+        (Some(sizes), Some(axes)) if sizes != axes => bail!("{sizes} sizes are not one for each of {axes} axes"),
+        _ => Ok(()),
     }
 }

@@ -6,6 +6,7 @@
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
+use crate::extent::{all_fit, at_most, text, Extent};
 
 /// Runs of elements, all of one length, in a tensor or in a block of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,25 +21,49 @@ pub(crate) struct Places {
 ///
 /// # Errors
 /// There is no such axis, or the indices go beyond the tensor on another one.
-pub(crate) fn element_axis(dims: &[usize], indices: &[usize], axis: i64) -> Result<usize> {
+pub(crate) fn element_axis<D: Extent>(dims: &[D], indices: &[D], axis: i64) -> Result<usize> {
     let axis = axes::resolve(axis, dims.len())?;
-    let fits = |(i, (&own, &size)): (usize, (&usize, &usize))| i == axis || own <= size;
+    let fits = |(i, (own, size)): (usize, (&D, &D))| i == axis || at_most(own, size);
     if indices.len() != dims.len() || !indices.iter().zip(dims).enumerate().all(fits) {
-        bail!("indices of shape {indices:?} do not fit a tensor of shape {dims:?}");
+        bail!("indices of shape {} do not fit a tensor of shape {}", text(indices), text(dims));
     }
     Ok(axis)
 }
 
 /// How vectors of indices lead to parts of a tensor.
-pub(crate) struct VectorParts<'a> {
+pub(crate) struct VectorParts<'a, D = usize> {
     /// The dimensions of the vectors, the batch's first.
-    pub outer: &'a [usize],
-    /// The number of vectors for each member of the batch.
-    pub per_batch: usize,
+    pub outer: &'a [D],
+    /// The dimensions of the vectors for one member of the batch.
+    pub per_batch: &'a [D],
     /// The sizes of the axes that a vector has an index for.
-    pub picked: &'a [usize],
+    pub picked: &'a [D],
     /// The dimensions of a part.
-    pub rest: &'a [usize],
+    pub rest: &'a [D],
+}
+
+impl<'a, D: Extent> VectorParts<'a, D> {
+    /// How vectors of `depth` indices lead to parts of a tensor of shape `dims`; `outer` are the vectors' dimensions.
+    ///
+    /// # Errors
+    /// They do not fit the tensor.
+    pub fn new(dims: &'a [D], outer: &'a [D], depth: usize, batch_dims: usize) -> Result<VectorParts<'a, D>> {
+        let shared = dims.get(..batch_dims).zip(outer.get(..batch_dims));
+        let rest = batch_dims.checked_add(depth).and_then(|skip| dims.get(skip..));
+        match shared.filter(|(mine, theirs)| all_fit(mine, theirs)).zip(rest) {
+            Some((_, rest)) => Ok(VectorParts {
+                outer,
+                per_batch: &outer[batch_dims..],
+                picked: &dims[batch_dims..batch_dims + depth],
+                rest,
+            }),
+            None => bail!(
+                "{} vectors of {depth} indices do not fit a tensor of shape {} with {batch_dims} batch dimensions",
+                text(outer),
+                text(dims)
+            ),
+        }
+    }
 }
 
 /// How the vectors of indices of shape `indices`, `[.., k]`, lead to parts of a tensor of shape `dims`.
@@ -46,18 +71,8 @@ pub(crate) struct VectorParts<'a> {
 /// # Errors
 /// They do not fit the tensor.
 pub(crate) fn vector_parts<'a>(dims: &'a [usize], indices: &'a [usize], batch_dims: usize) -> Result<VectorParts<'a>> {
-    let Some((&depth, outer)) = indices.split_last() else { bail!("indices have no dimensions") };
-    let shared = dims.get(..batch_dims).zip(outer.get(..batch_dims)).filter(|(mine, theirs)| mine == theirs);
-    let rest = batch_dims.checked_add(depth).and_then(|skip| dims.get(skip..));
-    match shared.zip(rest) {
-        Some((_, rest)) => Ok(VectorParts {
-            outer,
-            per_batch: outer[batch_dims..].iter().product(),
-            picked: &dims[batch_dims..batch_dims + depth],
-            rest,
-        }),
-        None => bail!(
-            "indices of shape {indices:?} do not fit a tensor of shape {dims:?} with {batch_dims} batch dimensions"
-        ),
+    match indices.split_last() {
+        Some((&depth, outer)) => VectorParts::new(dims, outer, depth, batch_dims),
+        None => bail!("indices have no dimensions"),
     }
 }

@@ -75,10 +75,14 @@ const LONGEST_AXIS: usize = 1 << 28;
 impl PoolWindow {
     /// The outputs' shape, where X's is known.
     pub(crate) fn infer(&self, x: &TensorType) -> Result<TensorType> {
-        let lists = [self.strides.len(), self.dilations.len()];
-        let (1..=2, true) = (self.kernel.len(), lists == [self.kernel.len(); 2]) else {
-            bail!("a pooling window has one or two axes, found {self:?}");
-        };
+        let axes = self.kernel.len();
+        if !(1..=2).contains(&axes) {
+            bail!("a pooling window has one or two axes; the kernel {:?} has {axes}", self.kernel);
+        }
+        if [self.strides.len(), self.dilations.len()] != [axes; 2] {
+            let (strides, dilations) = (&self.strides, &self.dilations);
+            bail!("strides {strides:?} and dilations {dilations:?} are not for a window of {axes} axes");
+        }
         check_steps(&self.strides, &self.dilations, 1)?;
         if self.kernel.contains(&0) {
             bail!("a window needs a kernel of at least 1, found {:?}", self.kernel);

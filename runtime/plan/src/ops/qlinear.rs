@@ -14,6 +14,7 @@ use super::window::{check_bias, infer_window, Window};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{one_element, one_or_each};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
@@ -71,6 +72,7 @@ impl Operator for QLinearConv {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let dtype = check(inputs, self.low, self.high)?;
         let (x, w) = (inputs.tensor(0)?, inputs.get(1)?);
+        check_ends(inputs, w.tensor()?.size(0))?;
         let first = Type::Tensor(TensorType { dtype: x.dtype, shape: x.shape.as_deref().map(channels_second) });
         let y = infer_window(&self.window(), &Types { inputs: &[Some(&first), Some(w)], outputs: 1 }, dtype)?;
         let shape = y.tensor()?.shape.as_deref().map(channels_last);
@@ -109,6 +111,7 @@ impl Operator for QLinearMatMul {
                 bail!("rows of {:?} elements times columns of {depth}", shape.last());
             }
         }
+        check_ends(inputs, b.size(1))?;
         let shape = a.shape.clone().map(|mut shape| {
             shape.pop();
             shape.push(b.size(1).map(Dim::Size));
@@ -134,14 +137,26 @@ pub(crate) struct End<'a> {
 impl<'a> End<'a> {
     pub(crate) fn new(call: &'a Call, limits: [i32; 2], outputs: usize) -> Result<End<'a>> {
         let (scale, bias) = (call.read::<f32>(2)?, call.optional_tensor(6)?);
-        if scale.len() != 1 && scale.len() != outputs {
-            bail!("{} scales for {outputs} outputs", scale.len());
-        }
-        check_bias(bias.map(Array::dims), outputs)?;
+        one_or_each("the scale", call.tensor(2)?.dims(), Some(outputs))?;
+        check_bias(bias.map(Array::dims), Some(outputs))?;
         let to = call.optional_tensor(5)?.map(|zero| single(zero).map(|code| (code, zero.dtype()))).transpose()?;
         Ok(End { scale, to, limits, bias: bias.map(Array::read::<i32>).transpose()? })
     }
 }
+
+/// Checks that scales, zero points and biases are as many as are needed, for `outputs` outputs if these are known.
+fn check_ends(inputs: &Types, outputs: Option<usize>) -> Result<()> {
+    inputs.one_element(3, ZERO)?;
+    inputs.one_element(5, ZERO)?;
+    for (i, name) in [(2, "the scale"), (4, WEIGHTS_ZERO)] {
+        inputs.shape(i)?.map_or(Ok(()), |dims| one_or_each(name, dims, outputs))?;
+    }
+    check_bias(inputs.shape(6)?.map(Vec::as_slice), outputs)
+}
+
+/// What errors call a zero point of one element, and that of the weights.
+pub(crate) const ZERO: &str = "a zero point";
+pub(crate) const WEIGHTS_ZERO: &str = "the weights' zero point";
 
 /// Checks the dtypes and the limits of the result; gives its dtype.
 fn check(inputs: &Types, low: i32, high: i32) -> Result<DType> {
@@ -197,10 +212,8 @@ pub(crate) fn numbers(codes: &Array) -> Result<Vec<i32>> {
 
 /// The one element of `int8` or `uint8`.
 pub(crate) fn single(codes: &Array) -> Result<i32> {
-    match numbers(codes)?[..] {
-        [one] => Ok(one),
-        _ => bail!("a zero point of shape {:?} is not one number", codes.dims()),
-    }
+    one_element(ZERO, codes.dims())?;
+    Ok(numbers(codes)?[0])
 }
 
 /// `[N, C, …]` from `[N, …, C]`.

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::qlinear::{check_codes, check_limits};
+use super::qlinear::{check_codes, check_limits, ZERO};
 use crate::bail;
 use crate::broadcast::shape_of;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{all_fit, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
@@ -83,11 +84,34 @@ impl Operator for LookUp {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         check_codes(inputs, 0)?;
         let dtype = check_codes(inputs, 1)?;
-        match inputs.tensor(1)?.sizes() {
-            Some(sizes) if sizes != [256] => bail!("a table of shape {sizes:?} is not of 256 elements"),
-            _ => Ok(vec![Type::Tensor(TensorType { dtype, shape: inputs.tensor(0)?.shape.clone() })]),
-        }
+        inputs.shape(1)?.map_or(Ok(()), |table| LookUp::check_table(table))?;
+        Ok(vec![Type::Tensor(TensorType { dtype, shape: inputs.tensor(0)?.shape.clone() })])
     }
+}
+
+impl LookUp {
+    /// Checks that the table has an element for each code.
+    pub(crate) fn check_table(table: &[impl Extent]) -> Result<()> {
+        if !all_fit(table, &[256]) {
+            bail!("the table has shape {}; it must be [256]", text(table));
+        }
+        Ok(())
+    }
+}
+
+impl QLinearGlobalAveragePool {
+    /// Checks that images have channels, and elements to take the mean of.
+    pub(crate) fn check_images(x: &[impl Extent]) -> Result<()> {
+        if x.len() < 2 || x[1..].iter().any(|size| size.known() == Some(0)) {
+            bail!("images of shape {} have no mean", text(x));
+        }
+        Ok(())
+    }
+}
+
+/// How errors call a scale.
+pub(crate) fn scale_name(input: usize) -> String {
+    format!("input {input}, a scale,")
 }
 
 impl Operator for QLinearGlobalAveragePool {
@@ -98,9 +122,8 @@ impl Operator for QLinearGlobalAveragePool {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         check_parameters(inputs, 0, 1, 2)?;
         let (x, dtype) = (inputs.tensor(0)?, check_codes(inputs, 3)?);
-        if let Some(rank) = x.rank().filter(|&rank| rank < 2) {
-            bail!("X has rank {rank}; it must be at least 2");
-        }
+        inputs.shape(0)?.map_or(Ok(()), |x| QLinearGlobalAveragePool::check_images(x))?;
+        inputs.one_element(3, ZERO)?;
         let shape = x.shape.clone().map(|mut shape| {
             let last = shape.len() - 1;
             shape[1..last].fill(Some(Dim::Size(1)));
@@ -113,6 +136,8 @@ impl Operator for QLinearGlobalAveragePool {
 /// Checks the dtypes of codes, their scale and their zero point.
 fn check_parameters(inputs: &Types, codes: usize, scale: usize, zero: usize) -> Result<()> {
     let dtype = check_codes(inputs, codes)?;
+    inputs.one_element(scale, &scale_name(scale))?;
+    inputs.one_element(zero, ZERO)?;
     let (scale, zero) = (inputs.tensor(scale)?.dtype, inputs.tensor(zero)?.dtype);
     if scale != DType::Float32 || zero != dtype {
         bail!("a scale of {scale} and a zero point of {zero} are not float32 and {dtype}");

@@ -8,6 +8,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{all_fit, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::ops::cast::format_of;
 use crate::types::Types;
@@ -73,6 +74,7 @@ impl Operator for QuantizeLinear {
         if let Some(zero) = inputs.optional_tensor(2)?.filter(|zero| zero.dtype != self.to) {
             bail!("the zero point is {}, the result {}", zero.dtype, self.to);
         }
+        Spread::check_inputs(inputs, self.axis, self.block)?;
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 }
@@ -94,6 +96,7 @@ impl Operator for DequantizeLinear {
         if let Some(zero) = inputs.optional_tensor(2)?.filter(|zero| zero.dtype != x.dtype) {
             bail!("the zero point is {}, the input {}", zero.dtype, x.dtype);
         }
+        Spread::check_inputs(inputs, self.axis, self.block)?;
         Ok(vec![Type::Tensor(TensorType { dtype: self.to, shape: x.shape.clone() })])
     }
 }
@@ -169,27 +172,45 @@ impl Spread {
     /// # Errors
     /// They do not fit.
     pub fn new(dims: &[usize], scale: &[usize], zero: Option<&[usize]>, axis: i64, block: usize) -> Result<Spread> {
-        let count: usize = scale.iter().product();
-        let zeros = zero.map_or(count, |zero| zero.iter().product());
-        if count == 0 || zeros != count {
-            bail!("there are {count} scales and {zeros} zero points");
-        }
-        if count == 1 && block == 0 {
+        Spread::check(dims, scale, zero, axis, block)?;
+        if block == 0 && scale.iter().all(|&size| size == 1) {
             let size = dims.iter().product();
             return Ok(Spread { outer: 1, size: 1, inner: size, block: 1, kind: Kind::One });
         }
         let axis = axes::resolve(axis, dims.len())?;
         let (outer, size, inner) = (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product());
-        let mut expected = dims.to_vec();
-        expected[axis] = if block == 0 { size } else { size.div_ceil(block) };
-        let (kind, fits) = match block {
-            0 => (Kind::Axis, scale == [size]),
-            _ => (Kind::Blocked, scale == expected),
-        };
-        if !fits {
-            bail!("scales of shape {scale:?} do not fit {dims:?} along axis {axis} in blocks of {}", block.max(1));
-        }
+        let kind = if block == 0 { Kind::Axis } else { Kind::Blocked };
         Ok(Spread { outer, size, inner, block: block.max(1), kind })
+    }
+
+    /// Checks that scales and zero points of these shapes fit an `X` of shape `dims`.
+    fn check<D: Extent>(dims: &[D], scale: &[D], zero: Option<&[D]>, axis: i64, block: usize) -> Result<()> {
+        let (scales, zeros) = (count(scale), zero.and_then(|zero| count(zero)));
+        if scales == Some(0) {
+            bail!("scales of shape {} are none; at least one is needed", text(scale));
+        }
+        if let Some(zero) = zero.filter(|_| !fits(&scales, &zeros)) {
+            bail!("scales of shape {} and zero points of shape {} are not equally many", text(scale), text(zero));
+        }
+        if block == 0 && scale.iter().all(|size| fits(size, &1)) {
+            return Ok(());
+        }
+        let axis = axes::resolve(axis, dims.len())?;
+        let mut expected: Vec<_> = dims.iter().map(Extent::known).collect();
+        expected[axis] = if block == 0 { expected[axis] } else { expected[axis].map(|size| size.div_ceil(block)) };
+        if !all_fit(scale, if block == 0 { &expected[axis..=axis] } else { &expected }) {
+            let (scale, dims) = (text(scale), text(dims));
+            bail!("scales of shape {scale} do not fit {dims} along axis {axis} in blocks of {}", block.max(1));
+        }
+        Ok(())
+    }
+
+    /// Checks the shapes of a step's inputs: `X`, scales, zero points.
+    fn check_inputs(inputs: &Types, axis: i64, block: usize) -> Result<()> {
+        match (inputs.shape(0)?, inputs.shape(1)?) {
+            (Some(x), Some(scale)) => Spread::check(x, scale, inputs.shape(2)?.map(Vec::as_slice), axis, block),
+            _ => Ok(()),
+        }
     }
 
     /// Whether each element of a row has a scale of its own.

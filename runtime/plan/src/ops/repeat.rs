@@ -58,7 +58,9 @@ impl Operator for Tile {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, repeats) = (inputs.tensor(0)?, inputs.tensor(1)?);
-        let rank = x.rank().or(axes::length(repeats)?);
+        let given = axes::length(repeats)?;
+        check_repeats(given, x.rank())?;
+        let rank = x.rank().or(given);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape: shape_of_rank(rank) })])
     }
 
@@ -74,9 +76,7 @@ impl Tile {
     /// The view of a tensor of shape `dims` that repeats it, and the dimensions of what it shows.
     pub(crate) fn tiles(&self, dims: &[usize], call: &Call) -> Result<(View, Vec<usize>)> {
         let repeats = axes::dims(&axes::numbers(call.tensor(1)?)?)?;
-        if repeats.len() != dims.len() {
-            bail!("{repeats:?} does not give one number of repeats for each dimension of {dims:?}");
-        }
+        check_repeats(Some(repeats.len()), Some(dims.len()))?;
         // Each dimension as a pair: the repeats, which stand still in the source, around the elements.
         let inner = View::contiguous(dims);
         let pairs = repeats.iter().zip(dims).flat_map(|(&repeat, &dim)| [repeat, dim]).collect();
@@ -86,6 +86,16 @@ impl Tile {
         };
         let grown = dims.iter().zip(&repeats).map(grown).collect::<Result<_>>()?;
         Ok((View { offset: 0, dims: pairs, strides }, grown))
+    }
+}
+
+/// Checks that there is a number of repeats for each dimension.
+fn check_repeats(repeats: Option<usize>, rank: Option<usize>) -> Result<()> {
+    match (repeats, rank) {
+        (Some(repeats), Some(rank)) if repeats != rank => {
+            bail!("{repeats} repeats are not one for each of {rank} axes")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::bail;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::extent::count;
 use crate::float::Float;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
@@ -72,6 +73,7 @@ impl Operator for Interpolate {
         if inputs.optional_tensor(2)?.is_none() && inputs.optional_tensor(3)?.is_none() {
             bail!("neither scales nor sizes are given");
         }
+        self.check_lists(inputs)?;
         let Some(shape) = &x.shape else { return Ok(vec![Type::any(x.dtype)]) };
         let touched = match &self.axes {
             Some(axes) => axes::mask(axes, shape.len())?,
@@ -95,7 +97,31 @@ impl Operator for Interpolate {
     }
 }
 
+/// Checks that there is a scale or size for each axis, where there are any, and two bounds of the region.
+fn check_counts(counts: [Option<usize>; 2], bounds: Option<usize>, axes: usize) -> Result<()> {
+    for (count, name) in counts.into_iter().zip(["scales", "sizes"]) {
+        if let Some(count) = count.filter(|&count| count != axes) {
+            bail!("{count} {name} are not for {axes} axes");
+        }
+    }
+    match bounds {
+        Some(bounds) if bounds != 2 * axes => bail!("{bounds} bounds of the region are not for {axes} axes"),
+        _ => Ok(()),
+    }
+}
+
+/// The most axes that change: there are kernels for one and two.
+pub const MOST_AXES: usize = 2;
+
 impl Interpolate {
+    /// Checks how long the lists of a step's inputs are; an empty one counts as absent.
+    fn check_lists(&self, inputs: &Types) -> Result<()> {
+        let Some(axes) = self.axes.as_ref().map(Vec::len).or(inputs.tensor(0)?.rank()) else { return Ok(()) };
+        let length = |i: usize| -> Result<Option<usize>> { Ok(inputs.shape(i)?.and_then(|list| count(list))) };
+        let counts = [length(2)?.filter(|&count| count > 0), length(3)?.filter(|&count| count > 0)];
+        check_counts(counts, length(1)?.filter(|_| self.coordinates == Coordinates::TfCropAndResize), axes)
+    }
+
     /// How the places of each axis of Y lie in X.
     pub(crate) fn maps(&self, call: &Call, dims: &[usize]) -> Result<Vec<AxisMap>> {
         let axes = self.axes.clone().unwrap_or_else(|| (0..dims.len() as i64).collect());
@@ -107,10 +133,8 @@ impl Interpolate {
             Some(roi) => read_floats(roi)?,
             None => [vec![0.0; axes.len()], vec![1.0; axes.len()]].concat(),
         };
-        let counts = [scales.as_ref().map_or(axes.len(), Vec::len), sizes.as_ref().map_or(axes.len(), Vec::len)];
-        if counts != [axes.len(); 2] || roi.len() != 2 * axes.len() {
-            bail!("{counts:?} scales and sizes and {} bounds of the region are not for {} axes", roi.len(), axes.len());
-        }
+        let counts = [scales.as_ref().map(Vec::len), sizes.as_ref().map(Vec::len)];
+        check_counts(counts, Some(roi.len()), axes.len())?;
         let one = sizes.as_ref().and_then(|sizes| {
             self.size_policy.scale(
                 sizes
@@ -130,6 +154,18 @@ impl Interpolate {
             map.region = [roi[i], roi[axes.len() + i]];
         }
         Ok(maps)
+    }
+
+    /// The axes that change.
+    ///
+    /// # Errors
+    /// They are more than [`MOST_AXES`].
+    pub(crate) fn changed(&self, maps: &[AxisMap]) -> Result<Vec<usize>> {
+        let changed: Vec<usize> = (0..maps.len()).filter(|&axis| !self.keeps(&maps[axis])).collect();
+        if changed.len() > MOST_AXES {
+            bail!("{} axes change: Resize is supported for at most {MOST_AXES} axes", changed.len());
+        }
+        Ok(changed)
     }
 
     pub(crate) fn keeps(&self, map: &AxisMap) -> bool {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{all_fit, at_most, text, Extent};
 use crate::float::require_dtype;
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
@@ -50,6 +51,11 @@ impl Operator for RotaryEmbedding {
         if self.heads == Some(0) {
             bail!("there are 0 heads; at least 1 is needed");
         }
+        if let (Some(x), Some(cos), Some(sin)) = (inputs.shape(0)?, inputs.shape(1)?, inputs.shape(2)?) {
+            let unknown = vec![None; 2];
+            let ids = inputs.optional_tensor(3)?.map(|ids| ids.shape.as_ref().unwrap_or(&unknown).as_slice());
+            self.check(x, [cos, sin], ids)?;
+        }
         Ok(vec![Type::Tensor(x.clone())])
     }
 }
@@ -67,33 +73,54 @@ pub(crate) struct Sizes {
 }
 
 impl RotaryEmbedding {
+    /// The batches, positions, heads and size of the vectors of X, of this shape.
+    fn vectors<D: Extent>(&self, x: &[D]) -> Result<[Option<usize>; 4]> {
+        match (x, self.heads) {
+            ([batch, heads, positions, size], None) => {
+                Ok([batch.known(), positions.known(), heads.known(), size.known()])
+            }
+            ([batch, positions, hidden], Some(heads))
+                if hidden.known().is_none_or(|hidden| hidden.checked_rem(heads) == Some(0)) =>
+            {
+                let size = hidden.known().map(|hidden| hidden / heads);
+                Ok([batch.known(), positions.known(), Some(heads), size])
+            }
+            (_, Some(heads)) => bail!("X of shape {} does not hold {heads} heads", text(x)),
+            _ => bail!("X has shape {}; it must be [batch, heads, positions, size]", text(x)),
+        }
+    }
+
+    /// Checks that X, the caches and the positions, of these shapes, fit one another.
+    fn check<D: Extent>(&self, x: &[D], [cos, sin]: [&[D]; 2], ids: Option<&[D]>) -> Result<()> {
+        let [batch, positions, _, size] = self.vectors(x)?;
+        let rotary = self.rotary_dim.or(size);
+        if !at_most(&rotary, &size) || rotary.is_some_and(|rotary| !rotary.is_multiple_of(2)) {
+            bail!("{} elements of vectors of {} cannot be turned in pairs", text(&[rotary]), text(&[size]));
+        }
+        let half = rotary.map(|rotary| rotary / 2);
+        let caches_fit = match ids {
+            Some(ids) => all_fit(cos, &[None, half]) && all_fit(ids, &[batch, positions]),
+            None => [Some(1), batch].iter().any(|&rows| all_fit(cos, &[rows, positions, half])),
+        };
+        if !caches_fit || !all_fit(cos, sin) {
+            let ids = ids.map_or_else(String::new, |ids| format!(" and positions of shape {}", text(ids)));
+            bail!("caches of shapes {} and {} do not fit X of shape {}{ids}", text(cos), text(sin), text(x));
+        }
+        Ok(())
+    }
+
     /// The sizes of a run.
     ///
     /// # Errors
     /// The inputs do not fit one another.
     pub(crate) fn sizes(&self, call: &Call) -> Result<Sizes> {
         let x = call.tensor(0)?.dims();
-        let (batch, positions, heads, size) = match (x, self.heads) {
-            (&[batch, heads, positions, size], None) => (batch, positions, heads, size),
-            (&[batch, positions, hidden], Some(heads)) if hidden.checked_rem(heads) == Some(0) => {
-                (batch, positions, heads, hidden / heads)
-            }
-            (_, Some(heads)) => bail!("X {x:?} does not hold {heads} heads"),
-            _ => bail!("X {x:?} is not [batch, heads, positions, size]"),
-        };
-        let rotary = self.rotary_dim.unwrap_or(size);
-        if rotary > size || !rotary.is_multiple_of(2) {
-            bail!("{rotary} elements of vectors of {size} cannot be turned in pairs");
-        }
         let (cos, sin) = (call.tensor(1)?.dims(), call.tensor(2)?.dims());
         let ids = call.optional_tensor(3)?.map(Array::dims);
-        let rows = match (ids, cos) {
-            (Some(ids), &[count, half]) if half == rotary / 2 && cos == sin && ids == [batch, positions] => count,
-            (None, &[n, l, half]) if half == rotary / 2 && cos == sin && l == positions && [1, batch].contains(&n) => {
-                n.saturating_mul(l)
-            }
-            _ => bail!("caches of {cos:?} and {sin:?} do not fit X {x:?} and {ids:?} positions"),
-        };
+        self.check(x, [cos, sin], ids)?;
+        let [batch, positions, heads, size] = self.vectors(x)?.map(Option::unwrap_or_default);
+        let rotary = self.rotary_dim.unwrap_or(size);
+        let rows = if ids.is_some() { cos[0] } else { cos[0].saturating_mul(cos[1]) };
         Ok(Sizes { batch, positions, heads, size, rotary, rows })
     }
 }

@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::gather::index_type;
-use super::places::{Places, VectorParts};
+use super::gather::{index_type, vectors};
+use super::places::{element_axis, Places, VectorParts};
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{all_fit, at_most, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::Type;
 use crate::types::Types;
@@ -50,12 +51,12 @@ impl Operator for ScatterElements {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let (x, indices, updates) = (inputs.tensor(0)?, index_type(inputs, 1)?, inputs.tensor(2)?);
-        if let Some(rank) = x.rank() {
-            axes::resolve(self.axis, rank)?;
-            if [indices, updates].iter().any(|other| other.rank().is_some_and(|other| other != rank)) {
-                bail!("indices and updates do not have the tensor's rank {rank}");
-            }
+        let (x, indices, updates) = (inputs.shape(0)?, &index_type(inputs, 1)?.shape, inputs.shape(2)?);
+        if let (Some(x), Some(indices)) = (x, indices.as_ref().or(updates)) {
+            element_axis(x, indices, self.axis)?;
+        }
+        if let (Some(indices), Some(updates)) = (indices, updates) {
+            check_elements(updates, indices)?;
         }
         written(inputs, 2)
     }
@@ -79,7 +80,11 @@ impl Operator for ScatterNd {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        index_type(inputs, 1)?;
+        let indices = index_type(inputs, 1)?;
+        if let Some((x, (outer, depth))) = inputs.shape(0)?.zip(vectors(indices)?) {
+            let parts = VectorParts::new(x, outer, depth, 0)?;
+            inputs.shape(2)?.map_or(Ok(()), |updates| check_parts(updates, &parts))?;
+        }
         written(inputs, 2)
     }
 }
@@ -103,11 +108,12 @@ impl Operator for TensorScatter {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        if let Some(rank) = inputs.tensor(0)?.rank() {
-            self.row_axis(rank)?;
-        }
-        if inputs.optional(2).is_some() {
-            index_type(inputs, 2)?;
+        let places = inputs.optional(2).map(|_| index_type(inputs, 2)).transpose()?;
+        if let Some(dims) = inputs.shape(0)? {
+            self.row_axis(dims.len())?;
+            inputs.shape(1)?.map_or(Ok(0), |new| self.fitting_axis(dims, new))?;
+            let places = places.and_then(|places| count(places.shape.as_deref()?));
+            places.map_or(Ok(()), |places| check_places(places, dims))?;
         }
         written(inputs, 1)
     }
@@ -122,11 +128,11 @@ impl TensorScatter {
     }
 
     /// The axis of rows of a cache of shape `dims` that an update of shape `new` is written into.
-    pub(crate) fn fitting_axis(&self, dims: &[usize], new: &[usize]) -> Result<usize> {
+    pub(crate) fn fitting_axis<D: Extent>(&self, dims: &[D], new: &[D]) -> Result<usize> {
         let axis = self.row_axis(dims.len())?;
-        let fits = |(i, (&old, &new)): (usize, (&usize, &usize))| if i == axis { new <= old } else { new == old };
+        let fits = |(i, (old, new)): (usize, (&D, &D))| if i == axis { at_most(new, old) } else { fits(new, old) };
         if dims.len() != new.len() || !dims.iter().zip(new).enumerate().all(fits) {
-            bail!("an update of shape {new:?} does not fit a cache of shape {dims:?}");
+            bail!("an update of shape {} does not fit a cache of shape {}", text(new), text(dims));
         }
         Ok(axis)
     }
@@ -150,25 +156,27 @@ impl TensorScatter {
 }
 
 /// Checks that there is an update for each index.
-pub(crate) fn check_elements(updates: &[usize], indices: &[usize]) -> Result<()> {
-    if updates != indices {
-        bail!("updates of shape {updates:?} do not fit indices of shape {indices:?}");
+pub(crate) fn check_elements(updates: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
+    if !all_fit(updates, indices) {
+        bail!("updates of shape {} do not fit indices of shape {}", text(updates), text(indices));
     }
     Ok(())
 }
 
 /// Checks that the updates are as large as the parts that they go to.
-pub(crate) fn check_parts(updates: &[usize], parts: &VectorParts) -> Result<()> {
-    if !updates.iter().eq(parts.outer.iter().chain(parts.rest)) {
-        bail!("updates have shape {updates:?} where {:?} is needed", [parts.outer, parts.rest].concat());
+pub(crate) fn check_parts<D: Extent>(updates: &[D], parts: &VectorParts<D>) -> Result<()> {
+    let (outer, rest) = updates.split_at(parts.outer.len().min(updates.len()));
+    if !all_fit(outer, parts.outer) || !all_fit(rest, parts.rest) {
+        let (outer, rest) = (text(parts.outer), text(parts.rest));
+        bail!("updates of shape {} are not {outer} parts of shape {rest}", text(updates));
     }
     Ok(())
 }
 
 /// Checks that there is a place to write at for each member of the batch.
-pub(crate) fn check_places(places: usize, dims: &[usize]) -> Result<()> {
-    if places != dims[0] {
-        bail!("{places} places to write at for a batch of {}", dims[0]);
+pub(crate) fn check_places(places: usize, dims: &[impl Extent]) -> Result<()> {
+    if !fits(&places, &dims[0]) {
+        bail!("{places} places to write at do not fit a cache of shape {}", text(dims));
     }
     Ok(())
 }

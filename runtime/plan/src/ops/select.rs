@@ -11,7 +11,6 @@ use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
-use crate::value::Array;
 
 /// The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j - i ≥ k`
 /// (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).
@@ -34,6 +33,7 @@ impl Operator for Trilu {
         if x.dtype == DType::String || x.rank().is_some_and(|rank| rank < 2) {
             bail!("expected matrices of numbers, found {}", inputs.get(0)?);
         }
+        inputs.one_element(1, "k")?;
         Ok(vec![Type::Tensor(x.clone())])
     }
 
@@ -49,11 +49,7 @@ impl Operator for Trilu {
 impl Trilu {
     /// The diagonal: 0 is the main one, positive ones lie above it.
     pub(crate) fn diagonal(call: &Call) -> Result<i64> {
-        match call.optional_tensor(1)?.map(Array::to_i64).transpose()?.as_deref() {
-            None => Ok(0),
-            Some(&[k]) => Ok(k),
-            Some(other) => bail!("the diagonal is {} numbers, where one is needed", other.len()),
-        }
+        call.optional_tensor(1)?.map_or(Ok(0), |k| axes::number("k", k))
     }
 }
 

@@ -78,6 +78,7 @@ impl Operator for SequenceAt {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         inputs.tensor(1)?;
+        inputs.one_element(1, "the position")?;
         Ok(vec![item_type(inputs, 0)?.clone()])
     }
 
@@ -104,6 +105,7 @@ impl Operator for SequenceInsert {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
+        inputs.one_element(2, "the position")?;
         let item = common(item_type(inputs, 0)?.tensor()?, inputs.tensor(1)?)?;
         Ok(vec![Type::Sequence(Box::new(Type::Tensor(item)))])
     }
@@ -132,6 +134,7 @@ impl Operator for SequenceErase {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         item_type(inputs, 0)?;
+        inputs.one_element(1, "the position")?;
         Ok(vec![inputs.get(0)?.clone()])
     }
 

@@ -7,6 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::count;
 use crate::operator::{Arity, Operator};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
@@ -42,6 +43,8 @@ impl Operator for Dft {
         if let Some(shape) = &mut shape {
             let rank = shape.len();
             let axis = self.axis.map(|axis| signal_axis(axis, rank)).transpose()?;
+            inputs.one_element(1, "the length")?;
+            inputs.one_element(2, "axis")?;
             self.check_parts(x.size(rank.saturating_sub(1)))?;
             let changes = inputs.optional(1).is_some() || self.one_sided;
             for (at, dim) in shape.iter_mut().enumerate() {
@@ -98,6 +101,9 @@ impl Operator for Stft {
             bail!("expected [batch, length, 1 or 2], found {}", inputs.get(0)?);
         }
         self.check_parts(x.size(2))?;
+        inputs.one_element(1, "the step")?;
+        inputs.one_element(3, "the length")?;
+        check_window(inputs.shape(2)?.and_then(|window| count(window)), x.size(1))?;
         let batch = x.shape.as_ref().and_then(|shape| shape[0].clone());
         let shape = Some(vec![batch, None, None, Some(Dim::Size(2))]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
@@ -133,9 +139,21 @@ impl Operator for MelWeightMatrix {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         (0..5).try_for_each(|i| inputs.tensor(i).map(|_| ()))?;
+        (0..5).zip(MEL).try_for_each(|(i, name)| inputs.one_element(i, name))?;
         let ranked = TensorType::ranked(self.dtype, 2);
         check_float(&ranked)?;
         Ok(vec![Type::Tensor(ranked)])
+    }
+}
+
+/// The names of the inputs of [`MelWeightMatrix`].
+pub(crate) const MEL: [&str; 5] = ["bins", "dft_length", "sample_rate", "lower", "upper"];
+
+/// Checks that a window of `window` elements fits into a signal of `size`, as far as they are known.
+pub(crate) fn check_window(window: Option<usize>, size: Option<usize>) -> Result<()> {
+    match (window, size) {
+        (Some(window), Some(size)) if window > size => bail!("a window of {window} does not fit a signal of {size}"),
+        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
+use crate::extent::text;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::Types;
 use crate::types::{TensorType, Type};
@@ -30,6 +31,11 @@ impl Operator for Slice {
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
+        let mut lengths = [None; 4];
+        for (i, length) in lengths.iter_mut().enumerate() {
+            *length = inputs.optional_tensor(i + 1)?.map(axes::length).transpose()?.flatten();
+        }
+        check_lists(lengths, x.rank())?;
         let shape = x.rank().map(|rank| vec![None; rank]);
         Ok(vec![Type::Tensor(TensorType { dtype: x.dtype, shape })])
     }
@@ -56,9 +62,7 @@ impl Slice {
         let (starts, ends) = (list(1)?.unwrap_or_default(), list(2)?.unwrap_or_default());
         let axes = list(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
         let steps = list(4)?.unwrap_or_else(|| vec![1; starts.len()].into());
-        if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
-            bail!("starts {starts:?}, ends {ends:?}, axes {axes:?} and steps {steps:?} are not equally many");
-        }
+        check_lists([&starts, &ends, &axes, &steps].map(|list| Some(list.len())), Some(dims.len()))?;
         axes::mask(&axes, dims.len())?;
         let mut ranges: SmallVec<[Range; 6]> = dims.iter().map(|&count| Range { start: 0, step: 1, count }).collect();
         for (i, &axis) in axes.iter().enumerate() {
@@ -66,6 +70,18 @@ impl Slice {
             ranges[axis] = Range::new(starts[i], ends[i], steps[i], dims[axis])?;
         }
         Ok(ranges)
+    }
+}
+
+/// Checks the lengths of starts, ends, axes and steps: they are equal, and at most the rank.
+fn check_lists(lengths: [Option<usize>; 4], rank: Option<usize>) -> Result<()> {
+    let known: SmallVec<[usize; 4]> = lengths.into_iter().flatten().collect();
+    if known.iter().any(|&length| length != known[0]) {
+        bail!("starts, ends, axes and steps are not equally many: {}", text(&lengths));
+    }
+    match (known.first(), rank) {
+        (Some(&length), Some(rank)) if length > rank => bail!("{length} axes are sliced of a tensor of rank {rank}"),
+        _ => Ok(()),
     }
 }
 

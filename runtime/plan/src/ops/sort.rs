@@ -7,6 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{text, Extent};
 use crate::float::{require_dtype, NUMBERS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
@@ -50,7 +51,7 @@ impl Operator for ArgReduce {
         require_dtype("X", x.dtype, &NUMBERS)?;
         let mut shape = x.shape.clone();
         if let Some(shape) = &mut shape {
-            let axis = axes::resolve(self.axis, shape.len())?;
+            let axis = self.checked_axis(shape)?;
             if self.keepdims {
                 shape[axis] = Some(Dim::Size(1));
             } else {
@@ -62,14 +63,21 @@ impl Operator for ArgReduce {
 }
 
 impl ArgReduce {
+    /// The axis of a tensor of shape `x`, which has an element to choose for each place of the result.
+    fn checked_axis(&self, x: &[impl Extent]) -> Result<usize> {
+        let axis = axes::resolve(self.axis, x.len())?;
+        let chooses = |(i, dim): (usize, &_)| i == axis || Extent::known(dim).is_some_and(|size| size > 0);
+        if x[axis].known() == Some(0) && x.iter().enumerate().all(chooses) {
+            bail!("axis {axis} of {} has no elements to choose from", text(x));
+        }
+        Ok(axis)
+    }
+
     /// The dimensions of Y, and `[outer, n, inner]` of X.
     pub(crate) fn dims_and_split(&self, x: &[usize]) -> Result<(Vec<usize>, [usize; 3])> {
+        let axis = self.checked_axis(x)?;
         let split = axes::split(x, self.axis)?;
-        if split[1] == 0 && split[0] * split[2] > 0 {
-            bail!("axis {} of {x:?} has no elements to choose from", self.axis);
-        }
         let mut dims = x.to_vec();
-        let axis = axes::resolve(self.axis, dims.len())?;
         if self.keepdims {
             dims[axis] = 1;
         } else {
@@ -102,6 +110,7 @@ impl Operator for TopK {
         let (x, k) = (inputs.tensor(0)?, inputs.tensor(1)?);
         require_dtype("X", x.dtype, &NUMBERS)?;
         require_dtype("K", k.dtype, &[DType::Int64])?;
+        inputs.one_element(1, "K")?;
         let mut shape = x.shape.clone();
         if let Some(shape) = &mut shape {
             let axis = axes::resolve(self.axis, shape.len())?;
@@ -132,15 +141,13 @@ pub(crate) struct Wanted {
 impl TopK {
     /// What is to be given.
     pub(crate) fn wanted(&self, call: &Call) -> Result<Wanted> {
-        let (x, k) = (call.tensor(0)?, call.tensor(1)?.to_i64()?);
+        let (x, k) = (call.tensor(0)?, axes::number("K", call.tensor(1)?)?);
         let mut dims = x.dims().to_vec();
         let axis = axes::resolve(self.axis, dims.len())?;
         let split = axes::split(&dims, self.axis)?;
-        let wanted = match k[..] {
-            [k] => usize::try_from(k).ok().filter(|&k| k <= dims[axis]),
-            _ => None,
+        let Some(wanted) = usize::try_from(k).ok().filter(|&k| k <= dims[axis]) else {
+            bail!("K is {k}; axis {axis} has {} elements", dims[axis]);
         };
-        let Some(wanted) = wanted else { bail!("K is {k:?}; axis {axis} has {} elements", dims[axis]) };
         dims[axis] = wanted;
         Ok(Wanted { dims, split, k: wanted })
     }

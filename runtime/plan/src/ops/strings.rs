@@ -7,6 +7,7 @@ use super::repeat::broadcast;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::extent::{self, fits, Extent};
 use crate::kernel::Call;
 use crate::operator::{Arity, Kind, Operator};
 use crate::pattern::full_match;
@@ -96,18 +97,29 @@ pub enum Case {
     Upper,
 }
 
+impl StringNormalizer {
+    /// Checks that the strings are `[C]` or `[1, C]`.
+    pub(crate) fn check(x: &[impl Extent]) -> Result<()> {
+        match x {
+            [_] => Ok(()),
+            [one, _] if fits(one, &1) => Ok(()),
+            _ => bail!("X has shape {}; it must be [C] or [1, C]", extent::text(x)),
+        }
+    }
+}
+
 impl Operator for StringNormalizer {
     fn arity(&self) -> Arity {
         Arity::exact(1, 1)
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let shape = match text_type(inputs, 0)?.rank() {
-            None => None,
-            Some(1) => Some(vec![None]),
-            Some(2) => Some(vec![Some(Dim::Size(1)), None]),
-            Some(_) => bail!("expected [C] or [1, C], found {}", inputs.get(0)?),
-        };
+        let shape = text_type(inputs, 0)?.shape.as_deref();
+        shape.map_or(Ok(()), StringNormalizer::check)?;
+        let shape = shape.map(|shape| match shape.len() {
+            1 => vec![None],
+            _ => vec![Some(Dim::Size(1)), None],
+        });
         Ok(vec![Type::Tensor(TensorType { dtype: DType::String, shape })])
     }
 

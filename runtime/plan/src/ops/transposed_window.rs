@@ -27,7 +27,7 @@ impl ConvTranspose {
             bail!("weights of shape {w:?} in {} groups do not fit {} channels", self.groups, x[1]);
         }
         let outputs = w[1].checked_mul(self.groups).ok_or_else(too_large)?;
-        check_bias(bias, outputs)?;
+        check_bias(bias, Some(outputs))?;
         let mut axes = Vec::new();
         for a in 0..x.len() - 2 {
             axes.push(self.axis(a, x[a + 2], w[a + 2])?);

@@ -7,6 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::extent::{all_fit, text, Extent};
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
@@ -43,8 +44,9 @@ impl MaxUnpool {
             end.checked_sub(self.pads[a][0])?.checked_sub(self.pads[a][1])
         };
         let sizes = (0..spatial.len()).map(|a| {
-            size(a)
-                .ok_or_else(|| Error::op(format!("a window {self:?} cannot have pooled to a tensor of shape {dims:?}")))
+            size(a).ok_or_else(|| {
+                Error::op(format!("a window of {:?} cannot have pooled to a tensor of shape {dims:?}", self.kernel))
+            })
         });
         [Ok(*n), Ok(*c)].into_iter().chain(sizes).collect()
     }
@@ -52,9 +54,7 @@ impl MaxUnpool {
     /// The shape that the indices count in, and that of the result, which has room for it.
     pub(crate) fn sizes(&self, call: &Call) -> Result<(Vec<usize>, Vec<usize>)> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
-        if x.dims() != indices.dims() {
-            bail!("{:?} elements cannot have {:?} indices", x.dims(), indices.dims());
-        }
+        check_indices(x.dims(), indices.dims())?;
         let counted = self.unpooled(x.dims())?;
         let dims = match call.optional_tensor(2)? {
             Some(shape) => axes::dims(&shape.to_i64()?)?,
@@ -65,6 +65,14 @@ impl MaxUnpool {
         }
         Ok((counted, dims))
     }
+}
+
+/// Checks that X has an index for each element.
+fn check_indices(x: &[impl Extent], indices: &[impl Extent]) -> Result<()> {
+    if !all_fit(x, indices) {
+        bail!("indices of shape {} do not fit X of shape {}", text(indices), text(x));
+    }
+    Ok(())
 }
 
 impl Operator for MaxUnpool {
@@ -83,6 +91,9 @@ impl Operator for MaxUnpool {
         }
         if self.kernel.iter().chain(&self.strides).any(|&size| size == 0) {
             bail!("a window needs a kernel and a stride of at least 1, found {:?} and {:?}", self.kernel, self.strides);
+        }
+        if let (Some(x), Some(indices)) = (&x.shape, &indices.shape) {
+            check_indices(x, indices)?;
         }
         let shape = match x.sizes() {
             Some(sizes) => Some(TensorType::sized(x.dtype, &self.unpooled(&sizes)?)).filter(|_| inputs.len() < 3),

@@ -106,7 +106,9 @@ impl Operator for Squeeze {
                 Some(squeezed(shape, axes, |dim| !matches!(dim, Some(Dim::Size(2..) | Dim::Size(0))))?)
             }
             (None, Some(shape), Some(axes)) => {
-                shape_of_rank(axes::length(axes)?.and_then(|n| shape.len().checked_sub(n)))
+                let count = axes::length(axes)?;
+                check_dropped(count.unwrap_or(0), shape.len())?;
+                shape_of_rank(count.map(|count| shape.len() - count))
             }
             (None, Some(_), None) => {
                 x.sizes().map(|dims| dims.into_iter().filter(|&d| d != 1).map(|d| Some(Dim::Size(d))).collect())
@@ -196,7 +198,15 @@ pub(crate) fn product(dims: &[Option<Dim>]) -> Option<Dim> {
     }
 }
 
+fn check_dropped(count: usize, rank: usize) -> Result<()> {
+    if count > rank {
+        bail!("a tensor of rank {rank} has no {count} axes to drop");
+    }
+    Ok(())
+}
+
 pub(crate) fn squeezed<D: Clone>(dims: &[D], axes: &[i64], may_be_one: impl Fn(&D) -> bool) -> Result<Vec<D>> {
+    check_dropped(axes.len(), dims.len())?;
     let drop = axes::mask(axes, dims.len())?;
     if let Some(axis) = (0..dims.len()).find(|&axis| drop[axis] && !may_be_one(&dims[axis])) {
         bail!("axis {axis} cannot be dropped: its size is not 1");

@@ -6,6 +6,7 @@ use super::padding::{check_steps, output_size, window_extent, Padding};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::extent::{all_fit, fits, text, Extent};
 use crate::types::Types;
 use crate::types::{Dim, TensorType, Type};
 
@@ -23,7 +24,7 @@ impl Window<'_> {
         check_ranks(x.len(), w.len())?;
         let (input, kernel) = (&x[2..], &w[2..]);
         let pads = self.pads.resolve(input, kernel, self.strides, self.dilations)?;
-        check_channels(x[1], w, self.groups)?;
+        check_channels(&x[1], w, self.groups)?;
         let mut output = Vec::new();
         for a in 0..input.len() {
             let size = output_size(input[a], kernel[a], self.strides[a], self.dilations[a], pads[a])?;
@@ -84,17 +85,20 @@ pub(crate) fn check_ranks(x: usize, w: usize) -> Result<()> {
 }
 
 /// Checks that weights `[O, C / groups, …]` fit `channels` channels.
-fn check_channels(channels: usize, w: &[usize], groups: usize) -> Result<()> {
-    if groups == 0 || !w[0].is_multiple_of(groups) || w[1].checked_mul(groups) != Some(channels) {
-        bail!("weights of shape {w:?} in {groups} groups do not fit {channels} channels");
+fn check_channels<D: Extent>(channels: &D, w: &[D], groups: usize) -> Result<()> {
+    let outputs_fit = w[0].known().is_none_or(|outputs| outputs.is_multiple_of(groups));
+    let needed = w[1].known().map(|inputs| inputs.checked_mul(groups).unwrap_or(usize::MAX));
+    if groups == 0 || !outputs_fit || !fits(channels, &needed) {
+        let channels = text(std::slice::from_ref(channels));
+        bail!("weights of shape {} in {groups} groups do not fit {channels} channels", text(w));
     }
     Ok(())
 }
 
 /// Checks that the bias has one value an output.
-pub(crate) fn check_bias(bias: Option<&[usize]>, outputs: usize) -> Result<()> {
+pub(crate) fn check_bias(bias: Option<&[impl Extent]>, outputs: Option<usize>) -> Result<()> {
     match bias {
-        Some(dims) if dims != [outputs] => bail!("B has shape {dims:?}, not [{outputs}]"),
+        Some(dims) if !all_fit(dims, &[outputs]) => bail!("B has shape {}, not {}", text(dims), text(&[outputs])),
         _ => Ok(()),
     }
 }
@@ -108,10 +112,12 @@ pub(crate) fn infer_window(window: &Window, inputs: &Types, dtype: DType) -> Res
     if window.strides.len() != rank - 2 || window.dilations.len() != rank - 2 {
         bail!("strides {:?} and dilations {:?} are not for rank {rank}", window.strides, window.dilations);
     }
+    if let (Some(x), Some(w)) = (&x.shape, &w.shape) {
+        check_channels(&x[1], w, window.groups)?;
+    }
+    check_bias(inputs.shape(2)?.map(Vec::as_slice), w.size(0))?;
     if let (Some(x), Some(w)) = (x.sizes(), w.sizes()) {
         let shape = window.shape(&x, &w)?;
-        let bias = inputs.optional_tensor(2)?.and_then(TensorType::sizes);
-        check_bias(bias.as_deref(), shape.outputs)?;
         return Ok(Type::Tensor(TensorType::sized(dtype, &out_dims(&shape, rank))));
     }
     let mut shape = vec![None; rank];

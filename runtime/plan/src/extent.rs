@@ -1,0 +1,101 @@
+//! Sizes as checks compare them: all are known in a run, and some before it. An unknown size fits every size.
+
+use crate::bail;
+use crate::error::Result;
+
+/// A size of a run, or a dimension of a type.
+pub(crate) trait Extent {
+    /// The size, where it is known.
+    fn known(&self) -> Option<usize>;
+}
+
+impl Extent for Option<usize> {
+    fn known(&self) -> Option<usize> {
+        *self
+    }
+}
+
+impl Extent for usize {
+    fn known(&self) -> Option<usize> {
+        Some(*self)
+    }
+}
+
+/// Whether two sizes are equal, as far as they are known.
+pub(crate) fn fits(a: &impl Extent, b: &impl Extent) -> bool {
+    a.known().zip(b.known()).is_none_or(|(a, b)| a == b)
+}
+
+/// Whether two shapes are equal, as far as they are known.
+pub(crate) fn all_fit<A: Extent, B: Extent>(a: &[A], b: &[B]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| fits(a, b))
+}
+
+/// Whether the size `a` is at most `b`, as far as they are known.
+pub(crate) fn at_most(a: &impl Extent, b: &impl Extent) -> bool {
+    a.known().zip(b.known()).is_none_or(|(a, b)| a <= b)
+}
+
+/// The number of elements, where every size is known.
+pub(crate) fn count(dims: &[impl Extent]) -> Option<usize> {
+    dims.iter().try_fold(1usize, |count, dim| count.checked_mul(dim.known()?))
+}
+
+/// A shape as errors show it: `[2, ?]`.
+pub(crate) fn text(dims: &[impl Extent]) -> String {
+    let size = |dim: &_| Extent::known(dim).map_or_else(|| "?".to_string(), |size| size.to_string());
+    format!("[{}]", dims.iter().map(size).collect::<Vec<_>>().join(", "))
+}
+
+/// Checks that a tensor of shape `from` broadcasts to one of shape `to`, as NumPy does.
+///
+/// # Errors
+/// It has more dimensions, or one whose size is neither 1 nor that of `to`.
+pub(crate) fn check_broadcast<D: Extent>(from: &[D], to: &[D]) -> Result<()> {
+    let mut aligned = from.iter().rev().zip(to.iter().rev());
+    if from.len() > to.len() || !aligned.all(|(from, to)| fits(from, &1) || fits(from, to)) {
+        bail!("{} does not broadcast to {}", text(from), text(to));
+    }
+    Ok(())
+}
+
+/// Checks that there is one element, or one for each of `outputs`.
+///
+/// # Errors
+/// There are more, or fewer.
+pub(crate) fn one_or_each(name: &str, dims: &[impl Extent], outputs: Option<usize>) -> Result<()> {
+    match (count(dims), outputs) {
+        (Some(count), Some(outputs)) if count != 1 && count != outputs => {
+            bail!("{name} has shape {}; it must have one element, or one for each of {outputs} outputs", text(dims))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the input that errors call `name` has one element.
+///
+/// # Errors
+/// It has more, or none.
+pub(crate) fn one_element(name: &str, dims: &[impl Extent]) -> Result<()> {
+    if dims.iter().any(|dim| !fits(dim, &1)) {
+        bail!("{name} has shape {}; it must have one element", text(dims));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Dim;
+
+    #[test]
+    fn unknown_sizes_fit() {
+        let batch = [Some(Dim::Symbol("batch".into())), Some(Dim::Size(3)), None];
+        assert!(all_fit(&batch, &[7, 3, 0]) && !all_fit(&batch, &[7, 4, 0]) && !all_fit(&batch, &[7, 3]));
+        assert!(at_most(&batch[1], &3) && !at_most(&batch[1], &2) && at_most(&batch[0], &0));
+        assert_eq!((count(&batch), count(&[2, 3]), text(&batch).as_str()), (None, Some(6), "[?, 3, ?]"));
+        assert!(one_element("K", &[Some(Dim::Size(1)), None]).is_ok());
+        let refused = one_element("K", &batch).expect_err("three elements");
+        assert_eq!(refused.to_string(), "K has shape [?, 3, ?]; it must have one element");
+    }
+}
