@@ -186,10 +186,12 @@ test-emulated: $(VENV)/.dev $(NEXTEST)
 	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
 	$(BIN)/python -m pytest -q -n 2 tests/processors.py
 
-sanitize: $(NEXTEST) ## the kernels' tests under AddressSanitizer, on Linux (some minutes)
-	$(SAY) "Rust tests of the kernels under AddressSanitizer"
-	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(NEXTEST) nextest run \
-		--no-fail-fast --package candle-plan-kernels --target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
+# The C++ of the emulator's kernels is checked, too.
+sanitize: $(NEXTEST) ## the tests of kernels and devices under AddressSanitizer, on Linux (some minutes)
+	$(SAY) "Rust tests of the kernels, and of devices on the emulator, under AddressSanitizer"
+	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
+		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --features candle-plan-device/emulator \
+		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
 check: format lint types test test-lowest test-processors lint-cuda ## what CI runs: format, lints, types, every test
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.join_slices import join_slices
 
 HEAD = """agraph (float[2, N, 6] x, float[2, N, 6] z) => (float[A, B, C] y)
@@ -77,3 +78,12 @@ def test_joined_parts(check_pass, parse, nodes, left):
             first, second = nodes.split(f" {name} = ")
             nodes = f"{name} = {second} {first}"
     assert run(check_pass, parse, nodes)[0] == left
+
+
+def test_a_concat_without_an_axis_is_no_match(parse):
+    nodes = "b = Slice(x, zero, two, two) c = Slice(x, two, six, two) a = Concat(b, c)"
+    model = parse(f"{HEAD} {{ {nodes}  y = Exp(a) }}")
+    infer_shapes.run(model)
+    report = join_slices.run(model)
+    assert [missed.reason for missed in report.missed if missed.near] == ["the axis is not known"]
+    assert [node.op_type for node in model.graph] == ["Slice", "Slice", "Concat", "Exp"]
