@@ -197,7 +197,7 @@ mod tests {
         for (kernel, inputs, expected) in [
             (&conv([0; 2], 1, 0, 256) as &dyn Tested, [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(1)], "codes from"),
             (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(3, &[1, 3, 1]), f(1)], "channels"),
-            (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(2)], "2 scales"),
+            (&conv([0; 2], 1, 0, 255), [u(2, &[1, 1, 2]), u(2, &[1, 2, 1]), f(2)], "the scale has shape [2]"),
             (&conv([0; 2], 1, 0, 255), [f(2), u(2, &[1, 2, 1]), f(1)], "float32"),
             (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(3, &[3, 1]), f(1)], "times"),
             (&QLinearMatMul { low: 0, high: 255 }, [u(2, &[1, 2]), u(2, &[1, 2, 1]), f(1)], "matrix"),

@@ -190,9 +190,15 @@ mod tests {
         let scale = |count: usize| Some(tensor(&vec![0.1f32; count], &[count]));
         let one = || bytes(&[1]);
         refused([bytes(&[2, 3]), bytes(&[4, 2]), scale(1), one(), one(), one()], "times");
-        refused([bytes(&[2, 3]), bytes(&[3, 4]), scale(2), one(), one(), one()], "2 scales");
-        refused([bytes(&[2, 3]), bytes(&[3, 4]), scale(4), bytes(&[2]), one(), one()], "not one number");
-        refused([bytes(&[2, 3]), bytes(&[3, 4]), scale(4), one(), bytes(&[3]), one()], "3 zero points");
-        refused([bytes(&[2, 3]), bytes(&[3, 4]), scale(4), one(), one(), bytes(&[2])], "not one number");
+        refused([bytes(&[2, 3]), bytes(&[3, 4]), scale(2), one(), one(), one()], "the scale has shape [2]");
+        refused(
+            [bytes(&[2, 3]), bytes(&[3, 4]), scale(4), bytes(&[2]), one(), one()],
+            "has shape [2]; it must have one element",
+        );
+        refused([bytes(&[2, 3]), bytes(&[3, 4]), scale(4), one(), bytes(&[3]), one()], "zero point has shape [3]");
+        refused(
+            [bytes(&[2, 3]), bytes(&[3, 4]), scale(4), one(), one(), bytes(&[2])],
+            "has shape [2]; it must have one element",
+        );
     }
 }

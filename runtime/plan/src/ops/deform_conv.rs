@@ -112,7 +112,7 @@ impl DeformConv {
             || !fits(bias, &[outputs])
             || !fits(mask, &[batch, masks, rows, columns])
         {
-            let shown = |dims: Option<&[usize]>| dims.map_or_else(|| "none".to_string(), |dims| text(dims));
+            let shown = |dims: Option<&[usize]>| dims.map_or_else(|| "none".to_string(), text);
             let (bias, mask) = (shown(bias), shown(mask));
             bail!("X {x:?}, W {w:?}, offsets {offset:?}, bias {bias} and mask {mask} do not fit each other");
         }

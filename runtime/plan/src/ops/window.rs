@@ -87,7 +87,7 @@ pub(crate) fn check_ranks(x: usize, w: usize) -> Result<()> {
 /// Checks that weights `[O, C / groups, …]` fit `channels` channels.
 fn check_channels<D: Extent>(channels: &D, w: &[D], groups: usize) -> Result<()> {
     let outputs_fit = w[0].known().is_none_or(|outputs| outputs.is_multiple_of(groups));
-    let needed = w[1].known().map(|inputs| inputs.checked_mul(groups).unwrap_or(usize::MAX));
+    let needed = w[1].known().map(|inputs| inputs.saturating_mul(groups));
     if groups == 0 || !outputs_fit || !fits(channels, &needed) {
         let channels = text(std::slice::from_ref(channels));
         bail!("weights of shape {} in {groups} groups do not fit {channels} channels", text(w));
