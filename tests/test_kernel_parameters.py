@@ -64,7 +64,7 @@ def rust_structures() -> tuple[Structures, dict[str, Twin]]:
     """The structures of the folder `gpu`, and by file and name those that a kernel has too."""
     found: Structures = {}
     twins = {}
-    paths = [*sorted(RUST.rglob("*.rs")), ROOT / "runtime/device/src/turn.rs"]
+    paths = [*sorted(RUST.rglob("*.rs")), ROOT / "runtime/device/src/faults.rs"]
     sizes = constants("".join(path.read_text() for path in paths), r"const (\w+): usize = (\d+);")
     pattern = r"((?:^///[^\n]*\n)*)((?:^#\[[^\n]*\n)*)^[^\n]*struct (\w+) \{\n(.*?)\n\}"
     for path in paths:

@@ -151,8 +151,8 @@ def test_low_memory_packs_no_transformed_copies() -> None:
     )
     plan = compiler.compile(made)
     full, low = (compiler.load(plan, threads=1, memory=memory) for memory in ("full", "low"))
-    assert "Winograd" in str(full.prepared().steps)
-    assert "Winograd" not in str(low.prepared().steps)
+    kernels = [" ".join(filter(None, (step.kernel for step in session.prepared().steps))) for session in (full, low)]
+    assert ["Winograd" in names for names in kernels] == [True, False]
     assert low.prepared().packed_bytes == 4 * 64 * 64 * 9 < full.prepared().packed_bytes
     inputs = random_inputs(plan.inputs, {})
     found = [session.run(inputs)["y"] for session in (full, low)]

@@ -1,6 +1,5 @@
 """Models that the standard does not allow are refused, optimized or not: never computed in one way of many."""
 
-import numpy as np
 import onnx.parser
 import pytest
 
@@ -105,13 +104,12 @@ def test_a_wrong_model_is_refused(case, optimize):
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-def test_a_slice_of_more_axes_than_starts_fails_when_it_runs(optimize):
+def test_a_slice_of_more_axes_than_starts_is_refused(optimize):
     model = onnx.parser.parse_model(
         f"""{HEAD} g (float[4, 4] x) => (y) {{
             b = Constant<value_ints = [0]>() e = Constant<value_ints = [2]>() a = Constant<value_ints = [0, 1]>()
             s = Slice(x, b, e, a) y = Neg(s)
         }}"""
     )
-    session = compiler.load(compiler.compile(model, Options(optimize=optimize)))
-    with pytest.raises(compiler.RunError, match="Slice"):
-        session.run({"x": np.zeros((4, 4), np.float32)})
+    with pytest.raises(CompileError, match="Slice: starts, ends, axes and steps are not equally many"):
+        compiler.compile(model, Options(optimize=optimize))
