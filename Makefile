@@ -29,7 +29,7 @@ KERNELS := $(SOURCES) $(wildcard runtime/device/kernels/*)
 # The runner of the Rust tests: the one on PATH, else one of our own. It reuses what maturin built, because the whole
 # workspace is named.
 # Macros declare the modules of operators and kernels, which `cargo fmt` does not follow.
-RUST_FILES = $(shell git ls-files 'runtime/*.rs')
+RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
