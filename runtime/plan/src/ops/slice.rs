@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::axes;
 use crate::bail;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::text;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::Types;
@@ -59,7 +59,8 @@ impl Slice {
         dims: &[usize],
         list: impl Fn(usize) -> Result<Option<Cow<'a, [i64]>>>,
     ) -> Result<SmallVec<[Range; 6]>> {
-        let (starts, ends) = (list(1)?.unwrap_or_default(), list(2)?.unwrap_or_default());
+        let required = |i: usize| list(i)?.ok_or_else(|| Error::op(format!("input {i} is missing")));
+        let (starts, ends) = (required(1)?, required(2)?);
         let axes = list(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
         let steps = list(4)?.unwrap_or_else(|| vec![1; starts.len()].into());
         check_lists([&starts, &ends, &axes, &steps].map(|list| Some(list.len())), Some(dims.len()))?;
