@@ -95,7 +95,7 @@ class _Lowering:
         self.diagnostics: list[Diagnostic] = []
         self.has_refused = bool(refused)
         self.doubtful: set[ir.Value] = set()
-        """Values behind refused nodes, of which at most the dtype is known."""
+        """Values behind refused nodes. Their dtype may be known, their shape is not."""
         self.unchecked: dict[Origin, None] = {}
         self.entered: set[ir.Graph] = set()
 
@@ -186,7 +186,7 @@ class _Lowering:
         return False
 
     def unreachable(self, node: ir.Node) -> bool:
-        """Checks a node behind a refused one, of which only the operator can be checked."""
+        """Checks the operator of a node behind a refused one; nothing else about the node is known."""
         if not self.has_refused:
             self.diagnostics.append(Diagnostic("CC0106", "an input is not defined", origin.of(node)))
         elif can_lower(node):

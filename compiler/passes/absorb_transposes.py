@@ -172,7 +172,7 @@ def _behind_heads(perm: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _before_heads(value: ir.Value | None) -> _Heads | str:
-    """What is transposed so that its heads are an axis; or why it is not known."""
+    """The value whose transpose makes its heads an axis, or the reason why it is unknown."""
     direct, turned = _given(value, _HEADS_SECOND), _given(value, _POSITIONS_FIRST)
     x = turned if direct is None else direct
     if x is None:

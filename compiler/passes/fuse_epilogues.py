@@ -66,7 +66,7 @@ class _Region:
         self.reason = ""
 
     def grow(self) -> list[ir.Node]:
-        """The largest set of nodes, in order, of which only the last result is read outside."""
+        """The largest set of nodes, in order, whose results only the last one passes to readers outside."""
         closed = 0
         while len(self.nodes) < MOST_NODES:
             node = self.next()

@@ -12,7 +12,7 @@ from compiler.rewrite.report import Fired, Pass, PassReport
 __all__ = ["pin_defaults"]
 
 _OPTIONAL_SINCE = 4
-"""The first IR version in which an initializer may be the default of an input. Before, all initializers were inputs."""
+"""The first IR version that allows an initializer without an input. In older models, every initializer is an input."""
 
 
 def _pin_defaults(model: ir.Model, report: PassReport) -> None:

@@ -27,7 +27,7 @@ class PadView(View[V]):
     value: V | None
     """The input that is added with mode `constant`; `None`: `number`."""
     number: float | None
-    """What is added with mode `constant`; `None`: an input that is not a constant."""
+    """The padding value of mode `constant`; `None` if the input is not a constant."""
     axes: Listed[V, int] | None
     """`None`: all axes."""
 

@@ -52,7 +52,7 @@ class ReduceView(View[V]):
 
 
 def moved_in(op_type: str) -> int:
-    """The version in which the axes became an input, and `noop_with_empty_axes` was added."""
+    """The version that made the axes an input and added `noop_with_empty_axes`."""
     return 13 if op_type == "ReduceSum" else 18
 
 

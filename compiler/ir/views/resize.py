@@ -85,7 +85,7 @@ class ResizeView(View[V]):
 
 @dataclass(frozen=True)
 class Changes:
-    """How many axes change: `least` for certain, and `most` together with those of which it is not known."""
+    """The number of axes that change: at least `least`, and at most `most`."""
 
     least: int
     most: int

@@ -51,7 +51,7 @@ class SliceView(View[V]):
         return cls(node.optional(0), starts, ends, ints_of(node, "axes", 3, 10), steps)
 
     def ranges(self, dims: Sequence[object]) -> dict[int, Range | None] | None:
-        """What is taken of each axis that is named, of an input with the dimensions `dims`.
+        """The range of each named axis, for an input with the dimensions `dims`.
 
         A range is `None` where it goes backwards, or where a bound counts from an end that is not known. The result is
         `None` where the numbers are not known or do not fit each other.
@@ -79,7 +79,7 @@ def _range(size: object, start: int, end: int, step: int) -> Range | None:
 
 
 def ranges_of(node: ir.Node | None) -> dict[int, Range] | None:
-    """What a Slice takes of each axis that it names, forwards; `None` where that is not known, or for another node."""
+    """The forward range of each axis that a Slice names; `None` if it is unknown, or for another node."""
     view = SliceView[ir.Value].of(node)
     if view is None or view.x is None or view.x.shape is None:
         return None

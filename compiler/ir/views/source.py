@@ -1,4 +1,4 @@
-"""What a view reads: a node of the graph, or a node that a lowering translates."""
+"""The source of a view: a node of the graph, or a node that a lowering translates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Source(Protocol[V_co]):
         """The elements of input `index`, if it is a constant."""
 
     def is_since(self, version: Int, attribute: str) -> bool:
-        """Whether the node has the form of the operator's `version` or newer, in which `attribute` is an input."""
+        """Whether the node uses the operator's `version` or a newer one, which makes `attribute` an input."""
 
     @overload
     def int(self, name: str) -> Int: ...
