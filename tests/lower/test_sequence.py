@@ -113,10 +113,10 @@ def test_a_million_insertions_neither_copy_nor_recount_what_is_there(body, max_m
     plan = compiler.compile(parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {graph}'))
     session = compiler.load(plan, max_memory=max_memory)
     turns = 1_000_000 if body == "at the end" else 200_000
-    begun = time.monotonic()
+    begun = time.process_time()
     count = session.run({"n": np.array(turns), "go": np.array(True), "x": np.array([1])})["count"]
     assert count == (turns if body == "at the end" else turns // 2)
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 def test_a_sequence_that_grows_counts_its_items():

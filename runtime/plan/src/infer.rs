@@ -5,8 +5,7 @@ use serde::de::DeserializeOwned;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::ops::Op;
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// How many characters of a JSON text an error shows.
 const SHOWN: usize = 200;

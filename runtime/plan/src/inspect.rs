@@ -4,7 +4,7 @@ use crate::cpu;
 use crate::device::Device;
 use crate::operator::Kind;
 use crate::ops::Op;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use std::collections::HashMap;
 
 use candle_plan_kernels::blocked;
@@ -16,7 +16,6 @@ use crate::layout::{type_in_blocks, Layout};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ValueInfo};
 use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
-use crate::types::Type;
 
 /// A prepared plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -156,7 +155,7 @@ impl Listing<'_> {
         else {
             return Vec::new();
         };
-        let found = cpu::alternatives(conv, kind(0), kind(1)).into_iter();
+        let found = cpu::alternatives(conv, kind(0), kind(1), self.executable.memory).into_iter();
         found.map(|blocked::Alternative { form, in_blocks, time }| Alternative { form, in_blocks, time }).collect()
     }
 

@@ -7,8 +7,7 @@ use candle_plan_kernels::threads::Threads;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{Array, Items, Value};
 
 /// A way to compute what one or more operators mean. It owns its packed weights.

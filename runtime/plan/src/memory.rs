@@ -6,8 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Input, Kernel};
 use crate::operator::Operator;
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 use crate::value::held::{Held, Outside, RECORD};
 use crate::value::Value;
 

@@ -13,8 +13,7 @@ use crate::gpu::{self, download, upload, OnDevice, OnGpu};
 use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory};
 use crate::operator::Needs;
 use crate::ops::Op;
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 use crate::value::{in_room, Array, Value};
 
 /// An op's struct, or an op.

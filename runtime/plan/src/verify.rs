@@ -13,8 +13,7 @@
 use std::collections::HashSet;
 
 use crate::plan::{Block, Constant, Plan, Step, ValueId, MAX_DEPTH};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// Every violation of the rules above; empty when the plan is sound.
 pub fn verify(plan: &Plan) -> Vec<String> {

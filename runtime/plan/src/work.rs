@@ -4,8 +4,7 @@ use std::ops::{Add, Mul};
 
 use serde::Serialize;
 
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// Arithmetic and memory traffic of one run of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

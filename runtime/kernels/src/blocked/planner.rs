@@ -104,12 +104,14 @@ pub struct Alternative {
     pub time: f64,
 }
 
-/// Every form of a convolution, of images as they are and of images in blocks.
-pub fn alternatives(isa: Isa, shape: &Shape) -> Vec<Alternative> {
+/// Every form of a convolution, of images as they are and of images in blocks; those of Winograd's algorithm, whose weights
+/// are larger, only if weights may be transformed.
+pub fn alternatives(isa: Isa, shape: &Shape, may_transform: bool) -> Vec<Alternative> {
     let shape = &shape.lying();
     let rows = shape.groups as f64 * rows(isa, shape);
     let mut found = vec![Alternative { form: "direct, in rows".to_string(), in_blocks: false, time: rows }];
-    for form in BlockForm::ALL.into_iter().filter(|form| form.fits(shape)) {
+    let may_have = |form: &BlockForm| form.fits(shape) && (may_transform || !matches!(form, BlockForm::Winograd(_)));
+    for form in BlockForm::ALL.into_iter().filter(may_have) {
         let (name, time) = (form.name(), form.time(shape));
         if shape.outputs >= BLOCK {
             let form = format!("{name} within the step");

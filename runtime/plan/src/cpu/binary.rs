@@ -9,30 +9,24 @@ use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
 use super::elementwise::run_program;
-use super::packed::{Packed, Packs};
+use super::packed::Packs;
 use super::power::power;
 use super::unary::Half;
-use super::OnCpu;
 use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::float::widened_bytes;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::binary::Binary;
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{room, Array, Strings, Value};
 
 impl Packs for Binary {
     type Packed = Program;
 
     fn in_place(&self) -> &'static [usize] {
-        if self.is_comparison() {
-            &[]
-        } else {
-            &[0, 1]
-        }
+        self.replaceable()
     }
 
     fn scratch(&self, packed: Option<&Self::Packed>, inputs: &Types) -> Option<usize> {
@@ -72,12 +66,6 @@ impl Packs for Binary {
             })?,
         };
         Ok(vec![output.into()])
-    }
-}
-
-impl OnCpu for Binary {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

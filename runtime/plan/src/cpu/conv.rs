@@ -7,18 +7,16 @@ use candle_plan_kernels::isa::Isa;
 use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
 
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel, Memory};
+use crate::kernel::{Call, Constants, Memory};
 use crate::ops::conv::Conv;
 use crate::ops::window::out_dims;
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{room, Array, Value};
 
 /// The size of an axis of an image that is not known.
@@ -61,12 +59,6 @@ impl Packs for Conv {
             }
         };
         Ok(vec![out.into()])
-    }
-}
-
-impl OnCpu for Conv {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -44,9 +44,9 @@ pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) 
 
 /// Every form of a convolution of images of a type with weights of a type, and what it takes; none where the sizes of the
 /// weights are not known.
-pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>) -> Vec<Alternative> {
+pub(crate) fn alternatives(conv: &Conv, x: Option<&Type>, w: Option<&Type>, memory: Memory) -> Vec<Alternative> {
     let shape = || conv.usual_shape(x, &w?.tensor().ok()?.sizes()?).ok();
-    shape().map_or_else(Vec::new, |shape| blocked::alternatives(Isa::get(), &shape))
+    shape().map_or_else(Vec::new, |shape| blocked::alternatives(Isa::get(), &shape, memory == Memory::Full))
 }
 
 /// [`Conv`] of images in blocks.

@@ -4,14 +4,13 @@ use candle_plan_kernels::conv::{self, Shape, TransposedWeights};
 use candle_plan_kernels::isa::Isa;
 
 use super::conv::{read_single, rounded, single};
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::widened_bytes;
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
 use crate::ops::window::{check_ranks, out_dims};
@@ -60,12 +59,6 @@ impl Packs for ConvTranspose {
             }
         };
         Ok(vec![out.into()])
-    }
-}
-
-impl OnCpu for ConvTranspose {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -2,15 +2,14 @@
 
 use candle_plan_kernels::indexed::gather_runs;
 
-use super::packed::{Packed, Packs};
+use super::packed::Packs;
 use super::places::{self, element_places, row_places, starts_bytes, vector_places};
-use super::OnCpu;
 use crate::array::words;
 use crate::axes;
 use crate::bail;
 use crate::by_width;
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::movable::Movable;
 use crate::ops::gather::{Gather, GatherElements, GatherNd};
 use crate::ops::places::Places;
@@ -39,12 +38,6 @@ impl Packs for Gather {
             None => runs(x, x.dims()[axis..].iter().product(), &rows, &dims, call)?,
         };
         Ok(vec![data.restore(gathered)?])
-    }
-}
-
-impl OnCpu for Gather {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 
@@ -81,12 +74,6 @@ impl Packs for GatherElements {
     }
 }
 
-impl OnCpu for GatherElements {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
-    }
-}
-
 impl Packs for GatherNd {
     type Packed = places::Found;
 
@@ -106,12 +93,6 @@ impl Packs for GatherNd {
         let Some((depth, outer)) = indices.dims().split_last() else { bail!("indices have no dimensions") };
         let dims = [outer, &x.dims()[self.batch_dims + depth..]].concat();
         Ok(vec![data.restore(runs(x, x.len(), &places, &dims, call)?)?])
-    }
-}
-
-impl OnCpu for GatherNd {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

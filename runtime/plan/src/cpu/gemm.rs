@@ -5,15 +5,14 @@ use candle_plan_kernels::isa::Isa;
 
 use super::conv::{rounded, single};
 use super::matrices::{form, is_narrow, is_single, matrix, pack, plain, singles};
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::{Error, Result};
 use crate::float::widened_bytes;
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::gemm::{steps, Gemm};
 use crate::types::Types;
 use crate::value::{room, Array, Value};
@@ -56,12 +55,6 @@ impl Packs for Gemm {
             dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
         };
         Ok(vec![out.into()])
-    }
-}
-
-impl OnCpu for Gemm {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -6,9 +6,8 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
 use super::exact::{largest, whole, whole_elements};
-use super::packed::{Packed, Packs};
+use super::packed::Packs;
 use super::qlinear::pack;
-use super::OnCpu;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -57,12 +56,6 @@ impl Packs for MatMulInteger {
             product.run_plain::<i32>(call.threads, &whole(&a)?, &whole(&b)?)?
         };
         Ok(vec![out.into()])
-    }
-}
-
-impl OnCpu for MatMulInteger {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 
@@ -143,12 +136,6 @@ impl Packs for ConvInteger {
             add_bias(&mut sums, bias.read::<i32>()?, shape.output[0] * shape.output[1]);
         }
         Ok(vec![Array::new(sums, &dims)?.into()])
-    }
-}
-
-impl OnCpu for ConvInteger {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -6,8 +6,7 @@ use smallvec::SmallVec;
 
 use super::blocks::Blocked;
 use super::lists::{optional_list, Lists};
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::array::words;
 use crate::bail;
 use crate::by_width;
@@ -63,12 +62,6 @@ impl Packs for Split {
             data.restore(part)
         };
         sizes.into_iter().map(part).collect()
-    }
-}
-
-impl OnCpu for Split {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -6,15 +6,14 @@ use candle_plan_kernels::threads::Threads;
 
 use super::conv::{rounded, single};
 use super::matrices::{form, is_narrow, is_single, matrix, pack_all, plain};
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::Result;
 use crate::float::widened_bytes;
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::matmul::{MatMul, Product};
 use crate::types::Types;
 use crate::value::{room, Array, Value};
@@ -60,12 +59,6 @@ impl Packs for MatMul {
             }
         };
         Ok(vec![out.into()])
-    }
-}
-
-impl OnCpu for MatMul {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

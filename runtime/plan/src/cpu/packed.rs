@@ -1,4 +1,4 @@
-//! Kernels that pack constants once.
+//! The kernels of operators, most of which pack constants once.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -25,6 +25,11 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
         &[]
     }
 
+    /// As [`Kernel::takes_sequence`].
+    fn takes_sequence(&self, _input: usize) -> bool {
+        false
+    }
+
     /// As [`Kernel::is_replaced`], where the operands were packed.
     fn is_replaced(&self, _input: usize) -> bool {
         false
@@ -47,7 +52,36 @@ pub(super) trait Packs: Debug + Clone + Send + Sync + 'static {
     fn run(&self, packed: Option<&Self::Packed>, call: &mut Call) -> Result<Vec<Value>>;
 }
 
-/// The kernel of an operator that packs constants.
+/// An operator that packs nothing is its own kernel.
+impl<K: Kernel + Clone + 'static> Packs for K {
+    type Packed = ();
+
+    fn pack(&self, _: &Constants) -> Result<Option<()>> {
+        Ok(None)
+    }
+
+    fn in_place(&self) -> &'static [usize] {
+        Kernel::in_place(self)
+    }
+
+    fn takes_sequence(&self, input: usize) -> bool {
+        Kernel::takes_sequence(self, input)
+    }
+
+    fn form(&self, _: Option<&()>) -> Form {
+        Kernel::form(self)
+    }
+
+    fn scratch(&self, _: Option<&()>, inputs: &Types) -> Option<usize> {
+        Kernel::scratch(self, inputs)
+    }
+
+    fn run(&self, _: Option<&()>, call: &mut Call) -> Result<Vec<Value>> {
+        Kernel::run(self, call)
+    }
+}
+
+/// The kernel of an operator, with its packed constants.
 pub(super) struct Packed<O: Packs> {
     op: O,
     packed: Option<O::Packed>,
@@ -72,6 +106,10 @@ impl<O: Packs> Debug for Packed<O> {
 impl<O: Packs> Kernel for Packed<O> {
     fn in_place(&self) -> &'static [usize] {
         self.op.in_place()
+    }
+
+    fn takes_sequence(&self, input: usize) -> bool {
+        self.op.takes_sequence(input)
     }
 
     fn is_replaced(&self, input: usize) -> bool {

@@ -14,8 +14,7 @@ use crate::error::Result;
 use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{room, Array, Value};
 
 impl Kernel for MaxPool {

@@ -3,13 +3,12 @@
 use candle_plan_kernels::int8::{self, Codes, Filter, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::bail;
 use crate::error::Result;
 use crate::extent::one_or_each;
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul, WEIGHTS_ZERO};
 use crate::size::room;
 use crate::value::{Array, Value};
@@ -54,12 +53,6 @@ impl Packs for QLinearConv {
     }
 }
 
-impl OnCpu for QLinearConv {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
-    }
-}
-
 impl Packs for QLinearMatMul {
     type Packed = Weights;
 
@@ -98,12 +91,6 @@ impl Packs for QLinearMatMul {
         let end = End::new(call, [self.low, self.high], weights.columns())?;
         let bias = end.bias;
         Ok(vec![end.write(&dims, |out| int8::product(call.threads, codes, weights, bias, out))?])
-    }
-}
-
-impl OnCpu for QLinearMatMul {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

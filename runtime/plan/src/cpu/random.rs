@@ -7,13 +7,12 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::axes;
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::cast::converted;
 use crate::ops::random::{Multinomial, RandomNormal, RandomUniform};
 use crate::value::{self, Array, Value};
@@ -33,12 +32,6 @@ impl Packs for RandomNormal {
     }
 }
 
-impl OnCpu for RandomNormal {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
-    }
-}
-
 impl Packs for RandomUniform {
     type Packed = Streams;
 
@@ -51,12 +44,6 @@ impl Packs for RandomUniform {
         drawn(self.dtype, generator(self.seed, packed), call, |generator| {
             low + (high - low) * generator.random::<f64>()
         })
-    }
-}
-
-impl OnCpu for RandomUniform {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 
@@ -84,12 +71,6 @@ impl Packs for Multinomial {
             }
         }
         Ok(vec![converted(&Array::new(drawn, &dims)?, self.dtype, call.threads)?.into()])
-    }
-}
-
-impl OnCpu for Multinomial {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -6,13 +6,12 @@ use candle_plan_kernels::recurrent::{self, Activation, Cell, Layer, Pass, Scalar
 use candle_plan_kernels::reduce::Number;
 use half::{bf16, f16};
 
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::float::Float;
 use crate::form::Form;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
 use crate::types::{TensorType, Types};
 use crate::value::{room, Array, Value};
@@ -90,11 +89,6 @@ macro_rules! kernel {
             }
         }
 
-        impl OnCpu for $Op {
-            fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-                Packed::boxed(self, operands)
-            }
-        }
     };
 }
 

@@ -18,8 +18,7 @@ use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{Image, Layout};
 use crate::operator::Operator;
 use crate::ops::reduce::{Groups, Reduce, Reduction};
-use crate::types::Type;
-use crate::types::{TensorType, Types};
+use crate::types::{TensorType, Type, Types};
 use crate::value::{Array, Value};
 
 impl Kernel for Reduce {

@@ -21,8 +21,7 @@ use crate::movable::Movable;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::ops::sampled::Sampled;
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{room, Array, Value};
 
 impl Kernel for Interpolate {

@@ -3,9 +3,8 @@
 use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 
-use super::packed::{Packed, Packs};
+use super::packed::Packs;
 use super::places::{self, element_places, starts_bytes, vector_places};
-use super::OnCpu;
 use crate::array::words;
 use crate::axes;
 use crate::by_width;
@@ -45,12 +44,6 @@ impl Packs for ScatterElements {
     }
 }
 
-impl OnCpu for ScatterElements {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
-    }
-}
-
 impl Packs for ScatterNd {
     type Packed = places::Found;
 
@@ -72,12 +65,6 @@ impl Packs for ScatterNd {
         let places = places::places(packed, call, dims, |dims, indices| vector_places(dims, indices, 0))?;
         check_parts(target.updates().dims(), &vector_parts(dims, indices.dims(), 0)?)?;
         target.write(&places, self.reduction)
-    }
-}
-
-impl OnCpu for ScatterNd {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -3,10 +3,9 @@
 use candle_plan_kernels::strided::View;
 
 use super::lists::{optional_list, Lists};
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::error::Result;
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::movable::{copy_view, Movable};
 use crate::ops::slice::{sliced, Slice};
 use crate::value::{Array, Value};
@@ -27,12 +26,6 @@ impl Packs for Slice {
         let data = Movable::new(&[value])?;
         let copy = |x: &Array, view: &View| copy_view(x, view, call.threads);
         Ok(vec![data.restore(sliced(&data.arrays[0], &ranges, copy)?)?])
-    }
-}
-
-impl OnCpu for Slice {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 
@@ -111,5 +104,14 @@ mod tests {
         assert!(outer.shares_storage_with(&x));
         let inner = sliced(&x, &[range(0, 1), range(2, 3), range(1, 3)], copy).expect("in range");
         assert!(!inner.shares_storage_with(&x));
+    }
+
+    #[test]
+    fn starts_and_ends_are_needed() {
+        let (x, list) = (tensor(&[1f32, 2.0], &[2]), || Some(tensor(&[0i64], &[1])));
+        for (starts, ends, missing) in [(None, list(), "input 1"), (list(), None, "input 2")] {
+            let error = run(&Slice {}, &[Some(x.clone()), starts, ends]).expect_err("it is missing").to_string();
+            assert!(error.contains(missing), "{error}");
+        }
     }
 }

@@ -2,9 +2,8 @@
 
 use regex::Regex;
 
-use super::packed::{Packed, Packs};
+use super::packed::Packs;
 use super::repeat::expanded;
-use super::OnCpu;
 use crate::dtype::Bool;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
@@ -102,12 +101,6 @@ impl Packs for RegexFullMatch {
         let x = text(call, 0)?;
         let matches: Vec<Bool> = x.data.iter().map(|text| expression.is_match(text).into()).collect();
         Ok(vec![Array::new(matches, &x.dims)?.into()])
-    }
-}
-
-impl OnCpu for RegexFullMatch {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

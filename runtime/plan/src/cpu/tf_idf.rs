@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::bail;
 use crate::error::{Error, Result};
-use crate::kernel::{Call, Constants, Kernel};
+use crate::kernel::{Call, Constants};
 use crate::ops::tf_idf::TfIdfVectorizer;
 use crate::value::{list, no_room, room, Array, Value};
 
@@ -55,12 +54,6 @@ impl Packs for TfIdfVectorizer {
             }
         }
         Ok(vec![Array::new(y, &dims)?.into()])
-    }
-}
-
-impl OnCpu for TfIdfVectorizer {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

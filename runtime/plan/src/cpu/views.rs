@@ -3,8 +3,7 @@
 use candle_plan_kernels::broadcast::Dims;
 
 use super::lists::{list, Lists};
-use super::packed::{Packed, Packs};
-use super::OnCpu;
+use super::packed::Packs;
 use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
@@ -24,12 +23,6 @@ impl Packs for Reshape {
         let value = call.value(0)?;
         let dims = target(value.dims()?, &list(packed, call, 1)?, self.allow_zero)?;
         Ok(vec![reshape(value, &dims)?])
-    }
-}
-
-impl OnCpu for Reshape {
-    fn kernel(&self, operands: &Constants) -> Result<Box<dyn Kernel>> {
-        Packed::boxed(self, operands)
     }
 }
 

@@ -65,11 +65,7 @@ impl OnGpu for Binary {
     }
 
     fn in_place(&self) -> &'static [usize] {
-        if self.is_comparison() {
-            &[]
-        } else {
-            &[0, 1]
-        }
+        self.replaceable()
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {

@@ -11,8 +11,7 @@ use crate::extent::{all_fit, at_most, fits, text, Extent};
 use crate::float::{require_dtype, FLOATS, NUMBERS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::{self, Work};
 

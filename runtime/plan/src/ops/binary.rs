@@ -10,8 +10,7 @@ use crate::broadcast::shape_of;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// `Z = function(X, Y)`, element by element; `X` and `Y` broadcast as NumPy does.
 ///
@@ -47,6 +46,15 @@ impl Operator for Binary {
 }
 
 impl Binary {
+    /// The inputs whose buffer can hold the result: none of a comparison, whose result is of booleans.
+    pub(crate) fn replaceable(&self) -> &'static [usize] {
+        if self.is_comparison() {
+            &[]
+        } else {
+            &[0, 1]
+        }
+    }
+
     pub(crate) fn is_comparison(&self) -> bool {
         use Function::*;
         matches!(self.function, Equal | Less | LessOrEqual | Greater | GreaterOrEqual)

@@ -13,8 +13,7 @@ use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 use crate::value::{room, Array};
 
 /// `X` with each element converted to the type `to`.

@@ -7,8 +7,7 @@ use super::padding::{check_steps, output_size};
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// `Y[n, c, p·s + i·d − before] += X[n, (c, i), p]`: the columns of a sliding window, each element added where it was
 /// taken.

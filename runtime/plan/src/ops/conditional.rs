@@ -11,8 +11,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// `Z = X where C, else Y`, element by element; `C: bool`, `X` and `Y`, which are of one type, broadcast as NumPy does.
 ///

@@ -11,8 +11,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Kind, Needs, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// An operator with nested graphs.
 pub trait ControlFlow {

@@ -13,8 +13,7 @@ use crate::epilogue;
 use crate::error::Result;
 use crate::float::FLOATS;
 use crate::operator::{Arity, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::Array;
 use crate::work::{self, Work};
 

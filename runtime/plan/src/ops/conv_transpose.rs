@@ -10,8 +10,7 @@ use super::window::{check_ranks, out_dims};
 use crate::epilogue;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};
 
 /// `Y[n, o, y·s + i·d − before, x·s + j·d − before] += W[c, o, i, j] · X[n, c, y, x]` over the bias `B[o]`, then the

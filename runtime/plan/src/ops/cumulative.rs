@@ -7,8 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::{require_dtype, SUMMED};
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// What [`Cumulative`] accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

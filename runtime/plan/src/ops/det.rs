@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// The determinant of each matrix of the floating-point tensor `X [.., M, M]`: `Y [..]`. Computed in float64 by elimination
 /// with row pivots.

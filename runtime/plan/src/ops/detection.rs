@@ -10,8 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box.
 ///

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// The product of the inputs' elements, summed over the axes that the equation's result does not name.
 ///

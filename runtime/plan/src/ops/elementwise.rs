@@ -9,8 +9,7 @@ use crate::broadcast::shape_of;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// The result of a program on `float32` inputs, which broadcast to one shape as NumPy does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

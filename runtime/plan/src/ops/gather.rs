@@ -10,8 +10,7 @@ use crate::bail;
 use crate::error::Result;
 use crate::extent::Extent;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::Work;
 
 /// Rows of `axis` of `X`, in the order and shape of `indices`:

@@ -11,8 +11,7 @@ use crate::bail;
 use crate::epilogue;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::Work;
 

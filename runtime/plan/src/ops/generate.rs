@@ -15,8 +15,7 @@ use crate::error::Result;
 use crate::extent::{count, one_element, text, Extent};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 
 /// A tensor of the shape in input 0, `shape: int64 [rank]`, every element of which is input 1, one element of any dtype.

@@ -12,8 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{fits, text, Extent};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 
 /// `Y[n, c, i, j]`: the image `X[n, c]` at the point `G[n, i, j] = (x, y)`, for `X [N, C, H, W]` and a floating-point grid

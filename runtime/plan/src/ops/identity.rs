@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::operator::{Arity, Kind, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// `Y = X`, for a value of any kind, sharing storage. Source: [ONNX
 /// Identity](https://onnx.ai/onnx/operators/onnx__Identity.html).

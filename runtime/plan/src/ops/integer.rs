@@ -18,8 +18,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{check_broadcast, one_or_each};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::Work;
 

@@ -9,8 +9,7 @@ use crate::axes;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, Shape, TensorType, Type};
+use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::Array;
 
 /// The inputs, equal in all dimensions but `axis`, one after the other along `axis`.

@@ -8,8 +8,7 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::extent::{fits, text, Extent};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// `Y[i₀, i₁, …] = X[j₀, j₁, …]` with `j[permutation[a]] = i[a]`: dimension `a` of `Y` is `X`'s dimension `permutation[a]`.
 ///

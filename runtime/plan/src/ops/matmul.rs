@@ -11,8 +11,7 @@ use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, Shape, TensorType, Type};
+use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::element_count;
 use crate::work::{self, Work};
 

@@ -8,8 +8,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{count, Extent};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// Each element of `X` as the value that belongs to its key: `Y[i] = values[k]` where `X[i] = keys[k]`, the last such
 /// `k`, or the default where there is none. Numbers that are not a number are equal.

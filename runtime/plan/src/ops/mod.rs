@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::bail;
 use crate::error::Result;
 use crate::operator::{Kind, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use block::{Block, MAX_DEPTH};
 use control::ControlFlow;
 

@@ -9,8 +9,7 @@ use crate::extent::count;
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var
 /// `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.

@@ -7,8 +7,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::operator::{Arity, Kind, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// The input as an optional that holds it; without an input, an optional that holds nothing.
 ///

@@ -10,8 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::float::FLOATS;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// The window of a pooling, and where it stops; one number for each of the one or two spatial axes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -17,8 +17,7 @@ use crate::error::Result;
 use crate::extent::{one_element, one_or_each};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::Array;
 use crate::work::Work;
 

@@ -10,8 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{all_fit, text, Extent};
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// The codes of `f((A − a_zero) · a_scale, (B − b_zero) · b_scale)`: `clamp(round(… ÷ y_scale) + y_zero, low, high)`,
 /// ties to even.

@@ -11,8 +11,7 @@ use crate::error::Result;
 use crate::extent::{all_fit, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::ops::cast::format_of;
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 use crate::value::{room, Array};
 
 /// `Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale + zero`.

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::operator::{Arity, Kind, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// Fails with a message when it is run: what is left of a branch that cannot run with the shapes that are known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,8 +10,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// Normally distributed numbers of mean `mean` and standard deviation `scale`, in the shape of input 0,
 /// `shape: int64 [rank]`.

@@ -11,8 +11,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::work::{self, Work};
 
 /// A direction in which a layer reads its sequences.

@@ -11,8 +11,7 @@ use crate::error::Result;
 use crate::float::{require_dtype, SUMMED};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{element_count, Array};
 
 /// What [`Reduce`] computes of the elements `x` along the reduced axes.

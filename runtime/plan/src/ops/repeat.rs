@@ -10,8 +10,7 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// `X` broadcast with a tensor of the shape in input 1, `shape: int64 [n]`: dimensions are aligned at the end, and those of
 /// size 1 repeated; a 1 in `shape` leaves `X`'s dimension as it is.

@@ -17,8 +17,7 @@ use crate::extent::count;
 use crate::float::Float;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{list, with_room, Array};
 
 /// X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and, each

@@ -10,8 +10,7 @@ use crate::extent::{all_fit, at_most, text, Extent};
 use crate::float::require_dtype;
 use crate::kernel::Call;
 use crate::operator::{Arity, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::Array;
 
 /// Turns pairs of elements of each head's vector by the angle of its position: `y₁ = cos · x₁ − sin · x₂`,

@@ -11,8 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{all_fit, at_most, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{element_count, with_room};
 
 /// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,

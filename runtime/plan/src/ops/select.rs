@@ -9,8 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// The upper or lower triangle of each matrix of `X [.., M, N]`, zeros elsewhere: `Y[i, j] = X[i, j]` where `j - i ≥ k`
 /// (upper) or `j - i ≤ k` (lower). Inputs: `X`, `k: int64 []` (absent: 0).

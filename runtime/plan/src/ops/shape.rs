@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::operator::{Arity, Kind, Needs, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// The dimensions `start .. end` of `X`, as `int64 [n]`; the range is cut to the dimensions that there are.
 ///

@@ -12,8 +12,7 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::extent::text;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 use crate::value::Array;
 
 /// `Y = X[start : end : step, …]` with NumPy's meaning of negative and too large bounds. Inputs: `X`, `starts: [n]`,

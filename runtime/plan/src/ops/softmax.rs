@@ -7,8 +7,7 @@ use crate::axes;
 use crate::error::Result;
 use crate::float::{require_dtype, FLOATS};
 use crate::operator::{Arity, Operator};
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 
 /// What [`Softmax`] computes along the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

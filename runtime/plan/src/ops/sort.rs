@@ -11,8 +11,7 @@ use crate::extent::{text, Extent};
 use crate::float::{require_dtype, NUMBERS};
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// Which extremum [`ArgReduce`] looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

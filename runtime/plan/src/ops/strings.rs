@@ -11,8 +11,7 @@ use crate::extent::{self, fits, Extent};
 use crate::kernel::Call;
 use crate::operator::{Arity, Kind, Operator};
 use crate::pattern::full_match;
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 use crate::value::{Strings, Value};
 
 /// `Z = X ‖ Y`: each string of `X` followed by the string of `Y` at the same place, broadcast as NumPy does.

@@ -8,8 +8,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::operator::{Arity, Operator};
-use crate::types::Types;
-use crate::types::{TensorType, Type};
+use crate::types::{TensorType, Type, Types};
 
 /// `Y = function(X)`, element by element; `IsNaN` and `IsInf` give booleans.
 ///

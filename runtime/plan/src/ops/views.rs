@@ -7,8 +7,7 @@ use crate::axes;
 use crate::bail;
 use crate::error::Result;
 use crate::operator::{Arity, Kind, Needs, Operator};
-use crate::types::Types;
-use crate::types::{Dim, Shape, TensorType, Type};
+use crate::types::{Dim, Shape, TensorType, Type, Types};
 use crate::value::MAX_RANK;
 
 /// `Y = X` under the dimensions of input 1, `shape: int64 [rank]`. A `-1` there takes what the other dimensions leave;

@@ -7,8 +7,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::extent::{all_fit, fits, text, Extent};
-use crate::types::Types;
-use crate::types::{Dim, TensorType, Type};
+use crate::types::{Dim, TensorType, Type, Types};
 
 /// The window of a convolution.
 pub(crate) struct Window<'a> {

@@ -3,8 +3,7 @@
 use crate::operator::Needs;
 use crate::ops::Op;
 use crate::plan::Block;
-use crate::types::Type;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::work::Work;
 
 /// Operators in the order in which they run: none for a step that prepare added. Each but the first takes the one result of

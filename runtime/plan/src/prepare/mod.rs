@@ -40,6 +40,8 @@ pub struct Executable {
     pub(crate) constants: Vec<Value>,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
+    /// What packed weights may take.
+    pub(crate) memory: Memory,
     /// By input of the plan, whether a step of the host reads its elements, on a device that is not the host.
     pub(crate) reads_on_host: Vec<bool>,
 }
@@ -89,7 +91,7 @@ impl Executable {
             main.find_deliveries();
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(Executable { plan, constants, main, device: device.clone(), reads_on_host })
+        Ok(Executable { plan, constants, main, device: device.clone(), memory, reads_on_host })
     }
 
     /// The names and types of the inputs, in order.
