@@ -33,7 +33,7 @@ RUST_FILES = $(shell find runtime -name target -prune -o -name '*.rs' -print)
 NEXTEST := $(or $(shell command -v cargo-nextest),$(CURDIR)/$(BIN)/cargo-nextest)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated sanitize generate bless bench bench-models bench-kernels bench-startup zoo cuda cuda-bundle cuda-check emulator fuzz wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -134,6 +134,24 @@ compiler/_runtime_emulator.abi3.so: $(VENV)/.demo $(KERNELS)
 
 emulator: compiler/_runtime_emulator.abi3.so ## the module that runs the kernels for GPUs on the processor, for tests
 
+# The loop of a changed operator or kernel. The next target that needs a module builds the optimized one again.
+quick: $(BIN)/candlec ## the changed runtime in seconds, for tests; its code is a little slower
+	cd runtime && cargo build --profile quick --package candle-plan-python --features extension-module
+	@rm -f $(VENV)/.demo $(VENV)/.test $(VENV)/.dev
+	cp runtime/target/quick/lib_runtime.so compiler/_runtime.abi3.so
+
+quick-emulator: $(BIN)/candlec ## the same of the module that runs the kernels for GPUs on the processor
+	cd runtime && cargo build --profile quick --package candle-plan-emulator --features extension-module
+	cp runtime/target/quick/lib_runtime_emulator.so compiler/_runtime_emulator.abi3.so
+	@touch --date=@0 compiler/_runtime_emulator.abi3.so
+
+$(BIN)/candlec:
+	@$(MAKE) --no-print-directory build
+
+quick-cuda: $(VENV)/.nvcc ## the same of the module for NVIDIA's GPUs
+	$(BIN)/python tools/build_cuda.py quick
+	@touch --date=@0 compiler/_runtime_cuda.abi3.so
+
 test: test-rust test-python test-levels ## every test, Rust and Python
 	$(SAY) "Rust tests, once more"
 	@grep -E '^ *Summary' build/rust-tests.log
@@ -225,7 +243,7 @@ types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
 
-generate: $(VENV)/.demo $(BIN)/ruff ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
+generate: quick $(BIN)/ruff ## write the files that are generated: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"
 	$(BIN)/python tools/generate.py
 

@@ -1,6 +1,7 @@
 """Builds `compiler/_runtime_cuda.abi3.so` with no GPU, no driver and no toolkit: nvcc comes from NVIDIA's wheels.
 
-`make cuda` calls it in an environment with the extra `cuda-build`; `make lint-cuda` with the argument `clippy`.
+`make cuda` calls it in an environment with the extra `cuda-build`, `make quick-cuda` with the argument `quick`, and
+`make lint-cuda` with the argument `clippy`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def main() -> None:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
     is_lint = sys.argv[1:] == ["clippy"]
     verb = "clippy" if is_lint else "build"
-    command = ["cargo", verb, "--release", "--manifest-path", MANIFEST, "--target-dir", target]
+    profile = "quick" if sys.argv[1:] == ["quick"] else "release"
+    command = ["cargo", verb, "--profile", profile, "--manifest-path", MANIFEST, "--target-dir", target]
     if is_lint:
         command += ["--package", "candle-plan-device", "--", "-D", "warnings"]
     try:
@@ -37,7 +39,7 @@ def main() -> None:
         sys.exit(f"`cargo {verb}` failed with {code}: mend what it says above, and call this again")
     if is_lint:
         return
-    shutil.copy2(target / "release/lib_runtime_cuda.so", EXTENSION)
+    shutil.copy2(target / profile / "lib_runtime_cuda.so", EXTENSION)
     size = EXTENSION.stat().st_size / 1e6
     print(f"{EXTENSION.relative_to(ROOT)}: {size:.1f} MB in {time.perf_counter() - start:.0f} s")
 

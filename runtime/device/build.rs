@@ -44,15 +44,21 @@ fn sources() -> Vec<PathBuf> {
 fn ptx(sources: &[PathBuf], nvcc: &Path) -> Vec<PathBuf> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let target = |source: &PathBuf| out.join(source.file_stem().expect("a name")).with_extension("ptx");
+    let shared = shared(nvcc, &out);
     in_parallel(sources, |source| {
         let text = target(source);
-        call(nvcc, &["--options-file".as_ref(), FLAGS.as_ref(), "-o".as_ref(), &text, source]);
-        let version = version(&fs::read_to_string(&text).expect("nvcc has written it"));
+        if is_newer(&text, shared.iter().chain([source])) {
+            return;
+        }
+        let unchecked = text.with_extension("unchecked.ptx");
+        call(nvcc, &["--options-file".as_ref(), FLAGS.as_ref(), "-o".as_ref(), &unchecked, source]);
+        let version = version(&fs::read_to_string(&unchecked).expect("nvcc has written it"));
         assert!(
             version == PTX,
             "{nvcc:?} makes PTX {version} where {PTX} is needed: install the extra `cuda-build` and unset CUDA_HOME and \
              NVCC, or set CUDA_HOME to a toolkit of CUDA 13.0"
         );
+        fs::rename(unchecked, text).expect("it can be renamed");
     });
     sources.iter().map(target).collect()
 }
@@ -63,6 +69,9 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
     let cubins = texts.iter().flat_map(|text| ARCHITECTURES.map(|architecture| (text, Some(architecture))));
     let all: Vec<_> = cubins.chain(texts.iter().map(|text| (text, None))).collect();
     in_parallel(&all, |(text, architecture)| {
+        if is_newer(&deflated(text, *architecture), [*text]) {
+            return;
+        }
         let image = match architecture {
             Some(architecture) => {
                 let cubin = text.with_extension(format!("{architecture}.cubin"));
@@ -75,7 +84,9 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
         };
         let deflated = deflated(text, *architecture);
         fs::write(deflated.with_extension("size"), image.len().to_string()).expect("it can be written");
-        fs::write(deflated, miniz_oxide::deflate::compress_to_vec(&image, 9)).expect("it can be written");
+        let unfinished = deflated.with_extension("unfinished");
+        fs::write(&unfinished, miniz_oxide::deflate::compress_to_vec(&image, 9)).expect("it can be written");
+        fs::rename(unfinished, deflated).expect("it can be renamed");
     });
     let entry = |(text, architecture): &(&PathBuf, Option<u32>)| {
         let deflated = deflated(text, *architecture);
@@ -88,6 +99,27 @@ fn images(texts: &[PathBuf], ptxas: &Path) {
     };
     let table: String = all.iter().map(entry).collect();
     fs::write(texts[0].with_file_name("images.rs"), format!("&[\n{table}]\n")).expect("it can be written");
+}
+
+/// The files that every module depends on: the headers, the options, the compiler and this program.
+fn shared(nvcc: &Path, out: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir("kernels").expect("the folder kernels is there");
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let mut shared: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cuh")).collect();
+    // Another compiler can be older than what this one made.
+    let (compiler, path) = (out.join("compiler"), format!("{nvcc:?}"));
+    if fs::read_to_string(&compiler).ok().as_ref() != Some(&path) {
+        fs::write(&compiler, path).expect("it can be written");
+    }
+    shared.extend([compiler, FLAGS.into(), env::current_exe().expect("a program has a path")]);
+    shared.extend(nvcc.is_absolute().then(|| nvcc.to_path_buf()));
+    shared
+}
+
+/// Whether `made` was written after all of `sources`.
+fn is_newer<'a>(made: &Path, sources: impl IntoIterator<Item = &'a PathBuf>) -> bool {
+    let written = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    written(made).is_some_and(|made| sources.into_iter().all(|path| written(path).is_some_and(|time| time < made)))
 }
 
 /// Where an image is kept.
