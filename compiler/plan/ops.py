@@ -140,7 +140,7 @@ class AveragePool(Op):
 
 class BatchNorm(Op):
     """`Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B,
-    mean, var `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
+    mean, var `[C]`, or the dimensions of X after the batch for a normalization of single activations; Y as X.
     """
 
     epsilon: float
@@ -226,7 +226,7 @@ class Cast(Op):
 
 
 class CenterCropPad(Op):
-    """`X` cut or padded with zeros about its centre, so that axis `axes[i]` has size `shape[i]`, with `shape:
+    """`X` cut or padded with zeros about its center, so that axis `axes[i]` has size `shape[i]`, with `shape:
     int64 [n]` in input 1. An odd place is cut or put at the end.
     """
 
@@ -371,7 +371,7 @@ class ConvTranspose(Op):
     """What is cut off the output."""
 
     strides: list[int]
-    """The step between the outputs of neighbouring inputs, on each spatial axis."""
+    """The step between the outputs of neighboring inputs, on each spatial axis."""
 
     epilogue: Program | None = None
     """What finishes the result."""
@@ -470,7 +470,7 @@ class DepthToSpace(Op):
     """`b`."""
 
     channels_first: bool
-    """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
+    """Whether a channel's pixels are neighbors (ONNX's mode `CRD`)."""
 
 
 class DequantizeLinear(Op):
@@ -480,7 +480,7 @@ class DequantizeLinear(Op):
     """The axis of the scales; a negative one counts from the end."""
 
     block: int
-    """How many neighbours along `axis` share a scale; 0: the scales are not blocked."""
+    """How many neighbors along `axis` share a scale; 0: the scales are not blocked."""
 
     to: DType
     """The type of the result: a float."""
@@ -627,7 +627,7 @@ class GridSample(Op):
     """
 
     align_corners: bool
-    """Whether -1 and 1 are the centres of the outermost pixels, and not their outer edges."""
+    """Whether -1 and 1 are the centers of the outermost pixels, and not their outer edges."""
 
     mode: Sampling
     """How a value is made of the pixels around a point."""
@@ -637,7 +637,7 @@ class GridSample(Op):
 
 
 class GroupNorm(Op):
-    """`Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring
+    """`Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighboring
     channels. X `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
     """
 
@@ -797,11 +797,11 @@ class LabelEncoder(Op):
 class LayerNorm(Op):
     """`Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis`
     on. X `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1
-    in the normalised axes.
+    in the normalized axes.
     """
 
     axis: int
-    """The first normalised axis; a negative one counts from the end."""
+    """The first normalized axis; a negative one counts from the end."""
 
     epsilon: float
     """ε"""
@@ -945,7 +945,7 @@ class MelWeightMatrix(Op):
 
 
 class Multinomial(Op):
-    """`samples` classes for each row of `X [B, C]`, unnormalised logarithms of the classes' probabilities: `Y [B,
+    """`samples` classes for each row of `X [B, C]`, unnormalized logarithms of the classes' probabilities: `Y [B,
     samples]`.
     """
 
@@ -963,7 +963,7 @@ class NonMaxSuppression(Op):
     """The boxes that no better box of their class overlaps: `int64 [selected, 3]` of batch, class and box."""
 
     centered: bool
-    """Whether a box is its centre, width and height, and not two corners `[y1, x1, y2, x2]`."""
+    """Whether a box is its center, width and height, and not two corners `[y1, x1, y2, x2]`."""
 
 
 class NonZero(Op):
@@ -1194,7 +1194,7 @@ class QuantizeLinear(Op):
     """The axis of the scales; a negative one counts from the end."""
 
     block: int
-    """How many neighbours along `axis` share a scale; 0: the scales are not blocked."""
+    """How many neighbors along `axis` share a scale; 0: the scales are not blocked."""
 
     precision: DType
     """The type whose precision `X ÷ scale` is rounded to."""
@@ -1317,7 +1317,7 @@ class RmsNorm(Op):
     """
 
     axis: int
-    """The first normalised axis; a negative one counts from the end."""
+    """The first normalized axis; a negative one counts from the end."""
 
     epsilon: float
     """ε"""
@@ -1346,7 +1346,7 @@ class RoiAlign(Op):
     """Whether a bin is the greatest of its samples' weighted corners, and not the mean."""
 
     half_pixel: bool
-    """Whether pixel centres lie at halves; without, a region is at least one pixel wide."""
+    """Whether pixel centers lie at halves; without, a region is at least one pixel wide."""
 
     height: int
     """The height of the result."""
@@ -1367,7 +1367,7 @@ class RotaryEmbedding(Op):
     """
 
     interleaved: bool
-    """Whether a pair is two neighbours, and not elements i and i + R / 2."""
+    """Whether a pair is two neighbors, and not elements i and i + R / 2."""
 
     heads: int | None = None
     """The heads; null where X has a dimension for them."""
@@ -1521,7 +1521,7 @@ class SpaceToDepth(Op):
     """`b`."""
 
     channels_first: bool
-    """Whether a channel's pixels are neighbours (ONNX's mode `CRD`)."""
+    """Whether a channel's pixels are neighbors (ONNX's mode `CRD`)."""
 
 
 class Split(Op):

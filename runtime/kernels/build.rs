@@ -1,9 +1,9 @@
-//! Tells the crate, as `cfg(unoptimised)`, that it is built without optimisation.
+//! Tells the crate, as `cfg(unoptimized)`, that it is built without optimization.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(unoptimised)");
+    println!("cargo::rustc-check-cfg=cfg(unoptimized)");
     if std::env::var("OPT_LEVEL").as_deref() == Ok("0") {
-        println!("cargo::rustc-cfg=unoptimised");
+        println!("cargo::rustc-cfg=unoptimized");
     }
 }

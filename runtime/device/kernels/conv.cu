@@ -49,14 +49,14 @@ HOST_DEVICE First first_of(const Convolution& p, const Windows& windows, u32 gro
     return {plane + (u32)row * p.input[1] + column, row, column, true};
 }
 
-// The result number `i` of those that the thread at `lane` has along an edge: up to four neighbours, then the next four.
+// The result number `i` of those that the thread at `lane` has along an edge: up to four neighbors, then the next four.
 template <u32 SIDE> HOST_DEVICE u32 spread(u32 lane, u32 i) {
     const u32 RUN = SIDE < 4 ? SIDE : 4;
     return i / RUN * RUN * ACROSS + lane * RUN + i % RUN;
 }
 
-// Reads a thread's share of the terms `depth ..`: neighbouring threads read weights of neighbouring terms and inputs of
-// neighbouring windows.
+// Reads a thread's share of the terms `depth ..`: neighboring threads read weights of neighboring terms and inputs of
+// neighboring windows.
 template <class T, u32 HIGH, u32 WIDE>
 HOST_DEVICE void fetch(const Convolution& p, const Piece& piece, const First& first, const Term* terms, u32 depth,
                        wide<T>* weights, wide<T>* inputs) {

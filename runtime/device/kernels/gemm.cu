@@ -25,7 +25,7 @@ HOST_DEVICE u64 place(const Matrix& matrix, u32 batch, u32 i, u32 j) {
 template <class T>
 HOST_DEVICE void fetch(const Matrix& matrix, u32 batch, bool flipped, u32 from, u32 rows, u32 depth, u32 k,
                        wide<T> (*tile)[TILE + 1]) {
-    // Neighbouring threads read neighbours.
+    // Neighboring threads read neighbors.
     bool along_depth = flipped == (matrix.transposed != 0);
     for (u32 i = threadIdx.x; i < TILE * DEPTH; i += BLOCK) {
         u32 r = along_depth ? i / DEPTH : i % TILE, d = along_depth ? i % DEPTH : i / TILE;

@@ -71,7 +71,7 @@ template <u32 K> HOST_DEVICE void line(const GridSample& p, f64 at, u32 size, u3
     }
 }
 
-// A piece of work: a point, and CHANNELS channels. Neighbouring threads have neighbouring points.
+// A piece of work: a point, and CHANNELS channels. Neighboring threads have neighboring points.
 struct Piece {
     u32 image, channel, point;
 };

@@ -14,7 +14,7 @@ struct IntegerProduct {
     u32 padding;
 };
 
-// One element a thread; neighbours are in one row.
+// One element a thread; neighbors are in one row.
 template <class T> HOST_DEVICE void integer_product(const IntegerProduct& p) {
     for (u32 i = first(); i < p.count; i += stride()) {
         u32 column = i % p.n, row = i / p.n % p.m, number = i / p.n / p.m;

@@ -1,7 +1,7 @@
-// Normalisation by means and variances.
+// Normalization by means and variances.
 #include "team.cuh"
 
-// What a row's elements have in common: their mean (0 unless `centred`), and 1 / √(mean square around it + ε).
+// What a row's elements have in common: their mean (0 unless `centered`), and 1 / √(mean square around it + ε).
 template <class W> struct Statistics {
     W mean, factor;
 };
@@ -9,21 +9,21 @@ template <class W> struct Statistics {
 // Of the row of `length` elements that begins at `x`; 0 for a team that has no row. The square is taken around the mean
 // in a second pass, so that a large mean costs no accuracy.
 template <class T>
-HOST_DEVICE Statistics<wide<T>> statistics(const Teams& teams, const T* x, u32 length, bool centred, f64 epsilon) {
+HOST_DEVICE Statistics<wide<T>> statistics(const Teams& teams, const T* x, u32 length, bool centered, f64 epsilon) {
     typedef wide<T> W;
     u32 number = member_number(teams);
     f64 mean = 0;
-    if (centred) {
+    if (centered) {
         mean = sum_of(number, length, teams.size, [&](u32 k) { return widen(x[k]); });
         mean = joined(teams, mean, Add()) / length;
     }
-    W centre = (W)mean;
+    W center = (W)mean;
     f64 square = sum_of(number, length, teams.size, [&](u32 k) {
-        W away = widen(x[k]) - centre;
+        W away = widen(x[k]) - center;
         return away * away;
     });
     square = joined(teams, square, Add()) / length;
-    return Statistics<W>{centre, (W)(1 / sqrt(square + epsilon))};
+    return Statistics<W>{center, (W)(1 / sqrt(square + epsilon))};
 }
 
 // ── Rows of the last axes ──
@@ -33,7 +33,7 @@ HOST_DEVICE Statistics<wide<T>> statistics(const Teams& teams, const T* x, u32 l
 struct LayerNormOf {
     u64 x, y, scale, bias, means, factors;
     Lines rows;
-    u32 centred, by_place;
+    u32 centered, by_place;
     Dims dims;
     f64 epsilon;
     Strides scale_steps, bias_steps;
@@ -45,7 +45,7 @@ template <class T, class S> HOST_DEVICE void layer_norm(const LayerNormOf& p) {
     for_each_line(p.rows, [&](u32 row, u32 n) {
         u32 start = row * p.rows.n;
         const T* x = at<const T>(p.x) + start;
-        Statistics<W> of_row = statistics(teams, x, n, p.centred, p.epsilon);
+        Statistics<W> of_row = statistics(teams, x, n, p.centered, p.epsilon);
         u32 number = member_number(teams);
         if (p.means && number == 0 && n > 0) {
             at<f32>(p.means)[row] = (f32)of_row.mean;
@@ -151,7 +151,7 @@ KERNEL(batch_norm_bf16, BatchNormOf, batch_norm<bf16>)
 KERNEL(batch_norm_f32, BatchNormOf, batch_norm<f32>)
 KERNEL(batch_norm_f64, BatchNormOf, batch_norm<f64>)
 
-// ── Neighbouring channels ──
+// ── Neighboring channels ──
 
 // X, Y [N, channels, spatial]; the squares of a channel, `before` channels before it and `after` after it are summed.
 struct LrnOf {

@@ -122,7 +122,7 @@ const u32 TILE = 64, DEPTH = 8, SIDE = 4, ACROSS = TILE / SIDE;
 
 HOST_DEVICE void fetch_x(const QLinear& p, const Window* windows, u32 group, u32 top, u32 depth, u32 length, u32 zero,
                          u32 (*tile)[TILE + 1]) {
-    // Neighbouring threads read neighbours.
+    // Neighboring threads read neighbors.
     bool along_depth = p.x_channel == 1;
     for (u32 i = threadIdx.x; i < TILE * DEPTH; i += BLOCK) {
         u32 r = along_depth ? i / DEPTH : i % TILE, d = along_depth ? i % DEPTH : i / TILE;
@@ -187,7 +187,7 @@ HOST_DEVICE void direct(const QLinear& p) {
     u32 all = p.groups * p.outputs, taps = p.kernel[0] * p.kernel[1];
     i32 x_zero = zero_point(p.x_zero, 0, p.x_flip);
     for (u32 i = first(); i < p.rows * all; i += stride()) {
-        // Neighbouring threads read neighbours.
+        // Neighboring threads read neighbors.
         u32 row = p.x_channel == 1 ? i / all : i % p.rows, output = p.x_channel == 1 ? i % all : i / p.rows;
         Window begin = window(p, row);
         i32 w_zero = zero_point(p.w_zero, output * p.zeros, p.w_flip);

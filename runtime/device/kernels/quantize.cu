@@ -1,8 +1,8 @@
-// Linear quantisation: numbers to codes, and codes to numbers. Every operation is rounded by itself, as on the processor.
+// Linear quantization: numbers to codes, and codes to numbers. Every operation is rounded by itself, as on the processor.
 #include "numbers.cuh"
 
 // Which element has which scale: X is [outer, size, inner]. Blocked, each element of a row has its own, and `block`
-// neighbouring rows of `size` share them.
+// neighboring rows of `size` share them.
 struct Spread {
     u32 inner, size, block, blocks, blocked;
 };

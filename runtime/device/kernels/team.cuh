@@ -3,7 +3,7 @@
 #include "device.cuh"
 
 // The threads of a block in teams of `size`, a power of 2 up to BLOCK; each works on one line at a time. Members of a
-// team are neighbours if `adjacent`, which suits lines whose elements are; else the teams' members of one number are.
+// team are neighbors if `adjacent`, which suits lines whose elements are; else the teams' members of one number are.
 struct Teams {
     u32 size, adjacent;
 };

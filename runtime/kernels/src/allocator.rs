@@ -2,7 +2,7 @@
 //!
 //! Allocators for many small blocks keep the memory of each size apart, so that what one value gave back, a value of
 //! another size cannot have: a run holds much more than its values. Here, a block is cut from the smallest free range
-//! that holds it, and joins its free neighbours when it is given back.
+//! that holds it, and joins its free neighbors when it is given back.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_cut_from_the_smallest_range_and_joins_its_neighbours() {
+    fn a_block_is_cut_from_the_smallest_range_and_joins_its_neighbors() {
         let mut ranges = Ranges::new();
         ranges.add_region(REGION, REGION);
         let starts = [1, 2, 1, 4, 1].map(|pages| ranges.take(pages * PAGE).unwrap());

@@ -1,4 +1,4 @@
-//! Normalisation of rows by their mean and variance, or by their mean square; and of channels by given ones.
+//! Normalization of rows by their mean and variance, or by their mean square; and of channels by given ones.
 //!
 //! The variance is taken around the mean (two passes), so a large mean costs no accuracy.
 
@@ -16,14 +16,14 @@ const BLOCK: usize = 4096;
 
 /// What a row is divided by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Centre {
-    /// `(x − mean) / √(variance + ε)`: layer, instance and group normalisation.
+pub enum Center {
+    /// `(x − mean) / √(variance + ε)`: layer, instance and group normalization.
     Mean,
-    /// `x / √(mean of x² + ε)`: RMS normalisation.
+    /// `x / √(mean of x² + ε)`: RMS normalization.
     Zero,
 }
 
-/// What a normalised row is multiplied by, and what is added.
+/// What a normalized row is multiplied by, and what is added.
 #[derive(Debug, Clone, Copy)]
 pub enum Affine<'a, R> {
     /// An element of `scale` and of `bias` for each element of a row; repeated where there are more rows.
@@ -33,7 +33,7 @@ pub enum Affine<'a, R> {
         /// As long as `scale`.
         bias: &'a [R],
     },
-    /// An element of `scale` and of `bias` for `spatial` neighbouring elements; repeated where there are more.
+    /// An element of `scale` and of `bias` for `spatial` neighboring elements; repeated where there are more.
     Channels {
         /// One element a channel; a row holds a whole number of channels.
         scale: &'a [R],
@@ -44,13 +44,13 @@ pub enum Affine<'a, R> {
     },
 }
 
-/// Normalises every row of `n` elements.
+/// Normalizes every row of `n` elements.
 pub fn normalize_rows<R: Real>(
     isa: Isa,
     threads: &Threads,
     x: Rewrite<R>,
     n: usize,
-    centre: Centre,
+    center: Center,
     epsilon: f64,
     affine: Affine<R>,
 ) {
@@ -58,16 +58,16 @@ pub fn normalize_rows<R: Real>(
         return;
     }
     let rows = TASK.div_ceil(n);
-    x.for_each_chunk(threads, rows * n, |i, chunk| normalize(isa, chunk, n, i * rows, centre, epsilon, affine));
+    x.for_each_chunk(threads, rows * n, |i, chunk| normalize(isa, chunk, n, i * rows, center, epsilon, affine));
 }
 
-/// The mean of each row of `n` elements (0 where the centre is zero), and the factor `1 / √(… + ε)` it is multiplied by.
+/// The mean of each row of `n` elements (0 where the center is zero), and the factor `1 / √(… + ε)` it is multiplied by.
 pub fn row_statistics<R: Real>(
     isa: Isa,
     threads: &Threads,
     x: &[R],
     n: usize,
-    centre: Centre,
+    center: Center,
     epsilon: f64,
 ) -> Scratch<(R, R)> {
     let mut out = Scratch::filled((R::ZERO, R::ZERO), x.len().checked_div(n).unwrap_or(0));
@@ -75,7 +75,7 @@ pub fn row_statistics<R: Real>(
     threads.for_each_chunk(&mut out, rows, |i, out| {
         for (k, out) in out.iter_mut().enumerate() {
             let row = i * rows + k;
-            *out = statistics_of(isa, &x[row * n..(row + 1) * n], centre, epsilon);
+            *out = statistics_of(isa, &x[row * n..(row + 1) * n], center, epsilon);
         }
     });
     out
@@ -106,12 +106,12 @@ pub fn normalize_channels<R: Real>(
 
 per_isa! {
     fn normalize<R: Real>(
-        chunk: Rewrite<'_, R>, n: usize, first: usize, centre: Centre, epsilon: f64, affine: Affine<'_, R>,
+        chunk: Rewrite<'_, R>, n: usize, first: usize, center: Center, epsilon: f64, affine: Affine<'_, R>,
     ) where FMA up to (R::WIDEST) {
         let mut chunk = chunk;
         for i in 0..chunk.len() / n {
             let mut row = chunk.part(i * n, n);
-            let (mean, factor) = statistics::<R, FMA>(row.source(), centre, epsilon);
+            let (mean, factor) = statistics::<R, FMA>(row.source(), center, epsilon);
             match affine {
                 Affine::Elements { scale, bias } => {
                     let start = (first + i) * n % scale.len();
@@ -133,16 +133,16 @@ per_isa! {
 }
 
 per_isa! {
-    fn statistics_of<R: Real>(row: &[R], centre: Centre, epsilon: f64) -> (R, R) where FMA up to (R::WIDEST) {
-        statistics::<R, FMA>(row, centre, epsilon)
+    fn statistics_of<R: Real>(row: &[R], center: Center, epsilon: f64) -> (R, R) where FMA up to (R::WIDEST) {
+        statistics::<R, FMA>(row, center, epsilon)
     }
 }
 
 #[inline(always)]
-fn statistics<R: Real, const FMA: bool>(row: &[R], centre: Centre, epsilon: f64) -> (R, R) {
+fn statistics<R: Real, const FMA: bool>(row: &[R], center: Center, epsilon: f64) -> (R, R) {
     let n = row.len() as f64;
     let mut mean = 0.0;
-    if centre == Centre::Mean {
+    if center == Center::Mean {
         for block in row.chunks(BLOCK) {
             mean += fold(block, R::ZERO, |a, v| a + v, |a, b| a + b).to_f64();
         }
@@ -183,9 +183,9 @@ mod tests {
         (0..len).map(|i| ((i * 7919) % 1013) as f32 * 0.004 - 2.0 + offset).collect()
     }
 
-    fn plain_statistics(row: &[f32], centre: Centre, epsilon: f64) -> (f64, f64) {
+    fn plain_statistics(row: &[f32], center: Center, epsilon: f64) -> (f64, f64) {
         let n = row.len() as f64;
-        let mean = if centre == Centre::Mean { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n } else { 0.0 };
+        let mean = if center == Center::Mean { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n } else { 0.0 };
         let square = row.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n;
         (mean, 1.0 / (square + epsilon).sqrt())
     }
@@ -201,11 +201,11 @@ mod tests {
     fn rows_agree_with_f64_on_every_instruction_set() {
         let two = Threads::new(2).expect("a pool of two threads");
         for (rows, n) in [(0, 4), (1, 1), (3, 5), (2, 64), (7, 100), (128, 768), (2, 30_000)] {
-            for (centre, offset) in [(Centre::Mean, 0.0), (Centre::Mean, 1000.0), (Centre::Zero, 0.0)] {
+            for (center, offset) in [(Center::Mean, 0.0), (Center::Mean, 1000.0), (Center::Zero, 0.0)] {
                 let (x, scale, bias) = (values(rows * n, offset), values(n, 1.0), values(n, 0.5));
                 let mut expected = Vec::new();
                 for row in x.chunks(n) {
-                    let (mean, factor) = plain_statistics(row, centre, 1e-5);
+                    let (mean, factor) = plain_statistics(row, center, 1e-5);
                     expected.extend(
                         (0..n).map(|k| (f64::from(row[k]) - mean) * factor * f64::from(scale[k]) + f64::from(bias[k])),
                     );
@@ -215,12 +215,12 @@ mod tests {
                 let affine = Affine::Elements { scale: &scale, bias: &bias };
                 for isa in Isa::available() {
                     let mut y = x.clone();
-                    let case = format!("{rows}x{n} {centre:?} {isa:?}");
-                    normalize_rows(isa, &two, Rewrite::in_place(&mut y), n, centre, 1e-5, affine);
+                    let case = format!("{rows}x{n} {center:?} {isa:?}");
+                    normalize_rows(isa, &two, Rewrite::in_place(&mut y), n, center, 1e-5, affine);
                     close(&y, &expected, tolerance, &case);
                     let mut other = vec![0.0; x.len()];
                     let from_to = Rewrite::from_to(&x, &mut other);
-                    normalize_rows(isa, &Threads::serial(), from_to, n, centre, 1e-5, affine);
+                    normalize_rows(isa, &Threads::serial(), from_to, n, center, 1e-5, affine);
                     assert_eq!(y, other, "{case}: in place or threads change a bit");
                 }
             }
@@ -236,14 +236,14 @@ mod tests {
                 (values(batch * channels * spatial, 0.0), values(channels, 1.0), values(channels, 0.0));
             let expected: Vec<f64> = (0..x.len())
                 .map(|i| {
-                    let (mean, factor) = plain_statistics(&x[i / n * n..i / n * n + n], Centre::Mean, 1e-5);
+                    let (mean, factor) = plain_statistics(&x[i / n * n..i / n * n + n], Center::Mean, 1e-5);
                     let c = i / spatial % channels;
                     (f64::from(x[i]) - mean) * factor * f64::from(scale[c]) + f64::from(bias[c])
                 })
                 .collect();
             let affine = Affine::Channels { scale: &scale, bias: &bias, spatial };
             let mut y = x.clone();
-            normalize_rows(Isa::get(), &Threads::serial(), Rewrite::in_place(&mut y), n, Centre::Mean, 1e-5, affine);
+            normalize_rows(Isa::get(), &Threads::serial(), Rewrite::in_place(&mut y), n, Center::Mean, 1e-5, affine);
             close(&y, &expected, 1e-5, &format!("spatial {spatial}"));
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn copy_row(x: &[f32], first: isize, stride: usize, out: &mut [f32]) 
 /// `out[i] = x[2 · i]`.
 fn copy_even(x: &[f32], out: &mut [f32]) {
     let end = 2 * out.len().saturating_sub(1);
-    // By pairs: a loop that vectorises, with the shuffles that the processor has.
+    // By pairs: a loop that vectorizes, with the shuffles that the processor has.
     dispatch_isa!(Isa::get(), (x: &[f32] = x, out: &mut [f32] = out), _V => {
         out.iter_mut().zip(x.chunks_exact(2)).for_each(|(out, pair)| *out = pair[0]);
     });

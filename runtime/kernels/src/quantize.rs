@@ -1,4 +1,4 @@
-//! Linear quantisation: floats to integers of a few bits, and back.
+//! Linear quantization: floats to integers of a few bits, and back.
 //!
 //! `q = clamp(round(x ÷ scale) + zero, low, high)`, ties to even; `x = (q − zero)·scale`. Source:
 //! [ONNX QuantizeLinear](https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
@@ -29,7 +29,7 @@ macro_rules! codes {
 
 codes! { i8 u8 i16 u16 i32 }
 
-/// How a run of elements is quantised.
+/// How a run of elements is quantized.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// The difference between two codes.

@@ -32,7 +32,7 @@ pub trait Real:
     fn tanh(self) -> Self;
     /// `x · y + z`, rounded once where `FMA`.
     fn mul_add<const FMA: bool>(self, y: Self, z: Self) -> Self;
-    /// eˣ for `x ≤ 0`, in a form that the compiler vectorises for `f32`; 0 where that is subnormal.
+    /// eˣ for `x ≤ 0`, in a form that the compiler vectorizes for `f32`; 0 where that is subnormal.
     fn exp_of_nonpositive<const FMA: bool>(self) -> Self;
     /// The larger of the two; either where one is not a number.
     #[inline(always)]
@@ -94,7 +94,7 @@ real!(f32, |x| exp_of_nonpositive::<FMA>(x));
 
 /// eˣ within 2 ULP for `x ≤ 0`: x = n·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial in r, and n added to the exponent.
 ///
-/// No branches, so that a loop of it vectorises. A result below 2⁻¹²⁶ is 0, which saves the handling of subnormals.
+/// No branches, so that a loop of it vectorizes. A result below 2⁻¹²⁶ is 0, which saves the handling of subnormals.
 #[inline(always)]
 fn exp_of_nonpositive<const FMA: bool>(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0; // 1.5 · 2²³: adding it leaves the nearest integer in the low bits

@@ -1,5 +1,5 @@
 //! Resampling: every element of the output is a weighted sum of elements of the input, one axis after the other; or, for
-//! nearest neighbours, one of them.
+//! nearest neighbors, one of them.
 
 use smallvec::SmallVec;
 

@@ -59,7 +59,7 @@ impl View {
         low >= 0 && high < len as i128
     }
 
-    /// The same elements in the same order with as few dimensions as possible: none of size 1, and no two neighbours that
+    /// The same elements in the same order with as few dimensions as possible: none of size 1, and no two neighbors that
     /// one dimension can stand for.
     pub fn merged(&self) -> View {
         let mut merged = View { offset: self.offset, dims: Vec::new(), strides: Vec::new() };

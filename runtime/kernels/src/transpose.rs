@@ -48,7 +48,7 @@ pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
 }
 
 /// Calls `tile` for the corners of `N × N` tiles that cover the plane, strip by strip. The last ones overlap their
-/// neighbours, so that none is cut; the plane must hold one.
+/// neighbors, so that none is cut; the plane must hold one.
 fn tiled<const N: usize>(plane: Plane, mut tile: impl FnMut(usize, usize)) {
     for strip in (0..plane.columns).step_by(STRIP) {
         for row in (0..plane.rows).step_by(N) {

@@ -25,7 +25,7 @@ pub struct Dims {
     pub batch: usize,
     /// Heads of queries; a multiple of `kv_heads`.
     pub heads: usize,
-    /// Heads of keys and values, each shared by `heads / kv_heads` neighbouring heads of queries.
+    /// Heads of keys and values, each shared by `heads / kv_heads` neighboring heads of queries.
     pub kv_heads: usize,
     /// Queries.
     pub queries: usize,

@@ -1,4 +1,4 @@
-//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: the layout in which neighbouring channels of a pixel fill a
+//! Images in blocks of channels, `[N, C / 16, H, W, 16]`: the layout in which neighboring channels of a pixel fill a
 //! vector.
 //!
 //! Where the number of channels is not a multiple of 16, the last block has lanes beyond it. What stands in them is not

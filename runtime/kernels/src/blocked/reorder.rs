@@ -86,7 +86,7 @@ fn pixels(plane: usize, channels: usize) -> impl Iterator<Item = (usize, usize)>
     (0..channels).flat_map(move |c| (0..plane).map(move |p| (c * plane + p, p * BLOCK + c)))
 }
 
-/// The first pixels of the tiles of at least 16 pixels. The last one overlaps its neighbour, if there is one.
+/// The first pixels of the tiles of at least 16 pixels. The last one overlaps its neighbor, if there is one.
 fn tiles(pixels: usize) -> impl Iterator<Item = usize> {
     (0..pixels).step_by(BLOCK).map(move |i| i.min(pixels - BLOCK))
 }

@@ -21,7 +21,7 @@ pub(super) struct Windows {
     block: usize,
     /// Elements from one output's taps to the next one's.
     pub pixel: usize,
-    /// Where the rows are split by the places of a stride, so that neighbouring outputs read single channels that lie
+    /// Where the rows are split by the places of a stride, so that neighboring outputs read single channels that lie
     /// side by side: the parts of a row, and the elements of each.
     split: Option<[usize; 2]>,
     pub taps: Vec<u32>,

@@ -34,7 +34,7 @@ pub(super) fn reduce_line<R: Rule>(
     }
 }
 
-/// Reduces the first [`BLOCK`] windows of a line, each of a pair of neighbours, and the `NEXT` element.
+/// Reduces the first [`BLOCK`] windows of a line, each of a pair of neighbors, and the `NEXT` element.
 #[inline(always)]
 fn reduce_pairs<R: Rule, const NEXT: bool>(line: &[R::Partial]) -> [R::Partial; BLOCK] {
     let pairs = &line[..2 * BLOCK];

@@ -1,7 +1,7 @@
 //! Pooling: reductions over a window that slides over the planes of `[P, H, W]`.
 //!
 //! A window is reduced along H first, into a line of partial results between START elements that stand for the padding,
-//! and then along W. Both passes are plain loops that vectorise, whatever the kernel, stride and dilation.
+//! and then along W. Both passes are plain loops that vectorize, whatever the kernel, stride and dilation.
 
 mod indices;
 mod line;

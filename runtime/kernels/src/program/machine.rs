@@ -82,8 +82,8 @@ pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f
         let mut at = 0;
         // SAFETY: the blocks lie inside `len`; the rest is the caller's promise.
         unsafe {
-            // Without optimisation every temporary has a place of its own on the stack: of eight vectors, megabytes.
-            #[cfg(not(unoptimised))]
+            // Without optimization every temporary has a place of its own on the stack: of eight vectors, megabytes.
+            #[cfg(not(unoptimized))]
             while at + 8 * V::LANES <= len {
                 machine.block::<V, [V; 8]>(at, 8 * V::LANES);
                 at += 8 * V::LANES;

@@ -296,7 +296,7 @@ fn operands_that_do_not_fit_are_refused() {
     assert_eq!(unsaved.bind(&[1], &[]).unwrap_err(), Invalid::Slot { at: 0, slot: 0 });
 }
 
-/// A build without optimisation, where every temporary has a place of its own, has to fit the stack of a thread too.
+/// A build without optimization, where every temporary has a place of its own, has to fit the stack of a thread too.
 #[test]
 fn the_frames_of_any_build_are_small() {
     let code =

@@ -183,7 +183,7 @@ fn is_finite<R: Real>(x: R) -> bool {
     x.abs() < -R::NEG_INFINITY
 }
 
-/// The largest element of each of [`LANES`] neighbouring columns (NaN where one is), and the sum of `eˣ⁻ᵐᵃˣ`.
+/// The largest element of each of [`LANES`] neighboring columns (NaN where one is), and the sum of `eˣ⁻ᵐᵃˣ`.
 struct Stats<R> {
     max: [R; LANES],
     sum: [R; LANES],
@@ -224,7 +224,7 @@ per_isa! {
     }
 }
 
-/// One block `x [n, inner]`, normalised along its columns.
+/// One block `x [n, inner]`, normalized along its columns.
 fn softmax_columns<R: Real>(form: Form, isa: Isa, threads: &Threads, x: Rewrite<R>, inner: usize) {
     let mut stats = column_stats(isa, threads, x.source(), inner);
     for sum in stats.iter_mut().flat_map(|stats| &mut stats.sum) {

@@ -24,7 +24,7 @@ fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
         for (r, row) in rows.source()[first..first + len].chunks_exact(n).enumerate() {
             row.iter().zip(&mut columns).for_each(|(&x, column)| column[r] = x);
         }
-        normalise::<V>(form, &mut columns[..n]);
+        normalize::<V>(form, &mut columns[..n]);
         for (r, row) in rows.target()[first..first + len].chunks_exact_mut(n).enumerate() {
             row.iter_mut().zip(&columns).for_each(|(x, column)| *x = column[r]);
         }
@@ -33,7 +33,7 @@ fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
 
 /// Softmax or its logarithm of every lane of some columns.
 #[inline(always)]
-fn normalise<V: Vector>(form: Form, columns: &mut [[f32; LANES]]) {
+fn normalize<V: Vector>(form: Form, columns: &mut [[f32; LANES]]) {
     // SAFETY: a column has as many elements as a vector, or more.
     unsafe {
         let largest = |max: V, column: &[f32; LANES]| V::load(column.as_ptr()).greater(max);

@@ -129,7 +129,7 @@ impl Board {
     }
 
     /// Does tasks until all have been begun. Every second thread begins with the last ones: what a thread wrote in one
-    /// job it finds in its own cache in the next, where neighbouring tasks read what neighbouring tasks wrote.
+    /// job it finds in its own cache in the next, where neighboring tasks read what neighboring tasks wrote.
     fn work(&self, job: Job, thread: usize) {
         let is_back = !thread.is_multiple_of(2);
         loop {

@@ -134,7 +134,7 @@ pub(crate) trait Vector:
     /// `(m, e)` with `self = m · 2ᵉ` and `m` in `[2/3, 4/3)`, for positive normal numbers.
     fn split(self) -> (Self, Self);
 
-    /// The element of `table` that bits 22 to 24 of the lane choose: those of two neighbours in an octave, and of four
+    /// The element of `table` that bits 22 to 24 of the lane choose: those of two neighbors in an octave, and of four
     /// octaves, one after the other.
     fn pick(self, table: &[f32; 8]) -> Self;
 

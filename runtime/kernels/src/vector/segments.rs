@@ -6,11 +6,11 @@
 
 use super::Vector;
 
-/// A function's polynomials in the distance from the segment's centre.
+/// A function's polynomials in the distance from the segment's center.
 pub(super) struct Segments {
     /// From here on the function is what it is here.
     top: f32,
-    centres: [f32; 8],
+    centers: [f32; 8],
     /// The terms of degree 0, 1, ….
     terms: [[f32; 8]; 8],
 }
@@ -21,7 +21,7 @@ impl Segments {
     pub fn odd<V: Vector>(&self, x: V) -> V {
         let magnitude = V::splat(self.top).lesser(x.abs());
         let segment = magnitude + V::splat(0.75);
-        let h = magnitude - segment.pick(&self.centres);
+        let h = magnitude - segment.pick(&self.centers);
         let mut sum = segment.pick(&self.terms[7]);
         for terms in self.terms[..7].iter().rev() {
             sum = sum.mul_add(h, segment.pick(terms));
@@ -45,7 +45,7 @@ const fn segments(values: [f32; 8]) -> [f32; 8] {
 #[rustfmt::skip]
 pub(super) const TANH: Segments = Segments {
     top: 9.1,
-    centres: segments([0.0, 0.5, 1.0, 1.75, 2.75, 4.25, 6.25, 8.175]),
+    centers: segments([0.0, 0.5, 1.0, 1.75, 2.75, 4.25, 6.25, 8.175]),
     terms: [
         segments([
             0.0, 0.462_117_17, 0.761_594_2, 0.941_375_5,
@@ -86,7 +86,7 @@ pub(super) const TANH: Segments = Segments {
 #[rustfmt::skip]
 pub(super) const GELU: Segments = Segments {
     top: 5.6,
-    centres: segments([0.0, 0.5, 1.0, 1.75, 2.75, 4.25, 5.425, 5.425]),
+    centers: segments([0.0, 0.5, 1.0, 1.75, 2.75, 4.25, 5.425, 5.425]),
     terms: [
         segments([
             0.0, 0.191_462_46, 0.341_344_74, 0.459_940_85,
@@ -127,7 +127,7 @@ pub(super) const GELU: Segments = Segments {
 #[rustfmt::skip]
 pub(super) const GELU_TANH: Segments = Segments {
     top: 5.1,
-    centres: segments([0.0, 0.5, 1.0, 1.75, 2.75, 4.175, 4.175, 4.175]),
+    centers: segments([0.0, 0.5, 1.0, 1.75, 2.75, 4.175, 4.175, 4.175]),
     terms: [
         segments([0.0, 0.191_428_02, 0.341_191_98, 0.459_883_1, 0.497_191_58, 0.499_992_9, 0.499_992_9, 0.499_992_9]),
         segments([

@@ -12,8 +12,8 @@ pub(crate) unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, fu
     let mut i = 0;
     // SAFETY: every access lies below `len`; a block is loaded before it is stored.
     unsafe {
-        // Without optimisation every copy of the function's body takes its own part of the stack.
-        #[cfg(not(unoptimised))]
+        // Without optimization every copy of the function's body takes its own part of the stack.
+        #[cfg(not(unoptimized))]
         while i + 4 * V::LANES <= len {
             let at = |k: usize| V::load(x.add(i + k * V::LANES));
             let y = [function(at(0)), function(at(1)), function(at(2)), function(at(3))];

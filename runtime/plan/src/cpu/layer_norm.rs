@@ -1,8 +1,8 @@
-//! CPU kernels: normalisation over the last axes: layer normalisation and RMS normalisation.
+//! CPU kernels: normalization over the last axes: layer normalization and RMS normalization.
 
 use candle_plan_kernels::buffer::{collected, filled, with_room, CACHED};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Centre};
+use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Center};
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
@@ -45,7 +45,7 @@ impl Kernel for LayerNorm {
                 let n = dims[axis..].iter().product();
                 let (scale, bias) = of_one_length(scale, bias, n);
                 let affine = Affine::Elements { scale: &scale, bias: &bias };
-                normalize_rows(Isa::get(), call.threads, x, n, Centre::Mean, self.epsilon, affine);
+                normalize_rows(Isa::get(), call.threads, x, n, Center::Mean, self.epsilon, affine);
                 Ok(())
             })?;
             outputs.insert(0, y.into());
@@ -58,7 +58,7 @@ impl LayerNorm {
     fn statistics<T: Float>(&self, call: &Call, dims: &[usize], axis: usize) -> Result<Vec<Value>> {
         let x = call.read::<T>(0)?;
         let n = dims[axis..].iter().product();
-        let pairs = row_statistics(Isa::get(), call.threads, &T::widen(x), n, Centre::Mean, self.epsilon);
+        let pairs = row_statistics(Isa::get(), call.threads, &T::widen(x), n, Center::Mean, self.epsilon);
         let mut dims = dims.to_vec();
         dims[axis..].fill(1);
         let means = pairs.iter().map(|(mean, _)| f32::from_f64(mean.to_f64())).collect();
@@ -113,7 +113,7 @@ impl RmsNorm {
         let bias = Scratch::filled(R::ZERO, scale.len());
         let n = dims[axis..].iter().product();
         let affine = Affine::Elements { scale: &scale, bias: &bias };
-        normalize_rows(Isa::get(), call.threads, x, n, Centre::Zero, self.epsilon, affine);
+        normalize_rows(Isa::get(), call.threads, x, n, Center::Zero, self.epsilon, affine);
         Ok(())
     }
 }
@@ -178,9 +178,9 @@ mod tests {
     }
 
     /// Mean and `1 / √(variance + ε)` of each row.
-    fn statistics(x: &[f32], n: usize, centre: bool) -> Vec<(f64, f64)> {
+    fn statistics(x: &[f32], n: usize, center: bool) -> Vec<(f64, f64)> {
         let of = |row: &[f32]| {
-            let mean = if centre { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64 } else { 0.0 };
+            let mean = if center { row.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64 } else { 0.0 };
             let square = row.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n as f64;
             (mean, 1.0 / (square + 1e-5).sqrt())
         };
@@ -212,22 +212,22 @@ mod tests {
         for (axis, n, scale_dims, place) in cases {
             let scale = values(scale_dims.iter().product());
             let bias = values(4);
-            for centre in [true, false] {
-                let statistics = statistics(&x, n, centre);
+            for center in [true, false] {
+                let statistics = statistics(&x, n, center);
                 let expected: Vec<f64> = (0..24)
                     .map(|i| {
                         let (mean, factor) = statistics[i / n];
-                        let bias = if centre { f64::from(bias[i % 4]) } else { 0.0 };
+                        let bias = if center { f64::from(bias[i % 4]) } else { 0.0 };
                         (f64::from(x[i]) - mean) * factor * f64::from(scale[place(i)]) + bias
                     })
                     .collect();
                 let (x, scale) = (Some(tensor(&x, &dims)), Some(tensor(&scale, scale_dims)));
-                let found = if centre {
+                let found = if center {
                     run(&LayerNorm { axis, epsilon: 1e-5 }, &[x, scale, Some(tensor(&bias, &[4]))])
                 } else {
                     run(&RmsNorm { axis, epsilon: 1e-5 }, &[x, scale])
                 };
-                close(&found.expect("runs"), &expected, 1e-5, &format!("axis {axis} scale {scale_dims:?} {centre}"));
+                close(&found.expect("runs"), &expected, 1e-5, &format!("axis {axis} scale {scale_dims:?} {center}"));
             }
         }
         let op = LayerNorm { axis: -1, epsilon: 1e-5 };

@@ -1,8 +1,8 @@
-//! CPU kernels: normalisation by means and variances: of batches, instances and groups; and by neighbouring channels.
+//! CPU kernels: normalization by means and variances: of batches, instances and groups; and by neighboring channels.
 
 use candle_plan_kernels::buffer::collected;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Centre};
+use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Center};
 use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
@@ -73,7 +73,7 @@ impl Kernel for GroupNorm {
     }
 }
 
-/// Normalises X, input 0, in groups of channels, with the scale and bias of inputs 1 and 2.
+/// Normalizes X, input 0, in groups of channels, with the scale and bias of inputs 1 and 2.
 fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (channels, spatial) = group_dims(x.dims(), groups)?;
@@ -84,7 +84,7 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
             let bias = by_channel(&T::widen(bias), channels, groups)?;
             let n = channels.checked_div(groups).unwrap_or(0) * spatial;
             let affine = Affine::Channels { scale: &scale, bias: &bias, spatial };
-            normalize_rows(Isa::get(), call.threads, x, n, Centre::Mean, epsilon, affine);
+            normalize_rows(Isa::get(), call.threads, x, n, Center::Mean, epsilon, affine);
             Ok(())
         })
     })?;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_normalised_by_given_statistics() {
+    fn batches_are_normalized_by_given_statistics() {
         let op = BatchNorm { epsilon: 1e-3 };
         // X, the dimensions of its channels, and the elements of a channel.
         let cases: [(&[usize], &[usize], usize); 5] = [
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_normalised_by_their_own_statistics() {
+    fn groups_are_normalized_by_their_own_statistics() {
         let (channels, spatial) = (6, 4);
         let x = values(2 * channels * spatial, -1.0);
         for (groups, own_scale) in [(1, 6), (2, 6), (2, 2), (3, 3), (6, 6)] {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_channels_share_their_squares() {
+    fn neighboring_channels_share_their_squares() {
         let x = values(2 * 5 * 3, -1.0);
         for (size, before, after) in [(1, 0, 0), (2, 0, 1), (3, 1, 1), (4, 1, 2), (20, 9, 10)] {
             let op = Lrn { size, alpha: 0.5, beta: 0.75, bias: 1.5 };

@@ -1,4 +1,4 @@
-//! CPU kernels: linear quantisation.
+//! CPU kernels: linear quantization.
 
 use candle_plan_kernels::buffer::{collected, filled, for_overwrite};
 use candle_plan_kernels::isa::Isa;
@@ -39,7 +39,7 @@ impl Kernel for QuantizeLinear {
                 let divided = scales.map(&x, |x, scale, zero| self.rounded(x / scale) + zero)?;
                 Array::new(collected(divided.iter().map(|&x| format.encode(x, self.saturate))), x.dims())?
             }
-            _ => bail!("cannot quantise to {}", self.to),
+            _ => bail!("cannot quantize to {}", self.to),
         };
         Ok(vec![y.reinterpret(self.to)?.into()])
     }
@@ -172,7 +172,7 @@ mod tests {
             (linear(DType::Int8, 1, 2), tensor(&[1f32, 2.0, 3.0, 4.0], &[2, 2]), vec![1, 2, 2, 1, 2, 2]),
         ];
         for (op, scale, expected) in cases {
-            let y = run(&op, &[Some(x.clone()), Some(scale.clone())]).expect("quantises");
+            let y = run(&op, &[Some(x.clone()), Some(scale.clone())]).expect("quantizes");
             assert_eq!(*y.tensor().and_then(|y| y.read::<i8>()).expect("int8"), expected, "{op:?}");
         }
         let wrong = tensor(&[1f32, 2.0], &[2]);
@@ -185,7 +185,7 @@ mod tests {
         let op = DequantizeLinear { to: DType::Float32, axis: 1, block: 3 };
         let y = run(&op, &[Some(codes), Some(tensor(&[0.5f32, 10.0], &[1, 2])), Some(tensor(&[1i8, 0], &[1, 2]))]);
         assert_eq!(
-            *y.expect("dequantises").tensor().and_then(|y| y.read::<f32>()).expect("f32"),
+            *y.expect("dequantizes").tensor().and_then(|y| y.read::<f32>()).expect("f32"),
             [0.0, 0.5, 1.0, -40.0]
         );
     }

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_normalised_along_the_axis() {
+    fn rows_are_normalized_along_the_axis() {
         let x: Vec<f64> = (0..24).map(|i| f64::from(i * 7 % 11) / 3.0).collect();
         for (axis, coerce_2d, split) in [
             (0, false, [1, 2, 12]),

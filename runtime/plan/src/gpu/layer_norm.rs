@@ -1,4 +1,4 @@
-//! Normalisation over the last axes.
+//! Normalization over the last axes.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Symbol};
@@ -28,7 +28,7 @@ struct LayerNormParams {
     means: u64,
     factors: u64,
     rows: Lines,
-    centred: u32,
+    centered: u32,
     by_place: u32,
     dims: Dims,
     epsilon: f64,
@@ -56,7 +56,7 @@ pub(crate) fn kind(x: DType, y: DType) -> Option<&'static str> {
     })
 }
 
-/// The parameters for X of dimensions `dims`, normalised from `axis` on: all but what X and the outputs are.
+/// The parameters for X of dimensions `dims`, normalized from `axis` on: all but what X and the outputs are.
 fn params(scale: &Array, bias: Option<&Array>, dims: &[usize], axis: usize) -> Result<LayerNormParams> {
     let rows = Lines::new([dims[..axis].iter().product(), dims[axis..].iter().product(), 1])?;
     let mut params = LayerNormParams { scale: scale.address()?, rows, ..LayerNormParams::zeroed() };
@@ -82,7 +82,7 @@ fn params(scale: &Array, bias: Option<&Array>, dims: &[usize], axis: usize) -> R
 
 impl LayerNormParams {
     fn launch(&self, gpu: &Gpu, x: DType, y: DType) -> Result<()> {
-        let Some(kind) = kind(x, y) else { bail!("the device does not normalise {x} to {y}") };
+        let Some(kind) = kind(x, y) else { bail!("the device does not normalize {x} to {y}") };
         launch(gpu, Symbol { module: "norm", name: "layer_norm", kind }, self.rows.grid(), self)
     }
 }
@@ -98,7 +98,7 @@ impl OnGpu for LayerNorm {
         let x = call.tensor(0)?;
         let (dtype, dims, axis) = (x.dtype(), x.dims().to_vec(), axes::resolve(self.axis, x.rank())?);
         let mut params = params(call.tensor(1)?, call.optional_tensor(2)?, &dims, axis)?;
-        (params.x, params.centred, params.epsilon) = (x.address()?, 1, self.epsilon);
+        (params.x, params.centered, params.epsilon) = (x.address()?, 1, self.epsilon);
         let mut outputs = Vec::new();
         if call.outputs > 1 {
             let mut of_rows = dims.clone();

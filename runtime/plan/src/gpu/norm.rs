@@ -1,4 +1,4 @@
-//! Normalisation by means and variances of channels, and by neighbouring channels.
+//! Normalization by means and variances of channels, and by neighboring channels.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
@@ -87,7 +87,7 @@ impl AnyFloats {
             DType::Bfloat16 => 1,
             DType::Float32 => 2,
             DType::Float64 => 3,
-            other => bail!("the device does not normalise by {other}"),
+            other => bail!("the device does not normalize by {other}"),
         };
         Ok(AnyFloats { address: array.address()?, kind, padding: 0 })
     }
@@ -137,7 +137,7 @@ impl OnGpu for InstanceNorm {
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let groups = call.tensor(0)?.dims().get(1).copied().unwrap_or(1);
-        normalise_groups(gpu, call, groups, self.epsilon)
+        normalize_groups(gpu, call, groups, self.epsilon)
     }
 }
 
@@ -149,11 +149,11 @@ impl OnGpu for GroupNorm {
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-        normalise_groups(gpu, call, self.groups, self.epsilon)
+        normalize_groups(gpu, call, self.groups, self.epsilon)
     }
 }
 
-fn normalise_groups(gpu: &Gpu, call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<Value>> {
+fn normalize_groups(gpu: &Gpu, call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (dtype, address, (channels, spatial)) = (x.dtype(), x.address()?, group_dims(x.dims(), groups)?);
     let (scale, bias) = (call.tensor(1)?, call.tensor(2)?);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_every_channel_in_every_dtype() {
+    fn neighbors_of_every_channel_in_every_dtype() {
         for (dims, size) in
             [(&[3, 1][..], 1), (&[2, 0, 3], 5), (&[2, 9, 41], 4), (&[1, 300, 2], 5), (&[2, 5, 2, 3], 20)]
         {

@@ -100,7 +100,7 @@ fn padded(gpu: &Gpu, x: &Array, windows: &[Window], mode: PadMode, value: u64) -
     Ok(y)
 }
 
-/// The axes and their windows, where neighbours that are shown whole are one.
+/// The axes and their windows, where neighbors that are shown whole are one.
 fn merged(dims: &[usize], windows: &[Window]) -> Vec<(usize, Window)> {
     let mut axes: Vec<(usize, Window)> = Vec::with_capacity(dims.len());
     for (&dim, &window) in dims.iter().zip(windows) {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn crops_about_the_centre() {
+    fn crops_about_the_center() {
         let x = tensor(&(0..6 * 7 * 8).map(|i| i as f32).collect::<Vec<_>>(), &[6, 7, 8]);
         for shape in [[3, 7, 11], [9, 2, 8], [6, 0, 1], [1, 10, 3]] {
             let op = CenterCropPad { axes: Some(vec![0, -2, 2]) };

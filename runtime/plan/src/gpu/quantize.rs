@@ -1,4 +1,4 @@
-//! Linear quantisation.
+//! Linear quantization.
 
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
@@ -82,7 +82,7 @@ unsafe impl Params for RangeParams {}
 fn number(dtype: DType) -> Result<u32> {
     match dtype {
         DType::Float32 | DType::Float16 | DType::Bfloat16 | DType::Int32 => numbers::number(dtype),
-        other => bail!("the device does not quantise with {other}"),
+        other => bail!("the device does not quantize with {other}"),
     }
 }
 
@@ -111,7 +111,7 @@ impl OnGpu for QuantizeLinear {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, scale, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let spread = Spread::new(x.dims(), scale.dims(), zero.map(Array::dims), self.axis, self.block)?;
-        let Some((low, high)) = limits(self.to) else { bail!("the device does not quantise to {}", self.to) };
+        let Some((low, high)) = limits(self.to) else { bail!("the device does not quantize to {}", self.to) };
         let y = room(gpu, x.dims(), self.to)?;
         let params = QuantizeParams {
             x: x.address()?,
@@ -233,7 +233,7 @@ mod tests {
                 for precision in [DType::Float32, DType::Float16, DType::Bfloat16] {
                     let op = QuantizeLinear { to, axis, block, saturate: true, precision };
                     for x in [&x, &halves, &brains, &whole] {
-                        run(&op, &[Some(x.clone()), Some(scales(dims))]).expect("quantises");
+                        run(&op, &[Some(x.clone()), Some(scales(dims))]).expect("quantizes");
                     }
                 }
             }
@@ -248,16 +248,16 @@ mod tests {
         let wide = tensor(&(0..30).map(|i| i * 2000).collect::<Vec<u16>>(), &[30]);
         for (to, zero) in [(DType::Int8, signed), (DType::Uint16, wide)] {
             let op = QuantizeLinear { to, axis: 1, block: 0, saturate: true, precision: DType::Float32 };
-            let codes = run(&op, &[Some(x.clone()), Some(scale.clone()), Some(zero.clone())]).expect("quantises");
+            let codes = run(&op, &[Some(x.clone()), Some(scale.clone()), Some(zero.clone())]).expect("quantizes");
             for to in [DType::Float32, DType::Float16, DType::Bfloat16] {
                 let back = DequantizeLinear { to, axis: 1, block: 0 };
-                run(&back, &[Some(codes.clone()), Some(scale.clone()), Some(zero.clone())]).expect("dequantises");
+                run(&back, &[Some(codes.clone()), Some(scale.clone()), Some(zero.clone())]).expect("dequantizes");
             }
         }
         let sums = tensor(&[i32::MAX, i32::MIN, 7, -7], &[4]);
         let zero = tensor(&[i32::MAX], &[1]);
         let back = DequantizeLinear { to: DType::Float32, axis: 0, block: 0 };
-        run(&back, &[Some(sums), Some(tensor(&[0.5f32], &[1])), Some(zero)]).expect("dequantises");
+        run(&back, &[Some(sums), Some(tensor(&[0.5f32], &[1])), Some(zero)]).expect("dequantizes");
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let finite = |count: usize| (0..count).map(|i| (i as f32 * 0.7).sin() * 9.0 + 3.0).collect::<Vec<_>>();
         let cases = [vec![], vec![0.0; 3], vec![-5.0], finite(1), finite(257), finite(3000), numbers(500)];
         for x in cases {
-            run_outputs(&DynamicQuantizeLinear {}, &[Some(tensor(&x, &[x.len()]))], 3).expect("quantises");
+            run_outputs(&DynamicQuantizeLinear {}, &[Some(tensor(&x, &[x.len()]))], 3).expect("quantizes");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Lines {
 }
 
 impl Teams {
-    /// For lines of `n` elements that are neighbours.
+    /// For lines of `n` elements that are neighbors.
     pub fn along(n: u32) -> Teams {
         /// Elements for a thread, so that joining what threads found does not take longer than finding it.
         const FEW: u32 = 4;
@@ -35,7 +35,7 @@ impl Teams {
     /// For `lines` lines of `n` elements each, which lie side by side.
     pub fn across(n: u32, lines: u32) -> Teams {
         const FEW: u32 = 8;
-        /// Neighbours that are read together.
+        /// Neighbors that are read together.
         const WARP: u32 = 32;
         let most = BLOCK / lines.clamp(1, WARP).next_power_of_two();
         Teams { size: n.div_ceil(FEW).next_power_of_two().min(most), adjacent: 0 }

@@ -25,7 +25,7 @@ use crate::work::{self, Work};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConvTranspose {
-    /// The step between the outputs of neighbouring inputs, on each spatial axis.
+    /// The step between the outputs of neighboring inputs, on each spatial axis.
     pub strides: Vec<usize>,
     /// The step inside the window.
     pub dilations: Vec<usize>,

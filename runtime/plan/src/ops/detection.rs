@@ -22,7 +22,7 @@ use crate::types::{Dim, TensorType, Type, Types};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NonMaxSuppression {
-    /// Whether a box is its centre, width and height, and not two corners `[y1, x1, y2, x2]`.
+    /// Whether a box is its center, width and height, and not two corners `[y1, x1, y2, x2]`.
     pub centered: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct RoiAlign {
     pub scale: f32,
     /// Samples along each side of a bin; 0: as many as pixels, rounded up.
     pub samples: usize,
-    /// Whether pixel centres lie at halves; without, a region is at least one pixel wide.
+    /// Whether pixel centers lie at halves; without, a region is at least one pixel wide.
     pub half_pixel: bool,
     /// Whether a bin is the greatest of its samples' weighted corners, and not the mean.
     pub greatest: bool,

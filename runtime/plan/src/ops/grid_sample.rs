@@ -28,7 +28,7 @@ pub struct GridSample {
     pub mode: Sampling,
     /// What lies outside the image.
     pub outside: Outside,
-    /// Whether -1 and 1 are the centres of the outermost pixels, and not their outer edges.
+    /// Whether -1 and 1 are the centers of the outermost pixels, and not their outer edges.
     pub align_corners: bool,
 }
 
@@ -50,7 +50,7 @@ pub enum Outside {
     Zeros,
     /// The pixel of the border that is nearest.
     Border,
-    /// The image mirrored at its borders: pixel centres with `align_corners`, else edges.
+    /// The image mirrored at its borders: pixel centers with `align_corners`, else edges.
     Reflection,
 }
 

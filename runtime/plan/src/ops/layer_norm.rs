@@ -1,4 +1,4 @@
-//! Normalisation over the last axes: layer normalisation and RMS normalisation.
+//! Normalization over the last axes: layer normalization and RMS normalization.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ use crate::types::{Dim, TensorType, Type, Types};
 
 /// `Y = (X − Mean) · InvStdDev · Scale + B` with `InvStdDev = 1 / √(variance + ε)`, over the axes from `axis` on. X
 /// `[D0, …]`; Scale, B (optional) broadcast to X; Y as X; Mean, InvStdDev (optional) float32, of size 1 in the
-/// normalised axes.
+/// normalized axes.
 ///
 /// Source: [ONNX LayerNormalization](https://onnx.ai/onnx/operators/onnx__LayerNormalization.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LayerNorm {
-    /// The first normalised axis; a negative one counts from the end.
+    /// The first normalized axis; a negative one counts from the end.
     pub axis: i64,
     /// ε
     pub epsilon: f64,
@@ -33,7 +33,7 @@ pub struct LayerNorm {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RmsNorm {
-    /// The first normalised axis; a negative one counts from the end.
+    /// The first normalized axis; a negative one counts from the end.
     pub axis: i64,
     /// ε
     pub epsilon: f64,

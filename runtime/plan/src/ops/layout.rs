@@ -59,7 +59,7 @@ impl Operator for Transpose {
 pub struct DepthToSpace {
     /// `b`.
     pub block_size: usize,
-    /// Whether a channel's pixels are neighbours (ONNX's mode `CRD`).
+    /// Whether a channel's pixels are neighbors (ONNX's mode `CRD`).
     pub channels_first: bool,
 }
 
@@ -111,7 +111,7 @@ impl DepthToSpace {
 pub struct SpaceToDepth {
     /// `b`.
     pub block_size: usize,
-    /// Whether a channel's pixels are neighbours (ONNX's mode `CRD`).
+    /// Whether a channel's pixels are neighbors (ONNX's mode `CRD`).
     pub channels_first: bool,
 }
 

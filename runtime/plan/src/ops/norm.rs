@@ -1,4 +1,4 @@
-//! Normalisation by means and variances: of batches, instances and groups; and by neighbouring channels.
+//! Normalization by means and variances: of batches, instances and groups; and by neighboring channels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
 
 /// `Y = (X − mean) / √(var + ε) · scale + B`. X `[N, C, …]` with at most two spatial dimensions; scale, B, mean, var
-/// `[C]`, or the dimensions of X after the batch for a normalisation of single activations; Y as X.
+/// `[C]`, or the dimensions of X after the batch for a normalization of single activations; Y as X.
 ///
 /// Source: [ONNX BatchNormalization](https://onnx.ai/onnx/operators/onnx__BatchNormalization.html), inference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub struct InstanceNorm {
     pub epsilon: f64,
 }
 
-/// `Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighbouring channels. X
+/// `Y = (X − mean) / √(variance + ε) · scale + bias`, mean and variance taken over groups of neighboring channels. X
 /// `[N, C, …]`; scale, bias `[C]` or one a group; Y as X.
 ///
 /// Source: [ONNX GroupNormalization](https://onnx.ai/onnx/operators/onnx__GroupNormalization.html).
@@ -69,7 +69,7 @@ impl Operator for BatchNorm {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let x = spatial_input(inputs, "batch normalisation")?;
+        let x = spatial_input(inputs, "batch normalization")?;
         for (i, name) in (1..).zip(["scale", "B", "mean", "var"]) {
             let values = inputs.tensor(i)?;
             require_dtype(name, values.dtype, &FLOATS)?;
@@ -81,7 +81,7 @@ impl Operator for BatchNorm {
     }
 }
 
-/// The channels of X, input 0 of a batch normalisation, and the elements of each.
+/// The channels of X, input 0 of a batch normalization, and the elements of each.
 ///
 /// # Errors
 /// Another input has not a value for each.
@@ -102,7 +102,7 @@ impl Operator for InstanceNorm {
     }
 
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
-        let x = spatial_input(inputs, "instance normalisation")?;
+        let x = spatial_input(inputs, "instance normalization")?;
         for (i, name) in [(1, "scale"), (2, "B")] {
             require_dtype(name, inputs.tensor(i)?.dtype, &[x.dtype])?;
             require_channels(name, inputs.tensor(i)?, x)?;

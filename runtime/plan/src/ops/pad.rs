@@ -134,7 +134,7 @@ impl Window {
     }
 }
 
-/// `X` cut or padded with zeros about its centre, so that axis `axes[i]` has size `shape[i]`, with `shape: int64 [n]` in
+/// `X` cut or padded with zeros about its center, so that axis `axes[i]` has size `shape[i]`, with `shape: int64 [n]` in
 /// input 1. An odd place is cut or put at the end.
 ///
 /// Source: [ONNX CenterCropPad](https://onnx.ai/onnx/operators/onnx__CenterCropPad.html).

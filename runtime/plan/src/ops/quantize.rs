@@ -1,4 +1,4 @@
-//! Linear quantisation.
+//! Linear quantization.
 
 use candle_plan_kernels::quantize::Scale;
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub struct QuantizeLinear {
     pub to: DType,
     /// The axis of the scales; a negative one counts from the end.
     pub axis: i64,
-    /// How many neighbours along `axis` share a scale; 0: the scales are not blocked.
+    /// How many neighbors along `axis` share a scale; 0: the scales are not blocked.
     pub block: usize,
     /// For 8-bit floats: whether what is too large becomes the largest number.
     pub saturate: bool,
@@ -45,7 +45,7 @@ pub struct DequantizeLinear {
     pub to: DType,
     /// The axis of the scales; a negative one counts from the end.
     pub axis: i64,
-    /// How many neighbours along `axis` share a scale; 0: the scales are not blocked.
+    /// How many neighbors along `axis` share a scale; 0: the scales are not blocked.
     pub block: usize,
 }
 
@@ -64,10 +64,10 @@ impl Operator for QuantizeLinear {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let (x, scale) = (inputs.tensor(0)?, inputs.tensor(1)?);
         if !matches!(x.dtype, DType::Float32 | DType::Float16 | DType::Bfloat16 | DType::Int32) {
-            bail!("quantises float32, float16, bfloat16 and int32, not {}", x.dtype);
+            bail!("quantizes float32, float16, bfloat16 and int32, not {}", x.dtype);
         }
         if limits(self.to).is_none() && format_of(self.to).is_none() {
-            bail!("cannot quantise to {}", self.to);
+            bail!("cannot quantize to {}", self.to);
         }
         check_scale(scale)?;
         if let Some(zero) = inputs.optional_tensor(2)?.filter(|zero| zero.dtype != self.to) {
@@ -86,10 +86,10 @@ impl Operator for DequantizeLinear {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         if limits(x.dtype).is_none() && format_of(x.dtype).is_none() && x.dtype != DType::Int32 {
-            bail!("cannot dequantise {}", x.dtype);
+            bail!("cannot dequantize {}", x.dtype);
         }
         if !matches!(self.to, DType::Float32 | DType::Float16 | DType::Bfloat16) {
-            bail!("dequantises to float32, float16 and bfloat16, not {}", self.to);
+            bail!("dequantizes to float32, float16 and bfloat16, not {}", self.to);
         }
         check_scale(inputs.tensor(1)?)?;
         if let Some(zero) = inputs.optional_tensor(2)?.filter(|zero| zero.dtype != x.dtype) {
@@ -108,14 +108,14 @@ impl Operator for DynamicQuantizeLinear {
     fn infer(&self, inputs: &Types) -> Result<Vec<Type>> {
         let x = inputs.tensor(0)?;
         if x.dtype != DType::Float32 {
-            bail!("quantises float32, not {}", x.dtype);
+            bail!("quantizes float32, not {}", x.dtype);
         }
         let y = TensorType { dtype: DType::Uint8, shape: x.shape.clone() };
         Ok(vec![Type::Tensor(y), Type::ranked(DType::Float32, 0), Type::ranked(DType::Uint8, 0)])
     }
 }
 
-/// The smallest and the largest code of an integer type that is quantised to.
+/// The smallest and the largest code of an integer type that is quantized to.
 pub(crate) fn limits(dtype: DType) -> Option<(i32, i32)> {
     Some(match dtype {
         DType::Int8 => (-128, 127),
@@ -153,7 +153,7 @@ pub(crate) struct Spread {
     pub outer: usize,
     pub size: usize,
     pub inner: usize,
-    /// How many neighbours along the axis share a scale.
+    /// How many neighbors along the axis share a scale.
     pub block: usize,
     pub(crate) kind: Kind,
 }

@@ -65,7 +65,7 @@ impl Operator for RandomUniform {
     }
 }
 
-/// `samples` classes for each row of `X [B, C]`, unnormalised logarithms of the classes' probabilities: `Y [B, samples]`.
+/// `samples` classes for each row of `X [B, C]`, unnormalized logarithms of the classes' probabilities: `Y [B, samples]`.
 ///
 /// Source: [ONNX Multinomial](https://onnx.ai/onnx/operators/onnx__Multinomial.html).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -132,7 +132,7 @@ impl Reduce {
     }
 }
 
-/// Dimensions with neighbours of one kind merged: `[(size, reduced), …]`. Each reduced group is one pass of a kernel, the
+/// Dimensions with neighbors of one kind merged: `[(size, reduced), …]`. Each reduced group is one pass of a kernel, the
 /// innermost first.
 pub(crate) struct Groups(pub(crate) Vec<(usize, bool)>);
 

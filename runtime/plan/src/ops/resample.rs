@@ -39,7 +39,7 @@ pub enum Rounding {
 pub enum Coordinates {
     /// `(y + ½) / scale − ½`
     HalfPixel,
-    /// As `HalfPixel` about the centre: plus `n / 2 · (1 − m / (scale · n))`.
+    /// As `HalfPixel` about the center: plus `n / 2 · (1 − m / (scale · n))`.
     HalfPixelSymmetric,
     /// As `HalfPixel`, but 0 where `m` is 1.
     PytorchHalfPixel,
@@ -114,15 +114,15 @@ impl AxisMap {
         let [half, y, n, m] = [real(0.5), real(at as f64), real(self.input as f64), real(self.output as f64)];
         let [scale, start, end] = [self.scale, self.region[0], self.region[1]].map(|v| real(f64::from(v)));
         // The order of the operations, and their precision, are onnxruntime's: they decide which of two places is nearer.
-        let centre = (y + half) / scale;
+        let center = (y + half) / scale;
         let x = match by {
             Coordinates::PytorchHalfPixel | Coordinates::AlignCorners if self.output == 1 => R::ZERO,
-            Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => centre - half,
+            Coordinates::HalfPixel | Coordinates::PytorchHalfPixel => center - half,
             Coordinates::HalfPixelSymmetric => {
                 let offset = n / real(2.0) * (R::ONE - m / (scale * n));
                 real(offset.to_f64() + (at as f64 + 0.5) / f64::from(self.scale) - 0.5)
             }
-            Coordinates::TfHalfPixelForNn => centre,
+            Coordinates::TfHalfPixelForNn => center,
             Coordinates::AlignCorners => y * (n - R::ONE) / (m - R::ONE),
             Coordinates::Asymmetric => y / scale,
             Coordinates::TfCropAndResize if self.output == 1 => half * (start + end) * (n - R::ONE),

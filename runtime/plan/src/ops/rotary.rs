@@ -24,7 +24,7 @@ use crate::value::Array;
 pub struct RotaryEmbedding {
     /// The heads; null where X has a dimension for them.
     pub heads: Option<usize>,
-    /// Whether a pair is two neighbours, and not elements i and i + R / 2.
+    /// Whether a pair is two neighbors, and not elements i and i + R / 2.
     pub interleaved: bool,
     /// R; null for all of a vector.
     pub rotary_dim: Option<usize>,

@@ -11,7 +11,7 @@ use crate::types::{Dim, TensorType, Type, Types};
 
 /// How often each n-gram of a pool occurs in each row of `X [C]` or `[N, C]`: `Y: float32 [columns]` or `[N, columns]`.
 ///
-/// An n-gram is `n` elements of the row at equal distances, from 1 (neighbours) up to `max_skips + 1`; those of one element
+/// An n-gram is `n` elements of the row at equal distances, from 1 (neighbors) up to `max_skips + 1`; those of one element
 /// count once. Inputs: `X`, of int32, int64 or strings; `pool: [P]` of int64 or strings, the n-grams one after the other,
 /// by rising `n`; `starts: int64 [n]`, where in the pool those of 1, 2 … elements begin; and `columns: int64`, the column
 /// of `Y` that each n-gram counts in.

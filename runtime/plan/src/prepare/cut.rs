@@ -1,4 +1,4 @@
-//! Which of two choices each of several items takes, where choices cost and neighbours that differ cost too: a minimum cut.
+//! Which of two choices each of several items takes, where choices cost and neighbors that differ cost too: a minimum cut.
 //!
 //! Source: D. M. Greig, B. T. Porteous, A. H. Seheult, "Exact maximum a posteriori estimation for binary images", 1989.
 
@@ -9,7 +9,7 @@ use petgraph::Direction;
 
 /// More than everything else together.
 const FORBIDDEN: u64 = 1 << 60;
-/// The most that one choice or neighbour may cost, so that sums do not overflow.
+/// The most that one choice or neighbor may cost, so that sums do not overflow.
 const MOST: u64 = 1 << 40;
 
 /// Items, each of which chooses yes or no.
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_best_choice_costs_least() {
-        // Gains of a row of items, what it costs that neighbours differ (before the first and behind the last is a no), and
+        // Gains of a row of items, what it costs that neighbors differ (before the first and behind the last is a no), and
         // who says yes.
         let cases: [(&[i64], u64, &[bool]); 5] = [
             (&[5], 1, &[true]),
