@@ -6,9 +6,9 @@
 #include "team.cuh"
 
 struct TopKOf {
-    // `entries` [lines, room], k ≤ room; those beyond k come last.
+    // `entries` [lines, list_len], k ≤ list_len; those beyond k come last.
     u64 x, values, indices, entries;
-    u32 lines, n, inner, k, largest, room;
+    u32 lines, n, inner, k, largest, list_len;
     // Whether the entries of a line stand in order.
     u32 sorted;
     // A step of sorting: entries `reach` apart come in order within runs of `run`, every other one backwards.
@@ -166,7 +166,7 @@ template <class T> HOST_DEVICE void select(const TopKOf& p) {
     __shared__ u32 filled;
     for (u32 line = blockIdx.x; line < p.lines; line += gridDim.x) {
         const T* x = line_of<T>(p, line);
-        EntryOf<K>* entries = at<EntryOf<K>>(p.entries) + (u64)line * p.room;
+        EntryOf<K>* entries = at<EntryOf<K>>(p.entries) + (u64)line * p.list_len;
         EntryOf<K> last = last_wanted(p, x);
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
@@ -175,7 +175,7 @@ template <class T> HOST_DEVICE void select(const TopKOf& p) {
             EntryOf<K> entry = entry_at(p, x, i);
             if (!is_before(last, entry)) entries[atomicAdd(&filled, 1u)] = entry;
         }
-        for (u32 i = p.k + threadIdx.x; i < p.room; i += blockDim.x) entries[i] = EntryOf<K>{(K)~(K)0, NOWHERE};
+        for (u32 i = p.k + threadIdx.x; i < p.list_len; i += blockDim.x) entries[i] = EntryOf<K>{(K)~(K)0, NOWHERE};
         __syncthreads();
     }
 }
@@ -184,10 +184,10 @@ template <class T> HOST_DEVICE void select(const TopKOf& p) {
 
 // One step of sorting each line's entries, of which there is a power of 2: a thread a pair.
 template <class K> HOST_DEVICE void sort_step(const TopKOf& p) {
-    u32 pairs = p.room / 2;
+    u32 pairs = p.list_len / 2;
     for (u32 i = first(); i < p.lines * pairs; i += stride()) {
         u32 line = i / pairs, pair = i - line * pairs, a = pair / p.reach * p.reach * 2 + pair % p.reach;
-        EntryOf<K>* low = at<EntryOf<K>>(p.entries) + (u64)line * p.room + a;
+        EntryOf<K>* low = at<EntryOf<K>>(p.entries) + (u64)line * p.list_len + a;
         EntryOf<K>* high = low + p.reach;
         bool backwards = (a & p.run) != 0;
         EntryOf<K> x = *low, y = *high;
@@ -202,7 +202,7 @@ template <class T> HOST_DEVICE void write_entries(const TopKOf& p) {
     typedef EntryOf<key_type<T>> Entry;
     for (u32 i = first(); i < p.lines * p.k; i += stride()) {
         u32 line = i / p.k, number = i - line * p.k, rank = number;
-        const Entry* entries = at<const Entry>(p.entries) + (u64)line * p.room;
+        const Entry* entries = at<const Entry>(p.entries) + (u64)line * p.list_len;
         Entry own = entries[number];
         if (!p.sorted) {
             rank = 0;

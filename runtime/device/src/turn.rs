@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_nested_run_keeps_the_fault_of_the_outer_one() {
-        let gpu = Gpu::emulator().expect("the host has room");
+        let gpu = Gpu::emulator().expect("enough memory");
         gpu.mark(7);
         let outer = gpu.turn().expect("the first");
         tell(&gpu);

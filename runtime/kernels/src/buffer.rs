@@ -81,28 +81,28 @@ pub fn charge(bytes: usize) -> bool {
 
 /// Why a kernel ended before its time: there is no memory for what it holds beside its operands and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoRoom {
+pub struct OutOfMemory {
     /// The bytes that it asked for; `usize::MAX` where these are more than can be counted.
     pub bytes: usize,
     /// The bytes that the [`budget`] had left.
     pub left: usize,
 }
 
-impl NoRoom {
+impl OutOfMemory {
     /// Ends the kernel: unwinds to [`caught`], through all threads that work on it. No hook for panics is called.
     #[cold]
     pub fn end(bytes: Option<usize>) -> ! {
-        resume_unwind(Box::new(NoRoom { bytes: bytes.unwrap_or(usize::MAX), left: budget() }))
+        resume_unwind(Box::new(OutOfMemory { bytes: bytes.unwrap_or(usize::MAX), left: budget() }))
     }
 }
 
-/// Runs `work`, a kernel that may [end](NoRoom::end) where it has no room.
+/// Runs `work`, a kernel that may [end](OutOfMemory::end) where it has no room.
 ///
 /// # Errors
 /// It did. Its result is not whole.
-pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, NoRoom> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|reason| match reason.downcast::<NoRoom>() {
-        Ok(no_room) => *no_room,
+pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|reason| match reason.downcast::<OutOfMemory>() {
+        Ok(out_of_memory) => *out_of_memory,
         Err(panic) => resume_unwind(panic),
     })
 }
@@ -111,24 +111,24 @@ pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, NoRoom> {
 /// gives a wrong result, but its behavior is defined.
 ///
 /// Zeroing first would cost a kernel that runs at memory speed a third of its time. In debug builds the bytes are
-/// `0xA5`, so that a test sees an element that was not written. Where there is no room, the kernel [ends](NoRoom::end).
+/// `0xA5`, so that a test sees an element that was not written. Where there is no room, the kernel [ends](OutOfMemory::end).
 pub fn for_overwrite<T: Pod>(len: usize) -> Vec<T> {
-    try_for_overwrite(len).unwrap_or_else(|| NoRoom::end(len.checked_mul(size_of::<T>())))
+    try_for_overwrite(len).unwrap_or_else(|| OutOfMemory::end(len.checked_mul(size_of::<T>())))
 }
 
-/// The elements that an iterator gives. Where there is no room, the kernel [ends](NoRoom::end).
+/// The elements that an iterator gives. Where there is no room, the kernel [ends](OutOfMemory::end).
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut data = with_room(items.len());
+    let mut data = with_capacity(items.len());
     data.extend(items);
     data
 }
 
-/// An empty vector with room for `len` elements. Where there is no room, the kernel [ends](NoRoom::end).
-pub fn with_room<T>(len: usize) -> Vec<T> {
-    try_with_room(len).unwrap_or_else(|| NoRoom::end(len.checked_mul(size_of::<T>())))
+/// An empty vector with room for `len` elements. Where there is no room, the kernel [ends](OutOfMemory::end).
+pub fn with_capacity<T>(len: usize) -> Vec<T> {
+    try_with_capacity(len).unwrap_or_else(|| OutOfMemory::end(len.checked_mul(size_of::<T>())))
 }
 
-/// `len` elements, each a copy of `value`. Where there is no room, the kernel [ends](NoRoom::end).
+/// `len` elements, each a copy of `value`. Where there is no room, the kernel [ends](OutOfMemory::end).
 pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
     collected(std::iter::repeat_n(value, len))
 }
@@ -136,7 +136,7 @@ pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
 /// [`for_overwrite`] for a length that comes from outside: `None` where there is not so much memory, or the [`budget`] is
 /// less.
 pub fn try_for_overwrite<T: Pod>(len: usize) -> Option<Vec<T>> {
-    Some(filled_up(try_with_room(len)?, len))
+    Some(filled_up(try_with_capacity(len)?, len))
 }
 
 /// [`try_for_overwrite`] for one of many results of a kernel: it counts to the [`budget`] even if it is small.
@@ -147,7 +147,7 @@ pub fn try_for_result<T: Pod>(len: usize) -> Option<Vec<T>> {
 
 /// An empty vector with room for `len` elements. It counts to the [`budget`] if it is larger than a [cache](CACHED). `None`
 /// where the budget is less, or the machine's [memory](machine::memory) is, or there is not so much of it.
-pub fn try_with_room<T>(len: usize) -> Option<Vec<T>> {
+pub fn try_with_capacity<T>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
     let counted = if bytes > CACHED { bytes } else { 0 };
     if budget() < counted {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::buffer::NoRoom;
+use crate::buffer::OutOfMemory;
 use crate::strided::copy_run;
 use crate::threads::Threads;
 use crate::word::Word;
@@ -75,7 +75,7 @@ impl Places {
     fn add(&mut self, run: Run) {
         if run.length > 0 {
             if self.runs.try_reserve(1).is_err() {
-                NoRoom::end(self.runs.len().checked_mul(2 * size_of::<Run>()));
+                OutOfMemory::end(self.runs.len().checked_mul(2 * size_of::<Run>()));
             }
             self.runs.push(run);
             self.length += run.length;

@@ -116,7 +116,7 @@ fn resample_image<R: Real>(
     for (axis, filter) in before {
         dims[*axis] = filter.output;
         let length = dims.iter().fold(1, |length: usize, &dim| length.saturating_mul(dim));
-        resample_axis(isa, threads, filter, source, dims[axis + 1..].iter().product(), to.room(length));
+        resample_axis(isa, threads, filter, source, dims[axis + 1..].iter().product(), to.alloc_uninit(length));
         std::mem::swap(from, to);
         source = &from[..length];
     }

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::Pod;
 
-use crate::buffer::{self, Budget, NoRoom, CACHED};
+use crate::buffer::{self, Budget, OutOfMemory, CACHED};
 
 /// Elements that a kernel holds in passing. Where they are more than a cache holds, they count to the
-/// [budget](buffer::budget) while they are there. Where there is no room for them, the kernel [ends](NoRoom::end).
+/// [budget](buffer::budget) while they are there. Where there is no room for them, the kernel [ends](OutOfMemory::end).
 #[derive(Debug)]
 pub struct Scratch<T> {
     data: Vec<T>,
@@ -27,20 +27,20 @@ impl<T> Scratch<T> {
     where
         T: Clone,
     {
-        let mut data = Scratch::with_room(len);
+        let mut data = Scratch::with_capacity(len);
         data.data.resize(len, value);
         data
     }
 
     /// The elements that an iterator gives.
     pub fn of(items: impl ExactSizeIterator<Item = T>) -> Scratch<T> {
-        let mut data = Scratch::with_room(items.len());
+        let mut data = Scratch::with_capacity(items.len());
         data.data.extend(items);
         data
     }
 
-    fn with_room(len: usize) -> Scratch<T> {
-        Scratch::made(len, || buffer::try_with_room(len))
+    fn with_capacity(len: usize) -> Scratch<T> {
+        Scratch::made(len, || buffer::try_with_capacity(len))
     }
 
     /// `len` elements, whose contents are arbitrary: the caller writes those that it reads.
@@ -56,12 +56,12 @@ impl<T> Scratch<T> {
         let budget = if bytes.is_some_and(|bytes| bytes <= CACHED) { None } else { buffer::shared() };
         match (allocate(), bytes) {
             (Some(data), Some(bytes)) => Scratch { data, bytes, budget },
-            _ => NoRoom::end(bytes),
+            _ => OutOfMemory::end(bytes),
         }
     }
 
     /// `len` elements, whose contents are arbitrary, in place of those that were there.
-    pub fn room(&mut self, len: usize) -> &mut [T]
+    pub fn alloc_uninit(&mut self, len: usize) -> &mut [T]
     where
         T: Pod,
     {
@@ -123,11 +123,11 @@ mod tests {
             let other = Scratch::of((0..MIB / 2).map(|i| i as u64));
             assert_eq!((other[7], budget()), (7, 4 * MIB));
             let refused = caught(|| Scratch::<f32>::for_overwrite(MIB + 1)).err();
-            assert_eq!(refused, Some(NoRoom { bytes: 4 * MIB + 4, left: 4 * MIB }));
+            assert_eq!(refused, Some(OutOfMemory { bytes: 4 * MIB + 4, left: 4 * MIB }));
             let small = Scratch::filled(0u8, CACHED);
             assert_eq!((small.len(), budget()), (MIB, 4 * MIB));
             drop(other);
-            assert_eq!((some.room(3 * MIB).len(), budget()), (3 * MIB, 4 * MIB));
+            assert_eq!((some.alloc_uninit(3 * MIB).len(), budget()), (3 * MIB, 4 * MIB));
             drop(some);
             assert_eq!(budget(), 10 * MIB);
         });
@@ -148,12 +148,12 @@ mod tests {
                 within(10 * MIB, || caught(|| threads.for_each(20, task)).map(|()| budget()))
             };
             assert_eq!(run(5 * MIB), Ok(10 * MIB));
-            assert_eq!(run(11 * MIB), Err(NoRoom { bytes: 11 * MIB, left: 10 * MIB }));
+            assert_eq!(run(11 * MIB), Err(OutOfMemory { bytes: 11 * MIB, left: 10 * MIB }));
             let held = within(10 * MIB, || {
                 let _held = Scratch::filled(0u8, 6 * MIB);
                 caught(|| threads.for_each(2, |_| drop(Scratch::filled(0u8, 5 * MIB))))
             });
-            assert_eq!(held, Err(NoRoom { bytes: 5 * MIB, left: 4 * MIB }));
+            assert_eq!(held, Err(OutOfMemory { bytes: 5 * MIB, left: 4 * MIB }));
         }
     }
 

@@ -7,7 +7,7 @@ use candle_core::backend::BackendDevice;
 use candle_core::cuda_backend::cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
 use candle_core::cuda_backend::{CudaDevice, CudaStorage, CudaStorageSlice};
 use candle_core::op::BackpropOp;
-use candle_core::{DType as Carrier, DeviceLocation, Shape, Storage, Tensor};
+use candle_core::{DType as StorageDType, DeviceLocation, Shape, Storage, Tensor};
 
 use crate::bail;
 use crate::dtype::DType;
@@ -72,9 +72,9 @@ impl Array {
             );
         };
         check_device(device, self.device())?;
-        let (carrier, shape) = (carrier_of(self.dtype())?, Shape::from(self.dims()));
+        let (stored, shape) = (storage_dtype_of(self.dtype())?, Shape::from(self.dims()));
         // SAFETY: all elements are written before somebody reads them.
-        let mut storage = unsafe { device.alloc_uninit(&shape, carrier) }?;
+        let mut storage = unsafe { device.alloc_uninit(&shape, stored) }?;
         if !range.is_empty() {
             let stream = device.cuda_stream();
             // When it is dropped, other streams of Candle's wait for the copy too.
@@ -100,25 +100,25 @@ fn check_device(device: &CudaDevice, name: &str) -> Result<()> {
 }
 
 /// Candle's types, and ours of the same bits and meaning.
-const TYPES: [(Carrier, DType); 10] = [
-    (Carrier::U8, DType::Uint8),
-    (Carrier::U32, DType::Uint32),
-    (Carrier::I16, DType::Int16),
-    (Carrier::I32, DType::Int32),
-    (Carrier::I64, DType::Int64),
-    (Carrier::BF16, DType::Bfloat16),
-    (Carrier::F16, DType::Float16),
-    (Carrier::F32, DType::Float32),
-    (Carrier::F64, DType::Float64),
-    (Carrier::F8E4M3, DType::Float8E4M3Fn),
+const TYPES: [(StorageDType, DType); 10] = [
+    (StorageDType::U8, DType::Uint8),
+    (StorageDType::U32, DType::Uint32),
+    (StorageDType::I16, DType::Int16),
+    (StorageDType::I32, DType::Int32),
+    (StorageDType::I64, DType::Int64),
+    (StorageDType::BF16, DType::Bfloat16),
+    (StorageDType::F16, DType::Float16),
+    (StorageDType::F32, DType::Float32),
+    (StorageDType::F64, DType::Float64),
+    (StorageDType::F8E4M3, DType::Float8E4M3Fn),
 ];
 
-fn dtype_of(carrier: Carrier) -> Result<DType> {
-    let found = TYPES.iter().find(|(theirs, _)| *theirs == carrier);
-    found.map(|(_, ours)| *ours).ok_or_else(|| Error::op(format!("no input is of Candle's type {carrier:?}")))
+fn dtype_of(stored: StorageDType) -> Result<DType> {
+    let found = TYPES.iter().find(|(theirs, _)| *theirs == stored);
+    found.map(|(_, ours)| *ours).ok_or_else(|| Error::op(format!("no input is of Candle's type {stored:?}")))
 }
 
-fn carrier_of(dtype: DType) -> Result<Carrier> {
+fn storage_dtype_of(dtype: DType) -> Result<StorageDType> {
     let found = TYPES.iter().find(|(_, ours)| *ours == dtype);
     found.map(|(theirs, _)| *theirs).ok_or_else(|| Error::op(format!("Candle has no type for {dtype}")))
 }

@@ -1,6 +1,6 @@
 //! Logical element types, and the candle storage that carries each.
 
-use candle_core::{CpuStorage, DType as Carrier};
+use candle_core::{CpuStorage, DType as StorageDType};
 use half::{bf16, f16};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// The element type of a tensor as ONNX means it, under its NumPy or `ml_dtypes` name.
 ///
-/// Candle has fewer types: a type that it lacks rides, bits unchanged, on a [carrier](DType::carrier) of the same width.
+/// Candle has fewer types: a type that it lacks rides, bits unchanged, on a [storage dtype](DType::storage_dtype) of the same width.
 /// The 4-bit and 2-bit integers are unpacked, one to a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -52,18 +52,18 @@ impl DType {
     ///
     /// # Errors
     /// Strings have no tensor: they are [`Value::Strings`](crate::value::Value::Strings).
-    pub fn carrier(self) -> Result<Carrier> {
+    pub fn storage_dtype(self) -> Result<StorageDType> {
         Ok(match self {
-            DType::Int16 | DType::Uint16 => Carrier::I16,
-            DType::Int32 => Carrier::I32,
-            DType::Uint32 => Carrier::U32,
-            DType::Int64 | DType::Uint64 => Carrier::I64,
-            DType::Float16 => Carrier::F16,
-            DType::Bfloat16 => Carrier::BF16,
-            DType::Float32 => Carrier::F32,
-            DType::Float64 => Carrier::F64,
+            DType::Int16 | DType::Uint16 => StorageDType::I16,
+            DType::Int32 => StorageDType::I32,
+            DType::Uint32 => StorageDType::U32,
+            DType::Int64 | DType::Uint64 => StorageDType::I64,
+            DType::Float16 => StorageDType::F16,
+            DType::Bfloat16 => StorageDType::BF16,
+            DType::Float32 => StorageDType::F32,
+            DType::Float64 => StorageDType::F64,
             DType::String => return Err(Error::op("a string tensor has no numeric storage")),
-            _ => Carrier::U8,
+            _ => StorageDType::U8,
         })
     }
 
@@ -97,10 +97,10 @@ impl std::fmt::Display for DType {
 pub trait Element: bytemuck::Pod + Send + Sync + std::fmt::Debug + PartialEq {
     /// The logical type.
     const DTYPE: DType;
-    /// The element of the carrier's storage: as wide and as aligned as `Self`.
+    /// The element of the storage dtype's storage: as wide and as aligned as `Self`.
     type Stored: candle_core::WithDType + bytemuck::Pod;
 
-    /// The carrier's elements, to write; `None` when the storage is of another type.
+    /// The storage dtype's elements, to write; `None` when the storage is of another type.
     fn stored_mut(storage: &mut CpuStorage) -> Option<&mut Vec<Self::Stored>>;
 }
 
@@ -123,14 +123,14 @@ impl Bool {
 }
 
 macro_rules! elements {
-    ($($rust:ty => $dtype:ident on $stored:ty as $carrier:ident;)*) => {
+    ($($rust:ty => $dtype:ident on $stored:ty as $storage:ident;)*) => {
         $(impl Element for $rust {
             const DTYPE: DType = DType::$dtype;
             type Stored = $stored;
 
             fn stored_mut(storage: &mut CpuStorage) -> Option<&mut Vec<$stored>> {
                 match storage {
-                    CpuStorage::$carrier(elements) => Some(elements),
+                    CpuStorage::$storage(elements) => Some(elements),
                     _ => None,
                 }
             }

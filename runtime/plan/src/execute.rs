@@ -187,7 +187,9 @@ impl Run<'_> {
         let mut begun = Begun::default();
         match buffer::caught(|| self.each_step(block, &mut slots, bound, &mut begun)) {
             Ok(ended) => ended?,
-            Err(no_room) => return Err(self.place_begun(beyond(no_room), &block.steps[begun.at], &slots, &begun)),
+            Err(out_of_memory) => {
+                return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.at], &slots, &begun))
+            }
         }
         let output = |operand: &Operand| match *operand {
             Operand::Constant(index) => self.executable.constants.get(index.at()).cloned(),
@@ -269,7 +271,7 @@ impl Run<'_> {
         }
     }
 
-    /// The error of a kernel that [ended](buffer::NoRoom::end) before its time, with its step's place.
+    /// The error of a kernel that [ended](buffer::OutOfMemory::end) before its time, with its step's place.
     fn place_begun(&self, error: Error, step: &PreparedStep, slots: &[Option<Value>], begun: &Begun) -> Error {
         let mut inputs: SmallVec<[Input; 4]> = step.inputs.iter().map(|_| Input::Absent).collect();
         self.share(step, slots, &mut inputs);

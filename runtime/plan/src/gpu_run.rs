@@ -2,7 +2,7 @@
 
 use candle_plan_device::{Download, Gpu, Turn};
 
-use crate::array::transfer::{room_on_host, upload};
+use crate::array::transfer::{alloc_on_host, upload};
 use crate::error::{Error, Result};
 use crate::prepare::{Executable, Mark};
 use crate::value::{Array, Value};
@@ -110,7 +110,7 @@ impl Downloads {
     fn of(values: &[Value], comes: impl Fn(usize) -> bool) -> Result<Downloads> {
         let arrival = |(at, value): (usize, &Value)| match value {
             Value::Tensor(away) if away.is_on_device() && comes(at) => {
-                Some(room_on_host(away).map(|home| Arriving { at, away: away.clone(), home }))
+                Some(alloc_on_host(away).map(|home| Arriving { at, away: away.clone(), home }))
             }
             _ => None,
         };

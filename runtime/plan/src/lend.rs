@@ -55,7 +55,7 @@ impl Session {
         let Lent { address, dims, strides, dtype, stream, owner } = lent;
         let refused = |error: candle_plan_device::Error| self.device.refused(error.to_string());
         gpu.check_process().map_err(refused)?;
-        let width = dtype.carrier()?.size_in_bytes();
+        let width = dtype.storage_dtype()?.size_in_bytes();
         if element_count(&dims)? == 0 {
             return Ok(Array::on_device(gpu.allocate(0).map_err(refused)?, &dims, dtype)?.into());
         }

@@ -87,7 +87,7 @@ impl From<Array> for Movable {
 /// There is no memory for it.
 pub fn copy_view(array: &Array, view: &View, threads: &Threads) -> Result<Array> {
     by_width!(array.dtype(), W => {
-        let mut out = words::room::<W>(&view.dims)?;
+        let mut out = words::alloc_uninit::<W>(&view.dims)?;
         copy(words::read::<W>(array)?, view, &mut out, threads);
         words::array(out, &view.dims, array.dtype())
     })

@@ -217,7 +217,7 @@ impl<R: Read> Body<R> {
     }
 }
 
-/// The next tensor in a storage of the carrier that its type has; a type that no constant has is read as bytes.
+/// The next tensor in a storage of the storage dtype that its type has; a type that no constant has is read as bytes.
 fn copied(source: &mut impl Read, info: &TensorInfo) -> Result<CpuStorage> {
     let size = info.data_offsets.1.saturating_sub(info.data_offsets.0);
     Ok(match info.dtype {

@@ -1,6 +1,6 @@
 //! Sizes that come from outside, and the memory for what has them.
 
-use candle_plan_kernels::buffer::{self, NoRoom};
+use candle_plan_kernels::buffer::{self, OutOfMemory};
 use candle_plan_kernels::machine;
 
 use crate::dtype::Element;
@@ -30,8 +30,8 @@ pub fn element_count(dims: &[usize]) -> Result<usize> {
 ///
 /// # Errors
 /// There is no memory for them.
-pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
-    buffer::try_with_room(count).ok_or_else(|| no_room(&[count]))
+pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
+    buffer::try_with_capacity(count).ok_or_else(|| out_of_memory(&[count]))
 }
 
 /// Accounts for `count` elements of `T` that a kernel is about to hold beside its result.
@@ -39,7 +39,7 @@ pub fn with_room<T>(count: usize) -> Result<Vec<T>> {
 /// # Errors
 /// There is no memory for them.
 pub fn scratch<T>(count: usize) -> Result<()> {
-    with_room::<T>(count).map(drop)
+    with_capacity::<T>(count).map(drop)
 }
 
 /// A list whose length comes from outside.
@@ -47,7 +47,7 @@ pub fn scratch<T>(count: usize) -> Result<()> {
 /// # Errors
 /// There is no memory for it.
 pub fn list<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
-    let mut list = with_room(items.len())?;
+    let mut list = with_capacity(items.len())?;
     list.extend(items);
     Ok(list)
 }
@@ -56,20 +56,20 @@ pub fn list<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
 ///
 /// # Errors
 /// There is not so much memory.
-pub fn room<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
-    buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| no_room(dims))
+pub fn alloc_uninit<T: Element>(dims: &[usize]) -> Result<Vec<T>> {
+    buffer::try_for_overwrite(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
 /// Runs `work`, which has no room for what it needs beside its operands and results where that is an error.
 ///
 /// # Errors
 /// That, or what `work` returned.
-pub(crate) fn in_room<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
-    buffer::caught(work).unwrap_or_else(|no_room| Err(beyond(no_room)))
+pub(crate) fn catch_out_of_memory<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    buffer::caught(work).unwrap_or_else(|out_of_memory| Err(beyond(out_of_memory)))
 }
 
 /// Why there is no room beside operands and results.
-pub(crate) fn beyond(NoRoom { bytes, left }: NoRoom) -> Error {
+pub(crate) fn beyond(OutOfMemory { bytes, left }: OutOfMemory) -> Error {
     let needed = match bytes {
         usize::MAX => "more bytes than can be counted".to_string(),
         bytes => format!("{bytes} bytes"),
@@ -82,8 +82,8 @@ pub(crate) fn beyond(NoRoom { bytes, left }: NoRoom) -> Error {
     })
 }
 
-/// Why there is no [`room`].
-pub(crate) fn no_room(dims: &[usize]) -> Error {
+/// Why there is no [`alloc_uninit`].
+pub(crate) fn out_of_memory(dims: &[usize]) -> Error {
     Error::op(match buffer::budget() {
         left if left < machine::memory() => {
             format!("a tensor of shape {dims:?} needs more than the {left} bytes that max_memory leaves")
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(element_count(&[1; MAX_RANK]).ok(), Some(1));
         assert!(element_count(&[1; MAX_RANK + 1]).is_err() && element_count(&[0; MAX_RANK + 1]).is_err());
         assert!(list(0..usize::MAX / 8).is_err());
-        assert!(machine::memory() == usize::MAX || room::<u8>(&[machine::memory() + 1]).is_err());
+        assert!(machine::memory() == usize::MAX || alloc_uninit::<u8>(&[machine::memory() + 1]).is_err());
         assert_eq!(list(0..3usize).ok(), Some(vec![0, 1, 2]));
     }
 

@@ -30,7 +30,7 @@ pub fn stack(items: &[Value], axis: usize, threads: &Threads) -> Result<Value> {
     let stacked = by_width!(first.dtype(), W => {
         let data: Vec<&[W]> = movable.arrays.iter().map(words::read::<W>).collect::<Result<_>>()?;
         let parts: Vec<Part<W>> = data.iter().map(|data| Part { data, run }).collect();
-        let mut out = words::room::<W>(&dims)?;
+        let mut out = words::alloc_uninit::<W>(&dims)?;
         concat(&parts, &mut out, threads);
         words::array(out, &dims, first.dtype())
     })?;

@@ -14,7 +14,7 @@ use crate::kernel::{Blocks, Call, Constants, Input, Kernel, Memory};
 use crate::operator::Needs;
 use crate::ops::Op;
 use crate::types::{TensorType, Type, Types};
-use crate::value::{in_room, Array, Value};
+use crate::value::{catch_out_of_memory, Array, Value};
 
 /// An op's struct, or an op.
 pub trait Tested: std::fmt::Debug {
@@ -97,7 +97,7 @@ fn run_kernel(
             *input = Input::Shared(value);
         }
     }
-    in_room(|| kernel.run(&mut Call { inputs: &mut given, outputs, threads, blocks: &NoBlocks }))
+    catch_out_of_memory(|| kernel.run(&mut Call { inputs: &mut given, outputs, threads, blocks: &NoBlocks }))
 }
 
 /// Whether the op's kernel on a device finds a fault in these inputs.
@@ -124,7 +124,7 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
 /// Asserts that the op gives the same on a device, where it runs there: with shared inputs, and with inputs that it may
 /// overwrite.
 fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], outputs: &[Value]) {
-    let gpu = Gpu::emulator().expect("the host has room");
+    let gpu = Gpu::emulator().expect("enough memory");
     if !inputs.iter().flatten().chain(outputs).all(|value| matches!(value, Value::Tensor(_))) {
         return;
     }

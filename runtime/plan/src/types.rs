@@ -55,7 +55,7 @@ impl TensorType {
     /// The bytes of the elements as a run holds them; 0 where a size is not known.
     pub(crate) fn bytes(&self) -> usize {
         let count = self.sizes().map_or(0, |sizes| element_count(&sizes).unwrap_or(usize::MAX));
-        count.saturating_mul(self.dtype.carrier().map_or(0, |carrier| carrier.size_in_bytes()))
+        count.saturating_mul(self.dtype.storage_dtype().map_or(0, |stored| stored.size_in_bytes()))
     }
 
     /// A tensor of which only the dtype is known.

@@ -61,7 +61,7 @@ impl Filter {
         assert_eq!(w.len(), shape.outputs * channels * window, "{shape:?}");
         let (data, windows) = (Vec::new(), Recent::default());
         let mut filter = Filter { isa, groups, channels, outputs, kernel, unit, form, data, windows };
-        filter.data = buffer::with_room(groups * filter.group_len());
+        filter.data = buffer::with_capacity(groups * filter.group_len());
         for w in w.chunks_exact((outputs * channels * window).max(1)) {
             match form {
                 None => filter.pack_group(w),

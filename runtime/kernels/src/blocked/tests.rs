@@ -280,8 +280,8 @@ fn together_is_one_after_the_other() {
             let weights = Weights::new(isa, &next, &noise(channels * outputs, 4));
             let first = Stage { shape: &shape, weights: &window, bias: Some(&bias[..channels]), epilogue };
             let second = Stage { shape: &next, weights: &weights, bias: Some(&bias[..outputs]), epilogue };
-            let room = |channels: usize| vec![f32::NAN; images(batch, channels, output[0] * output[1]).blocked_len()];
-            let (mut between, mut expected, mut found) = (room(channels), room(outputs), room(outputs));
+            let empty = |channels: usize| vec![f32::NAN; images(batch, channels, output[0] * output[1]).blocked_len()];
+            let (mut between, mut expected, mut found) = (empty(channels), empty(outputs), empty(outputs));
             window.conv(&threads, &shape, first.bias, &x, &mut between, epilogue);
             weights.conv(&threads, &next, second.bias, &between, &mut expected, epilogue);
             separable(&threads, first, second, &x, &mut found);

@@ -128,7 +128,7 @@ impl Windows {
             return &x[block.y[0] * self.row + block.x[0]..];
         }
         let channels = shape.channels / shape.groups;
-        let scratch = scratch.room(channels * self.channel);
+        let scratch = scratch.alloc_uninit(channels * self.channel);
         let [h, w] = shape.input;
         let plane = self.channel / self.phases.len();
         for (c, planes) in scratch.chunks_exact_mut(self.channel).enumerate() {

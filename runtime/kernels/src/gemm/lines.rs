@@ -30,7 +30,7 @@ impl Lines {
     }
 
     /// `len` elements, whose contents are arbitrary.
-    pub fn room(&mut self, len: usize) -> &mut [f32] {
+    pub fn alloc_uninit(&mut self, len: usize) -> &mut [f32] {
         if self.len() < len {
             // As large as a cache, and kept for the next product: no step's own.
             *self = buffer::within(usize::MAX, || Lines::for_overwrite(len));

@@ -66,7 +66,7 @@ impl Source<'_> {
             }
             Source::Packing(b) => {
                 let length = depth[1] - depth[0];
-                let room = scratch.room((panels[1] - panels[0]) * length * width);
+                let room = scratch.alloc_uninit((panels[1] - panels[0]) * length * width);
                 pack(isa, room, width, b, depth, panels.map(|panel| n.min(panel * width)));
                 let origin = room.as_ptr().wrapping_sub(panels[0] * length * width).wrapping_sub(depth[0] * width);
                 Panels::new(origin, length * width, width)
@@ -86,7 +86,7 @@ impl Source<'_> {
         if b.format() == Format::Float32 {
             return None;
         }
-        let room = scratch.room((depth[1] - depth[0]) * width);
+        let room = scratch.alloc_uninit((depth[1] - depth[0]) * width);
         b.widen((panel * b.k + depth[0]) * width, room);
         Some(room)
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a worker stays awake without a job: longer than what lies between two kernels.
 const AWAKE: Duration = Duration::from_micros(100);
 /// How many times a thread looks before it lets others have the processor.
-const LOOKS: usize = 1000;
+const SPINS_BEFORE_YIELD: usize = 1000;
 
 /// The workers of a session; one caller at a time has them.
 pub(super) struct Workers {
@@ -36,8 +36,8 @@ struct Board {
     /// What a task of a worker panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     sleepers: AtomicUsize,
-    bed: Mutex<()>,
-    alarm: Condvar,
+    sleep_lock: Mutex<()>,
+    wake: Condvar,
     ended: AtomicBool,
 }
 
@@ -103,7 +103,7 @@ impl Drop for Workers {
             return;
         }
         self.board.ended.store(true, SeqCst);
-        self.board.ring();
+        self.board.wake_all();
         for thread in self.threads.drain(..) {
             // Tasks' panics were caught; there is nothing else that a worker could fail with.
             let _ = thread.join();
@@ -118,7 +118,7 @@ impl Board {
         self.begun.store(0, SeqCst);
         self.state.fetch_add(NUMBER + OPEN, SeqCst);
         if self.sleepers.load(SeqCst) > 0 {
-            self.ring();
+            self.wake_all();
         }
     }
 
@@ -183,29 +183,29 @@ impl Board {
         None
     }
 
-    /// Sleeps until `is_time`, which turns true before the alarm [rings](Board::ring).
+    /// Sleeps until `is_time`, which turns true before [`Board::wake_all`] is called.
     fn sleep(&self, is_time: impl Fn() -> bool) {
-        let mut bed = lock(&self.bed);
+        let mut sleep_lock = lock(&self.sleep_lock);
         // Counted before it looks: whoever changes what it looks at either is seen now or sees the sleeper.
         self.sleepers.fetch_add(1, SeqCst);
         while !is_time() {
-            bed = self.alarm.wait(bed).unwrap_or_else(PoisonError::into_inner);
+            sleep_lock = self.wake.wait(sleep_lock).unwrap_or_else(PoisonError::into_inner);
         }
         self.sleepers.fetch_sub(1, SeqCst);
     }
 
-    fn ring(&self) {
-        let _bed = lock(&self.bed);
-        self.alarm.notify_all();
+    fn wake_all(&self) {
+        let _guard = lock(&self.sleep_lock);
+        self.wake.notify_all();
     }
 }
 
 /// Looks until it is so: briefly for itself, then between other threads' turns.
 fn wait(is_so: impl Fn() -> bool) {
-    let mut looks = 0;
+    let mut spins = 0;
     while !is_so() {
-        looks += 1;
-        if looks < LOOKS {
+        spins += 1;
+        if spins < SPINS_BEFORE_YIELD {
             std::hint::spin_loop();
         } else {
             std::thread::yield_now();

@@ -21,14 +21,14 @@ pub(super) struct Best<K, P> {
 
 /// How many entries there are room for, to find the first `k > 0` of `n`: as many as there are, or so many that throwing
 /// away all but `k` is rare.
-pub(super) fn room(n: usize, k: usize) -> usize {
+pub(super) fn list_len(n: usize, k: usize) -> usize {
     n.min(k.saturating_mul(2).saturating_add(SPARE)) + BLOCK
 }
 
 impl<K: Key, P: Packed<K>> Best<K, P> {
     /// Nothing yet, of `n` keys of which the first `k > 0` are wanted.
     pub fn new(n: usize, k: usize) -> Best<K, P> {
-        Best { entries: Scratch::filled(P::default(), room(n, k)), len: 0, k, limit: K::MAX }
+        Best { entries: Scratch::filled(P::default(), list_len(n, k)), len: 0, k, limit: K::MAX }
     }
 
     /// Takes the keys of a block at the places from `first` on that are within the limit; places never decrease.

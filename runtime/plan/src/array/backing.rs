@@ -60,7 +60,7 @@ impl Drop for Part {
     }
 }
 
-/// The bytes of a carrier's elements; none of a carrier that no type has.
+/// The bytes of a storage dtype's elements; none of a storage dtype that no type has.
 fn bytes_of(storage: &CpuStorage) -> &[u8] {
     match storage {
         CpuStorage::U8(data) => data,

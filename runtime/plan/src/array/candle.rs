@@ -15,9 +15,9 @@ impl Array {
     /// A copy of a candle tensor.
     ///
     /// # Errors
-    /// The tensor's type is not `dtype`'s carrier, or what candle says.
+    /// The tensor's type is not `dtype`'s storage dtype, or what candle says.
     pub fn from_candle(tensor: &Tensor, dtype: DType) -> Result<Array> {
-        if tensor.dtype() != dtype.carrier()? {
+        if tensor.dtype() != dtype.storage_dtype()? {
             return Err(Error::op(format!("a {:?} tensor does not carry {dtype}", tensor.dtype())));
         }
         let tensor = tensor.contiguous()?;

@@ -54,23 +54,23 @@ impl Array {
         Array { storage, start: 0, dims: Dims::new(), dtype: T::DTYPE }
     }
 
-    /// A tensor whose carrier is given.
+    /// A tensor whose storage dtype is given.
     ///
     /// # Errors
-    /// The number of elements is not the product of the dimensions, or the storage is not `dtype`'s carrier.
+    /// The number of elements is not the product of the dimensions, or the storage is not `dtype`'s storage dtype.
     pub fn from_storage(storage: CpuStorage, dims: &[usize], dtype: DType) -> Result<Array> {
-        if storage.dtype() != dtype.carrier()? {
+        if storage.dtype() != dtype.storage_dtype()? {
             return Err(Error::op(format!("{:?} storage does not carry {dtype}", storage.dtype())));
         }
         Array::lying_in(Backing::host(storage), dims, dtype)
     }
 
-    /// A tensor whose carrier's elements are those that the storage holds.
+    /// A tensor whose storage dtype's elements are those that the storage holds.
     ///
     /// # Errors
-    /// The number of elements is not the product of the dimensions, or they are not aligned as the carrier's are.
+    /// The number of elements is not the product of the dimensions, or they are not aligned as the storage dtype's are.
     pub(crate) fn lying_in(storage: Backing, dims: &[usize], dtype: DType) -> Result<Array> {
-        let (count, width) = (element_count(dims)?, dtype.carrier()?.size_in_bytes());
+        let (count, width) = (element_count(dims)?, dtype.storage_dtype()?.size_in_bytes());
         let bytes = storage.bytes().unwrap_or_default();
         if count.checked_mul(width) != Some(bytes.len()) {
             let found = bytes.len() / width;
@@ -116,19 +116,19 @@ impl Array {
         self.bits()
     }
 
-    /// The elements of the carrier, for types without a Rust type of their own (`U: Element` names the carrier: `u8`).
+    /// The elements of the storage dtype, for types without a Rust type of their own (`U: Element` names the storage dtype: `u8`).
     ///
     /// # Errors
-    /// `U`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
+    /// `U`'s storage dtype is not this tensor's storage dtype, or the tensor is not on the CPU.
     pub fn bits<U: Element>(&self) -> Result<&[U]> {
-        let is_carrier = self.dtype.carrier()? == <U::Stored as WithDType>::DTYPE;
-        let elements = self.elements().filter(|_| is_carrier);
+        let has_storage_dtype = self.dtype.storage_dtype()? == <U::Stored as WithDType>::DTYPE;
+        let elements = self.elements().filter(|_| has_storage_dtype);
         elements.ok_or_else(|| Error::op(format!("the tensor's storage does not hold {}", U::DTYPE)))
     }
 
     /// The elements as numbers of another type; `None` where that is not as wide, or they are not on the CPU.
     pub(crate) fn elements<P: Pod>(&self) -> Option<&[P]> {
-        let is_as_wide = self.dtype.carrier().is_ok_and(|carrier| carrier.size_in_bytes() == size_of::<P>());
+        let is_as_wide = self.dtype.storage_dtype().is_ok_and(|stored| stored.size_in_bytes() == size_of::<P>());
         self.bytes().filter(|_| is_as_wide).and_then(|bytes| try_cast_slice(bytes).ok())
     }
 
@@ -142,7 +142,7 @@ impl Array {
 
     /// The elements' bytes; `None` where they are not on the CPU.
     fn bytes(&self) -> Option<&[u8]> {
-        let width = self.dtype.carrier().ok()?.size_in_bytes();
+        let width = self.dtype.storage_dtype().ok()?.size_in_bytes();
         self.storage.bytes()?.get(self.start * width..)?.get(..self.len() * width)
     }
 
@@ -213,12 +213,12 @@ impl Array {
         Ok(rows)
     }
 
-    /// The same bits as another logical type with the same carrier (`bool` read as `uint8`, say), sharing storage.
+    /// The same bits as another logical type with the same storage dtype (`bool` read as `uint8`, say), sharing storage.
     ///
     /// # Errors
     /// The carriers differ.
     pub fn reinterpret(&self, dtype: DType) -> Result<Array> {
-        if self.dtype.carrier()? != dtype.carrier()? {
+        if self.dtype.storage_dtype()? != dtype.storage_dtype()? {
             return Err(Error::op(format!("{} elements are not bits of {dtype}", self.dtype)));
         }
         Ok(Array { dtype, ..self.clone() })
@@ -265,7 +265,7 @@ impl Array {
     /// The elements, without a copy where this array alone lies in their storage, all of it.
     ///
     /// # Errors
-    /// `T`'s carrier is not this tensor's carrier, or the tensor is not on the CPU.
+    /// `T`'s storage dtype is not this tensor's storage dtype, or the tensor is not on the CPU.
     pub fn into_elements<T: Element>(mut self) -> Result<Vec<T>> {
         let length = self.len();
         match Arc::get_mut(&mut self.storage) {

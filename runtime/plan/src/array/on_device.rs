@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 use crate::size::element_count;
 
 impl Array {
-    /// A tensor whose carrier's elements fill the memory of a device.
+    /// A tensor whose storage dtype's elements fill the memory of a device.
     ///
     /// # Errors
     /// The number of elements is not the product of the dimensions.
     pub(crate) fn on_device(buffer: Buffer, dims: &[usize], dtype: DType) -> Result<Array> {
-        if element_count(dims)?.checked_mul(dtype.carrier()?.size_in_bytes()) != Some(buffer.len()) {
+        if element_count(dims)?.checked_mul(dtype.storage_dtype()?.size_in_bytes()) != Some(buffer.len()) {
             return Err(Error::op(format!("{} bytes do not fill a {dtype} tensor of shape {dims:?}", buffer.len())));
         }
         Ok(Array { storage: Arc::new(Backing::Device(buffer)), start: 0, dims: Dims::from_slice(dims), dtype })
@@ -86,7 +86,7 @@ impl Array {
     /// # Errors
     /// They are on the host.
     pub(crate) fn in_buffer(&self) -> Result<(&Buffer, Range<usize>)> {
-        let width = self.dtype.carrier()?.size_in_bytes();
+        let width = self.dtype.storage_dtype()?.size_in_bytes();
         match &*self.storage {
             Backing::Device(buffer) => Ok((buffer, self.start * width..(self.start + self.len()) * width)),
             _ => Err(Error::op("the tensor is on the host")),

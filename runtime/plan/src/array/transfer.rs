@@ -21,16 +21,16 @@ pub(crate) fn upload(gpu: &Gpu, array: &Array) -> Result<Array> {
 /// # Errors
 /// There is no memory for it, or what the GPU says, also of steps before, which it may still have been computing.
 pub(crate) fn download(array: &Array) -> Result<Array> {
-    let mut room = room_on_host(array)?;
+    let mut here = alloc_on_host(array)?;
     let (buffer, range) = array.in_buffer()?;
-    buffer.download(range.start, room.bytes_mut()?)?;
-    Ok(room)
+    buffer.download(range.start, here.bytes_mut()?)?;
+    Ok(here)
 }
 
 /// Room on the host for the elements of a tensor.
-pub(crate) fn room_on_host(array: &Array) -> Result<Array> {
-    fn room<W: Word>(array: &Array) -> Result<Array> {
-        words::array(words::room::<W>(array.dims())?, array.dims(), array.dtype())
+pub(crate) fn alloc_on_host(array: &Array) -> Result<Array> {
+    fn alloc<W: Word>(array: &Array) -> Result<Array> {
+        words::array(words::alloc_uninit::<W>(array.dims())?, array.dims(), array.dtype())
     }
-    by_width!(array.dtype(), W => room::<W>(array))
+    by_width!(array.dtype(), W => alloc::<W>(array))
 }

@@ -1,37 +1,37 @@
 //! Elements as plain words of their width: what ops that move data and never compute work on.
 
 use bytemuck::cast_slice_mut;
-use candle_core::{CpuStorage, DType as Carrier};
+use candle_core::{CpuStorage, DType as StorageDType};
 use candle_plan_kernels::buffer::try_for_result;
 use candle_plan_kernels::word;
 
 use super::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::size::{element_count, no_room};
+use crate::size::{element_count, out_of_memory};
 
 /// An unsigned integer as wide as the elements that it stands for.
 pub trait Word: word::Word {
-    /// The carrier's elements, to write; `None` when they have another width.
+    /// The storage dtype's elements, to write; `None` when they have another width.
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
 
-    /// A carrier's storage made of words, without a copy.
-    fn into_storage(words: Vec<Self>, carrier: Carrier) -> Option<CpuStorage>;
+    /// A storage dtype's storage made of words, without a copy.
+    fn into_storage(words: Vec<Self>, stored: StorageDType) -> Option<CpuStorage>;
 }
 
 macro_rules! words {
-    ($($word:ty: $($carrier:ident)+;)*) => {
+    ($($word:ty: $($storage:ident)+;)*) => {
         $(impl Word for $word {
             fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
                 match storage {
-                    $(CpuStorage::$carrier(elements) => Some(cast_slice_mut(elements)),)+
+                    $(CpuStorage::$storage(elements) => Some(cast_slice_mut(elements)),)+
                     _ => None,
                 }
             }
 
-            fn into_storage(words: Vec<Self>, carrier: Carrier) -> Option<CpuStorage> {
-                match carrier {
-                    $(Carrier::$carrier => Some(CpuStorage::$carrier(bytemuck::allocation::cast_vec(words))),)+
+            fn into_storage(words: Vec<Self>, stored: StorageDType) -> Option<CpuStorage> {
+                match stored {
+                    $(StorageDType::$storage => Some(CpuStorage::$storage(bytemuck::allocation::cast_vec(words))),)+
                     _ => None,
                 }
             }
@@ -50,18 +50,18 @@ words! {
 #[macro_export]
 macro_rules! by_width {
     ($dtype:expr, $W:ident => $body:expr) => {{
-        use candle_core::DType as Carrier;
-        match $dtype.carrier() {
+        use candle_core::DType as StorageDType;
+        match $dtype.storage_dtype() {
             Err(error) => Err(error),
-            Ok(Carrier::U8) => {
+            Ok(StorageDType::U8) => {
                 type $W = u8;
                 $body
             }
-            Ok(Carrier::I16 | Carrier::F16 | Carrier::BF16) => {
+            Ok(StorageDType::I16 | StorageDType::F16 | StorageDType::BF16) => {
                 type $W = u16;
                 $body
             }
-            Ok(Carrier::I32 | Carrier::U32 | Carrier::F32) => {
+            Ok(StorageDType::I32 | StorageDType::U32 | StorageDType::F32) => {
                 type $W = u32;
                 $body
             }
@@ -85,8 +85,8 @@ pub fn read<W: Word>(array: &Array) -> Result<&[W]> {
 ///
 /// # Errors
 /// There is not so much memory.
-pub fn room<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
-    try_for_result(element_count(dims)?).ok_or_else(|| no_room(dims))
+pub fn alloc_uninit<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
+    try_for_result(element_count(dims)?).ok_or_else(|| out_of_memory(dims))
 }
 
 /// A tensor made of words, without a copy.
@@ -94,7 +94,7 @@ pub fn room<W: Word>(dims: &[usize]) -> Result<Vec<W>> {
 /// # Errors
 /// The elements have another width, or are not as many as the dimensions say.
 pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Array> {
-    let storage = W::into_storage(words, dtype.carrier()?).ok_or_else(|| unfit::<W>(dtype))?;
+    let storage = W::into_storage(words, dtype.storage_dtype()?).ok_or_else(|| unfit::<W>(dtype))?;
     Array::from_storage(storage, dims, dtype)
 }
 
@@ -104,7 +104,7 @@ pub fn array<W: Word>(words: Vec<W>, dims: &[usize], dtype: DType) -> Result<Arr
 /// There is no memory for it.
 pub fn copy(array: &Array) -> Result<Array> {
     fn copied<W: Word>(array: &Array) -> Result<Array> {
-        let mut words = room::<W>(array.dims())?;
+        let mut words = alloc_uninit::<W>(array.dims())?;
         words.copy_from_slice(read::<W>(array)?);
         self::array(words, array.dims(), array.dtype())
     }
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn words_go_through_every_carrier() {
+    fn words_go_through_every_storage_dtype() {
         use DType::*;
         for dtype in
             [Bool, Int4, Float8E5M2, Int16, Uint16, Float16, Bfloat16, Int32, Uint32, Float32, Int64, Uint64, Float64]
         {
             let moved = by_width!(dtype, W => reversed::<W>(dtype, vec![3, 1, 2]));
-            assert_eq!(moved.expect("every dtype has a carrier"), [2, 1, 3], "{dtype}");
+            assert_eq!(moved.expect("every dtype has a storage dtype"), [2, 1, 3], "{dtype}");
         }
         let mut floats = Array::new(vec![1f32], &[1]).expect("one element");
         assert!(read::<u16>(&floats).is_err() && update::<u8>(&mut floats, |_| ()).is_err());

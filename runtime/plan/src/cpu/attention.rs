@@ -17,7 +17,7 @@ use crate::kernel::{Call, Kernel};
 use crate::operator::Operator;
 use crate::ops::attention::{Attention, AttentionGuard, AttentionScores, Layout, Strides};
 use crate::types::{TensorType, Types};
-use crate::value::{element_count, room, with_room, Array, Value};
+use crate::value::{alloc_uninit, element_count, with_capacity, Array, Value};
 
 impl Kernel for Attention {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -73,10 +73,10 @@ impl Attention {
     /// Y `[N, heads, L, D]`, and the scores where they are wanted.
     fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<(Vec<R>, Option<Vec<R>>)> {
         let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
-        let mut y = room(&[batch, heads, queries, width])?;
+        let mut y = alloc_uninit(&[batch, heads, queries, width])?;
         let mut scores = None;
         if call.outputs > 3 {
-            scores = Some(room(&[batch, heads, queries, keys])?);
+            scores = Some(alloc_uninit(&[batch, heads, queries, keys])?);
         }
         let stage = match self.scores {
             AttentionScores::Product => Stage::Product,
@@ -116,7 +116,7 @@ impl Attention {
         if self.heads.is_none() {
             return Array::new(y, &[batch, heads, queries, width]);
         }
-        let mut folded = with_room(y.len())?;
+        let mut folded = with_capacity(y.len())?;
         for (b, l) in (0..batch).flat_map(|b| (0..queries).map(move |l| (b, l))) {
             for h in 0..heads {
                 folded.extend_from_slice(&y[((b * heads + h) * queries + l) * width..][..width]);
@@ -171,7 +171,7 @@ fn join<T: Element>(
     dims: [usize; 4],
 ) -> Result<Array> {
     let [batch, heads, rows, size] = dims;
-    let mut joined = with_room(element_count(&dims)?)?;
+    let mut joined = with_capacity(element_count(&dims)?)?;
     let new = new.read::<T>()?;
     let past = past.map(Array::read::<T>).transpose()?;
     for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {

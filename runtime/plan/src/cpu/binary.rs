@@ -20,7 +20,7 @@ use crate::float::widened_bytes;
 use crate::kernel::{Call, Constants};
 use crate::ops::binary::Binary;
 use crate::types::{Type, Types};
-use crate::value::{room, Array, Strings, Value};
+use crate::value::{alloc_uninit, Array, Strings, Value};
 
 impl Packs for Binary {
     type Packed = Program;
@@ -77,7 +77,7 @@ impl Binary {
         compute: impl Fn(&Call, &Broadcast, &[T], &[T], &mut [T]) -> std::result::Result<(), Undefined>,
     ) -> Result<Array> {
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
-        let mut out: Vec<T> = room(&dims)?;
+        let mut out: Vec<T> = alloc_uninit(&dims)?;
         compute(call, &broadcast, call.read::<T>(0)?, call.read::<T>(1)?, &mut out)
             .map_err(|error| self.explain(error, T::DTYPE))?;
         Array::new(out, &dims)
@@ -97,7 +97,7 @@ impl Binary {
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
-        let mut out = room(&dims)?;
+        let mut out = alloc_uninit(&dims)?;
         bound.run_all(Isa::get(), call.threads, &mut out);
         Array::new(T::round(&out), &dims)
     }
@@ -105,7 +105,7 @@ impl Binary {
     fn compare(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-        let mut out: Vec<Bool> = room(&dims)?;
+        let mut out: Vec<Bool> = alloc_uninit(&dims)?;
         let bytes = bytemuck::cast_slice_mut(&mut out);
         dispatch!(format!("{:?}", self.function), x.dtype(), [f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             T::compare(call.threads, self.function, &broadcast, (call.read::<T>(0)?, call.read::<T>(1)?), bytes)
@@ -117,7 +117,7 @@ impl Binary {
     fn logic(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.read::<Bool>(0)?, call.read::<Bool>(1)?);
         let (dims, broadcast) = join(&[call.tensor(0)?.dims(), call.tensor(1)?.dims()])?;
-        let mut out: Vec<Bool> = room(&dims)?;
+        let mut out: Vec<Bool> = alloc_uninit(&dims)?;
         let operands = (bytemuck::cast_slice(x), bytemuck::cast_slice(y));
         logic(call.threads, self.function, &broadcast, operands, bytemuck::cast_slice_mut(&mut out))
             .map_err(|error| self.explain(error, DType::Bool))?;
@@ -129,7 +129,7 @@ fn equal_strings(x: &Strings, y: &Strings) -> Result<Array> {
     let (dims, broadcast) = join(&[&x.dims, &y.dims])?;
     let (xs, ys): (Vec<&str>, Vec<&str>) =
         (x.data.iter().map(String::as_str).collect(), y.data.iter().map(String::as_str).collect());
-    let mut out: Vec<Bool> = room(&dims)?;
+    let mut out: Vec<Bool> = alloc_uninit(&dims)?;
     zip(&Threads::serial(), &broadcast, (&xs, &ys), &mut out, |x, y| Bool::from(x == y));
     Array::new(out, &dims)
 }

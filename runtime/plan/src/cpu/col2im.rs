@@ -9,7 +9,7 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::col2im::Col2Im;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Col2Im {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -31,7 +31,7 @@ impl Kernel for Col2Im {
 impl Col2Im {
     fn compute<T: Term + Element>(&self, x: &Array, image: &[usize], kernel: &[usize]) -> Result<Array> {
         let (windows, dims) = self.windows(x.dims(), image, kernel)?;
-        let mut out = room::<T>(&dims)?;
+        let mut out = alloc_uninit::<T>(&dims)?;
         out.fill(T::ZERO);
         let plane: usize = image.iter().product();
         let (taps, count): (usize, usize) = (kernel.iter().product(), windows.iter().product());

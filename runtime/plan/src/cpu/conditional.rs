@@ -17,7 +17,7 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::conditional::{bound, Clip, Where};
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Where {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -28,7 +28,7 @@ impl Kernel for Where {
         let condition = condition.read::<Bool>()?;
         let condition: &[u8] = bytemuck::cast_slice(condition);
         let chosen = by_width!(x.dtype(), W => {
-            let mut out = words::room::<W>(&dims)?;
+            let mut out = words::alloc_uninit::<W>(&dims)?;
             select(call.threads, &broadcast, (condition, words::read::<W>(x)?, words::read::<W>(y)?), &mut out);
             words::array(out, &dims, x.dtype())
         })?;
@@ -75,7 +75,7 @@ fn clip_single(call: &mut Call) -> Result<Array> {
 fn clip<T: Element + PartialOrd>(call: &Call) -> Result<Array> {
     let (min, max) = (bound::<T>(call, 1)?, bound::<T>(call, 2)?);
     let x = call.read::<T>(0)?;
-    let mut out = room(&[x.len()])?;
+    let mut out = alloc_uninit(&[x.len()])?;
     map(call.threads, x, &mut out, |x| {
         let raised = min.filter(|min| *min > x).unwrap_or(x);
         max.filter(|max| *max < raised).unwrap_or(raised)

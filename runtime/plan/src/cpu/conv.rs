@@ -17,7 +17,7 @@ use crate::kernel::{Call, Constants, Memory};
 use crate::ops::conv::Conv;
 use crate::ops::window::out_dims;
 use crate::types::{Type, Types};
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// The size of an axis of an image that is not known.
 const USUAL: usize = 32;
@@ -96,7 +96,7 @@ impl Conv {
             }
         };
         let dims = out_dims(&shape, x.rank());
-        let mut out = room(&dims)?;
+        let mut out = alloc_uninit(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
             conv::conv(call.threads, &shape, weights, bias, x, &mut out, finish);
@@ -108,7 +108,7 @@ impl Conv {
     fn run_f64(&self, call: &Call, x: &Array, w: &Array, bias: Option<&Array>) -> Result<Array> {
         let shape = self.shape(x.dims(), w.dims(), bias)?;
         let dims = out_dims(&shape, x.rank());
-        let mut out = room(&dims)?;
+        let mut out = alloc_uninit(&dims)?;
         let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
         conv::conv_plain(call.threads, &shape, w, bias, x, &mut out);
         Array::new(out, &dims)

@@ -16,7 +16,7 @@ use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::conv::Conv;
 use crate::ops::window::{check_bias, out_dims};
 use crate::types::Type;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// How a convolution runs in blocks: of `float32` images, with constant weights.
 pub(super) fn blocked(conv: &Conv, operands: &Constants, output: Option<&Type>) -> Option<(ConvBlocks, Blocked)> {
@@ -97,7 +97,7 @@ impl Kernel for PackedConvBlocks {
         let shape = self.op.conv.window().shape(&self.op.input(x.dims())?, w.dims())?;
         check_bias(bias.map(Array::dims), Some(shape.outputs))?;
         let dims = in_blocks(&out_dims(&shape, self.op.rank));
-        let mut out = room(&dims)?;
+        let mut out = alloc_uninit(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         with_epilogue(self.op.conv.epilogue.as_ref(), call, &dims, |epilogue| {
             self.weights.conv(call.threads, &shape, bias, x, &mut out, epilogue);

@@ -15,7 +15,7 @@ use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::padding::Padding;
 use crate::ops::window::{check_ranks, out_dims};
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Packs for ConvTranspose {
     type Packed = TransposedWeights;
@@ -48,7 +48,7 @@ impl Packs for ConvTranspose {
             DType::Float32 => self.run_f32(packed, call, &shape, x, w, bias)?,
             DType::Float64 => {
                 let dims = out_dims(&shape, x.rank());
-                let mut out = room(&dims)?;
+                let mut out = alloc_uninit(&dims)?;
                 let (x, w, bias) = (x.read::<f64>()?, w.read::<f64>()?, bias.map(Array::read::<f64>).transpose()?);
                 conv::conv_transposed_plain(call.threads, &shape, w, bias, x, &mut out);
                 Array::new(out, &dims)?
@@ -82,7 +82,7 @@ impl ConvTranspose {
             }
         };
         let dims = out_dims(shape, x.rank());
-        let mut out = room(&dims)?;
+        let mut out = alloc_uninit(&dims)?;
         let (x, bias) = (x.read::<f32>()?, bias.map(Array::read::<f32>).transpose()?);
         epilogue::with(self.epilogue.as_ref(), call, &dims, |finish| {
             conv::conv_transposed(call.threads, shape, weights, bias, x, &mut out, finish);

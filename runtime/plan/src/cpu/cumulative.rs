@@ -13,7 +13,7 @@ use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::cumulative::{Accumulation, Cumulative};
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// Elements that are worth a task of their own: about 20 µs.
 const TASK: usize = 1 << 14;
@@ -54,7 +54,7 @@ impl Cumulative {
         start: T,
         combine: impl Fn(T, T) -> T + Sync,
     ) -> Result<Vec<T>> {
-        let mut y = room(&[outer, n, inner])?;
+        let mut y = alloc_uninit(&[outer, n, inner])?;
         let block = (n * inner).max(1);
         let together = (TASK / block).max(1) * block;
         threads.for_each_chunk(&mut y, together, |task, y| {
@@ -158,7 +158,8 @@ mod tests {
         {
             let op = Cumulative { function: Accumulation::Sum, exclusive: false, reverse };
             let x = &x[..split.iter().product()];
-            let [alone, shared] = [&Threads::serial(), &two].map(|threads| op.scan(threads, x, split).expect("room"));
+            let [alone, shared] =
+                [&Threads::serial(), &two].map(|threads| op.scan(threads, x, split).expect("enough memory"));
             assert_eq!(alone, shared, "{split:?}");
             let [_, n, inner] = split;
             let last = |c: usize| (0..n).map(|i| f64::from(x[i * inner + c])).sum::<f64>();

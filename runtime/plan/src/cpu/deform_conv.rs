@@ -14,7 +14,7 @@ use crate::ops::cast::converted;
 use crate::ops::deform_conv::{DeformConv, Sizes};
 use crate::ops::grid_sample::{GridSample, Outside, Sampling};
 use crate::types::Types;
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl Kernel for DeformConv {
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
@@ -50,7 +50,7 @@ impl DeformConv {
         let depth = sizes.channels / self.groups * taps;
         let dims = [sizes.batch, sizes.outputs, sizes.result[0], sizes.result[1]];
         let weights = inputs.w.reshape(&[self.groups, sizes.outputs / self.groups, depth])?;
-        let mut y = room::<R>(&dims)?;
+        let mut y = alloc_uninit::<R>(&dims)?;
         for image in 0..sizes.batch {
             let columns =
                 self.columns::<R>(inputs, sizes, image, threads)?.reshape(&[self.groups, depth, positions])?;
@@ -78,7 +78,7 @@ impl DeformConv {
         let (x, points) = (inputs.x.read::<R>()?, self.points::<R>(inputs, sizes, image, threads)?);
         let pixels = sizes.image[0] * sizes.image[1];
         let dims = [sizes.channels * taps, positions];
-        let mut columns = room::<R>(&dims)?;
+        let mut columns = alloc_uninit::<R>(&dims)?;
         threads.for_each_chunk(&mut columns, positions, |row, out| {
             let (channel, tap) = (row / taps, row % taps);
             let group = channel / (sizes.channels / self.offset_groups);

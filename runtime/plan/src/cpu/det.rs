@@ -7,7 +7,7 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
 use crate::ops::det::Det;
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Det {
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
@@ -22,7 +22,7 @@ impl Kernel for Det {
         }
         let wide = converted(x, DType::Float64, call.threads)?;
         let data = wide.read::<f64>()?;
-        let mut y = room::<f64>(outer)?;
+        let mut y = alloc_uninit::<f64>(outer)?;
         let size = rows * columns;
         for (i, y) in y.iter_mut().enumerate() {
             *y = determinant(&mut data[i * size..][..size].to_vec(), *rows);

@@ -12,7 +12,7 @@ use crate::ops::cast::converted;
 use crate::ops::detection::{
     check_boxes, check_images, check_regions, greatest, MaxRoiPool, NonMaxSuppression, RoiAlign, Sample,
 };
-use crate::value::{element_count, list, room, with_room, Array, Value};
+use crate::value::{alloc_uninit, element_count, list, with_capacity, Array, Value};
 
 impl Kernel for NonMaxSuppression {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -102,7 +102,7 @@ impl Kernel for RoiAlign {
         let (data, boxes) = (wider(x)?, wider(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
-        let mut out = with_room(element_count(&dims)?)?;
+        let mut out = with_capacity(element_count(&dims)?)?;
         for (region, &image) in boxes.chunks_exact(4).zip(&images) {
             let bins = self.bins(region, high, wide)?;
             for channel in 0..channels {
@@ -134,7 +134,7 @@ impl RoiAlign {
             bail!("a region of {} × {} cannot be sampled in an image of {high} × {wide}", length(1), length(0));
         }
         let (rows, columns) = (rows as usize, columns as usize);
-        let mut bins = with_room(element_count(&[self.height, self.width])?)?;
+        let mut bins = with_capacity(element_count(&[self.height, self.width])?)?;
         for bin in 0..self.height * self.width {
             let (y, x) = ((bin / self.width) as f64, (bin % self.width) as f64);
             let sample = |i: usize| {
@@ -179,7 +179,7 @@ impl Kernel for MaxRoiPool {
         let (data, boxes) = (wider(x)?, wider(rois)?);
         let (data, boxes) = (data.read::<f64>()?, boxes.read::<f64>()?);
         let dims = [count, channels, self.height, self.width];
-        let mut out = room::<f64>(&dims)?;
+        let mut out = alloc_uninit::<f64>(&dims)?;
         let (planes, bins) = (element_count(&[high, wide])?, element_count(&[self.height, self.width])?);
         let values = element_count(&[channels, bins])?;
         let lies_outside = |r: &&[f64]| !(0.0..batch as f64).contains(&r[0]) || r[0].fract() != 0.0;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::kernel::{Call, Kernel};
 use crate::ops::elementwise::Elementwise;
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl Kernel for Elementwise {
     fn in_place(&self) -> &'static [usize] {
@@ -59,7 +59,7 @@ pub(crate) fn run_program(program: &Program, call: &mut Call) -> Result<Array> {
             Ok(array)
         }
         None => {
-            let mut out = room(&dims)?;
+            let mut out = alloc_uninit(&dims)?;
             bound.run_all(Isa::get(), threads, &mut out);
             Array::new(out, &dims)
         }

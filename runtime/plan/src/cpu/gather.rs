@@ -99,7 +99,7 @@ impl Packs for GatherNd {
 /// The elements at the places in each block of `block` elements, as a tensor of shape `dims`.
 pub(super) fn runs(x: &Array, block: usize, places: &Places, dims: &[usize], call: &Call) -> Result<Array> {
     by_width!(x.dtype(), W => {
-        let mut out = words::room::<W>(dims)?;
+        let mut out = words::alloc_uninit::<W>(dims)?;
         gather_runs(words::read::<W>(x)?, block, &places.starts, places.run, &mut out, call.threads);
         words::array(out, dims, x.dtype())
     })

@@ -15,7 +15,7 @@ use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::gemm::{steps, Gemm};
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Packs for Gemm {
     type Packed = PackedB;
@@ -94,7 +94,7 @@ impl Gemm {
             }
         };
         let addend = c.map(|c| Ok::<_, Error>((c.read::<f32>()?, steps(c.dims())))).transpose()?;
-        let mut out = room(&[m, n])?;
+        let mut out = alloc_uninit(&[m, n])?;
         epilogue::with(self.epilogue.as_ref(), call, &[m, n], |finish| {
             let (bias, scaled) = match &addend {
                 Some((c, [0, 1])) if self.alpha == 1.0 && self.beta == 1.0 && c.len() == n => (Bias::Columns(c), None),
@@ -122,7 +122,7 @@ impl Gemm {
         let Sizes { m, n, k } = self.sizes(a, b, c)?;
         let (a, b) = (a.read::<T>()?, b.read::<T>()?);
         let c = c.map(|c| Ok::<_, Error>((c.read::<T>()?, steps(c.dims())))).transpose()?;
-        let mut out = room::<T>(&[m, n])?;
+        let mut out = alloc_uninit::<T>(&[m, n])?;
         let (left, right) = (plain(a, [m, k], self.trans_a), plain(b, [k, n], self.trans_b));
         gemm::product(call.threads, n, k, &left, &right, &mut out);
         let (alpha, beta) = (T::factor(self.alpha), T::factor(self.beta));

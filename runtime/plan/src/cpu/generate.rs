@@ -12,7 +12,7 @@ use crate::extent::one_element;
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::generate::{extent, one_of, truncated, EyeLike, Fill, OneHot, Range, Step};
-use crate::value::{with_room, Array, Value};
+use crate::value::{with_capacity, Array, Value};
 
 impl Kernel for Fill {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -22,7 +22,7 @@ impl Kernel for Fill {
         one_element("the value to fill with", value.dims())?;
         let filled = by_width!(value.dtype(), W => {
             let element = words::read::<W>(value)?[0];
-            let mut out = words::room::<W>(&dims)?;
+            let mut out = words::alloc_uninit::<W>(&dims)?;
             out.fill(element);
             words::array(out, &dims, value.dtype())
         });
@@ -64,7 +64,7 @@ step! {
 
 fn range<T: Step>(call: &Call) -> Result<Vec<Value>> {
     let (start, delta, count) = extent::<T>(call)?;
-    let mut out = with_room::<T>(count)?;
+    let mut out = with_capacity::<T>(count)?;
     out.extend((0..count).map(|i| T::at(start, delta, i)));
     Ok(vec![Array::new(out, &[count])?.into()])
 }
@@ -74,7 +74,7 @@ impl Kernel for EyeLike {
         let &[rows, columns] = call.value(0)?.dims()? else { bail!("expected a matrix") };
         let one = one_of(self.dtype)?;
         by_width!(self.dtype, W => {
-            let mut out = words::room::<W>(&[rows, columns])?;
+            let mut out = words::alloc_uninit::<W>(&[rows, columns])?;
             out.fill(0);
             for row in 0..rows.min(out.len()) {
                 let column = self.k.checked_add(row as i64).and_then(|column| usize::try_from(column).ok());
@@ -98,7 +98,7 @@ impl Kernel for OneHot {
         let hot = by_width!(data.arrays[0].dtype(), W => {
             let values = words::read::<W>(&data.arrays[0])?;
             let (off, on) = (values[0], values[1]);
-            let mut out = words::room::<W>(&dims)?;
+            let mut out = words::alloc_uninit::<W>(&dims)?;
             out.fill(off);
             for (i, index) in truncated(indices)?.into_iter().enumerate() {
                 let class = if index < 0 { index.saturating_add(depth) } else { index };

@@ -15,7 +15,7 @@ use crate::movable::Movable;
 use crate::ops::cast::converted;
 use crate::ops::grid_sample::{check_grid, GridSample, Outside, Sampling, BLOCK};
 use crate::types::Types;
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl Kernel for GridSample {
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
@@ -116,7 +116,7 @@ impl GridSample {
         threads: &Threads,
     ) -> Result<Value> {
         let (x, dtype) = (converted(x, R::DTYPE, threads)?, x.dtype());
-        let mut y = room::<R>(&size.dims)?;
+        let mut y = alloc_uninit::<R>(&size.dims)?;
         let taps = |point| self.taps::<R, K, N>(point, size.image);
         planes(x.read::<R>()?, &mut y, points, size, threads, (Taps::NOTHING, taps), sample::<R, N>);
         Ok(converted(&Array::new(y, &size.dims)?, dtype, threads)?.into())
@@ -131,7 +131,7 @@ impl GridSample {
             row.zip(column).map(|(row, column)| row * wide + column)
         };
         data.restore(by_width!(x.dtype(), W => {
-            let mut y = words::room::<W>(&size.dims)?;
+            let mut y = words::alloc_uninit::<W>(&size.dims)?;
             let take = |image: &[W], places: &[Option<usize>], out: &mut [W]| {
                 for (out, place) in out.iter_mut().zip(places) {
                     *out = place.and_then(|place| image.get(place)).copied().unwrap_or_else(bytemuck::Zeroable::zeroed);

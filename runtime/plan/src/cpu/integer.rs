@@ -19,7 +19,7 @@ use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::matmul::Product;
 use crate::ops::qlinear::{is_signed, single};
 use crate::ops::window::{check_bias, out_dims};
-use crate::value::{room, with_room, Array, Value};
+use crate::value::{alloc_uninit, with_capacity, Array, Value};
 
 /// Whole numbers up to here are exact in `f32`.
 const EXACT: f64 = (1 << 24) as f64;
@@ -81,7 +81,7 @@ fn by_matrix(
         bail!("{:?} times {:?} is no product of matrices", a.dims(), b.dims());
     }
     dims.push(weights.columns());
-    let (bits, mut sums) = (a.bits::<u8>()?, room(&dims)?);
+    let (bits, mut sums) = (a.bits::<u8>()?, alloc_uninit(&dims)?);
     let codes = int8::Codes { bits, signed: is_signed(a), zero: a_zero.map_or(Ok(0), single)? };
     int8::product(call.threads, codes, weights, None, int8::Out::Sums(&mut sums));
     Array::new(sums, &dims)
@@ -126,7 +126,7 @@ impl Packs for ConvInteger {
         let x = shifted(x, call.optional_tensor(2)?, call.threads)?;
         let dims = out_dims(&shape, x.rank());
         let mut sums = if largest(&x)? * packed.largest_sum <= EXACT {
-            let mut out = room(&dims)?;
+            let mut out = alloc_uninit(&dims)?;
             conv::conv(call.threads, &shape, &packed.weights, None, x.read::<f32>()?, &mut out, None);
             whole_elements(&out)
         } else {
@@ -155,7 +155,7 @@ impl ConvInteger {
 
     fn run_whole(&self, call: &Call, shape: &Shape, x: &Array) -> Result<Vec<i32>> {
         let w = whole(&self.weights(call.tensor(1)?, call.optional_tensor(3)?)?)?;
-        let mut out = room(&out_dims(shape, x.rank()))?;
+        let mut out = alloc_uninit(&out_dims(shape, x.rank()))?;
         conv::conv_plain(call.threads, shape, w.read::<i32>()?, None, whole(x)?.read::<i32>()?, &mut out);
         Ok(out)
     }
@@ -200,7 +200,7 @@ fn requantized<'a, T>(
     len: usize,
     code: impl Fn(f32) -> T,
 ) -> Result<Vec<T>> {
-    let mut out = with_room(len)?;
+    let mut out = with_capacity(len)?;
     for (run, scale) in runs {
         out.extend(run.iter().map(|&x| code((x as f32 * scale).round_ties_even())));
     }

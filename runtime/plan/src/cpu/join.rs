@@ -73,7 +73,7 @@ pub(super) fn joined(arrays: &[&Array], axis: i64, call: &Call) -> Result<Array>
     let Some(first) = arrays.first() else { bail!("nothing to join") };
     let (axis, dims) = joined_dims(arrays, axis)?;
     by_width!(first.dtype(), W => {
-        let mut out = words::room::<W>(&dims)?;
+        let mut out = words::alloc_uninit::<W>(&dims)?;
         let data: SmallVec<[&[W]; 4]> = arrays.iter().map(|array| words::read(array)).collect::<Result<_>>()?;
         let run = |array: &Array| array.dims()[axis..].iter().product();
         let parts: SmallVec<[Part<W>; 4]> = data.iter().zip(arrays).map(|(data, array)| Part { data, run: run(array) }).collect();

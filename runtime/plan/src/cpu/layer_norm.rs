@@ -1,6 +1,6 @@
 //! CPU kernels: normalization over the last axes: layer normalization and RMS normalization.
 
-use candle_plan_kernels::buffer::{collected, filled, with_room, CACHED};
+use candle_plan_kernels::buffer::{collected, filled, with_capacity, CACHED};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Center};
 use candle_plan_kernels::real::Real;
@@ -144,7 +144,7 @@ fn spread<R: Real>(values: &[R], from: &[usize], dims: &[usize], axis: usize) ->
         let own = (i + from.len()).checked_sub(to.len()).map_or(1, |i| from[i]);
         if own == 1 && size != 1 {
             let blocks = spread.chunks(length.max(1));
-            let mut longer = with_room(spread.len().saturating_mul(size));
+            let mut longer = with_capacity(spread.len().saturating_mul(size));
             blocks.for_each(|block| (0..size).for_each(|_| longer.extend_from_slice(block)));
             spread = longer;
         }
@@ -160,7 +160,7 @@ fn of_one_length<R: Real>(scale: Vec<R>, bias: Vec<R>, n: usize) -> (Vec<R>, Vec
         if v.len() >= rows * n {
             return v;
         }
-        let mut longer = with_room(v.len() * rows);
+        let mut longer = with_capacity(v.len() * rows);
         (0..rows).for_each(|_| longer.extend_from_slice(&v));
         longer
     };

@@ -16,7 +16,7 @@ use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::matmul::{MatMul, Product};
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Packs for MatMul {
     type Packed = Vec<PackedB>;
@@ -117,7 +117,7 @@ impl Product {
         product: impl Fn(&Threads, usize, [usize; 2], &mut [T]) + Sync,
     ) -> Result<Array> {
         let Sizes { m, n, k } = self.sizes;
-        let mut out = room(&self.dims)?;
+        let mut out = alloc_uninit(&self.dims)?;
         let size = m * n;
         if size.saturating_mul(k) >= LARGE || self.pairs.len() == 1 {
             let matrices = out.chunks_mut(size.max(1)).zip(&self.pairs).enumerate();

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
 use crate::ops::places::{element_axis, vector_parts, Places, VectorParts};
 use crate::types::TensorType;
-use crate::value::{list, with_room, Array};
+use crate::value::{list, with_capacity, Array};
 use crate::work;
 
 /// Places in a tensor of the shape that its type says.
@@ -100,7 +100,7 @@ pub(super) fn element_places(dims: &[usize], indices: &Array, axis: i64) -> Resu
     let (outer, last) = indices.dims().split_at(dims.len() - 1);
     let step = usize::from(axis + 1 < dims.len());
     let mut counter = Counter::new(outer, dims, axis);
-    let mut starts = with_room(numbers.len())?;
+    let mut starts = with_capacity(numbers.len())?;
     for row in numbers.chunks_exact(last[0].max(1)) {
         let base = counter.next();
         let start = |(i, &number): (usize, &i64)| base + i * step + from_start(number, size) * inner;
@@ -170,7 +170,7 @@ pub(super) fn vector_places(dims: &[usize], indices: &Array, batch_dims: usize) 
     let batches: usize = outer[..batch_dims].iter().product();
     let block: usize = dims[batch_dims..].iter().product();
     let numbers = indices.to_i64()?;
-    let mut starts = with_room(batches * vectors)?;
+    let mut starts = with_capacity(batches * vectors)?;
     let mut is_inside = true;
     for i in 0..batches * vectors {
         let axes = numbers[i * depth..][..depth].iter().zip(picked).zip(&strides);

@@ -15,7 +15,7 @@ use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::pool::{AveragePool, LpPool, MaxPool};
 use crate::types::{Type, Types};
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for MaxPool {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -26,15 +26,15 @@ impl Kernel for MaxPool {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
         let dtype = x.dtype();
-        let mut indices = (call.outputs > 1).then(|| room::<i64>(&dims)).transpose()?;
+        let mut indices = (call.outputs > 1).then(|| alloc_uninit::<i64>(&dims)).transpose()?;
         let mut max =
             Max { threads: call.threads, windows, column_major: self.column_major, indices: indices.as_deref_mut() };
         let y = if dtype.is_float() {
             dispatch!("MaxPool", dtype, [f32, f64, f16, bf16], T => {
-                Array::new(T::narrow(max.of(&T::widen(x.read()?), room(&dims)?)), &dims)
+                Array::new(T::narrow(max.of(&T::widen(x.read()?), alloc_uninit(&dims)?)), &dims)
             })
         } else {
-            dispatch!("MaxPool", dtype, [i8, u8], T => Array::new(max.of::<T>(x.read()?, room(&dims)?), &dims))
+            dispatch!("MaxPool", dtype, [i8, u8], T => Array::new(max.of::<T>(x.read()?, alloc_uninit(&dims)?), &dims))
         }?;
         let indices = indices.map(|indices| Array::new(indices, &dims)).transpose()?;
         Ok([Some(y), indices].into_iter().flatten().map(Value::from).collect())
@@ -79,7 +79,7 @@ impl Kernel for AveragePool {
         let (windows, dims) = self.window.windows(x.dims())?;
         let by = self.divisor();
         dispatch!("AveragePool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let (x, mut y) = (T::widen(x.read::<T>()?), room(&dims)?);
+            let (x, mut y) = (T::widen(x.read::<T>()?), alloc_uninit(&dims)?);
             pool::average(Isa::get(), call.threads, &x, windows, by, &mut y);
             Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })
@@ -112,7 +112,7 @@ impl Kernel for LpPool {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(x.dims())?;
         dispatch!("LpPool", x.dtype(), [f32, f64, f16, bf16], T => {
-            let (x, mut y) = (T::widen(x.read::<T>()?), room(&dims)?);
+            let (x, mut y) = (T::widen(x.read::<T>()?), alloc_uninit(&dims)?);
             pool::lp(Isa::get(), call.threads, &x, windows, f64::from(self.p), &mut y);
             Ok(vec![Array::new(T::narrow(y), &dims)?.into()])
         })

@@ -9,7 +9,7 @@ use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::{in_blocks, in_rows, Image, Layout};
 use crate::ops::pool::PoolWindow;
 use crate::types::Type;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// What a pixel of a window saves, in multiply-adds of a vector: in rows, a row's pixels are shuffled.
 const PIXEL: usize = 2;
@@ -47,7 +47,7 @@ impl Kernel for PoolBlocks {
         let x = call.tensor(0)?;
         let (windows, dims) = self.window.windows(&in_rows(x.dims(), self.channels)?)?;
         let dims = in_blocks(&dims);
-        let mut y = room(&dims)?;
+        let mut y = alloc_uninit(&dims)?;
         blocked::pool(Isa::get(), call.threads, self.pool, x.read::<f32>()?, windows, &mut y);
         Ok(vec![Array::new(y, &dims)?.into()])
     }

@@ -10,7 +10,7 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::Call;
 use crate::ops::cast::converted;
-use crate::value::{room, Array};
+use crate::value::{alloc_uninit, Array};
 
 /// `X` to the power `Y`: integers to integers exactly and wrapping, everything else in double precision, rounded once.
 pub(crate) fn power(call: &Call) -> Result<Array> {
@@ -30,14 +30,14 @@ pub(crate) fn power(call: &Call) -> Result<Array> {
 
 fn integers<T: Element + Integer>(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-    let mut out = room(&dims)?;
+    let mut out = alloc_uninit(&dims)?;
     T::powers(call.threads, &broadcast, (x.read::<T>()?, y.read::<i64>()?), &mut out);
     Array::new(out, &dims)
 }
 
 fn doubles(call: &Call, x: &Array, y: &Array) -> Result<Array> {
     let (dims, broadcast) = join(&[x.dims(), y.dims()])?;
-    let mut out = room(&dims)?;
+    let mut out = alloc_uninit(&dims)?;
     zip(call.threads, &broadcast, (x.read::<f64>()?, y.read::<f64>()?), &mut out, f64::powf);
     Array::new(out, &dims)
 }

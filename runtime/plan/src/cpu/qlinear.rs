@@ -10,7 +10,7 @@ use crate::extent::one_or_each;
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::qlinear::{is_signed, numbers, single, End, QLinearConv, QLinearMatMul, WEIGHTS_ZERO};
-use crate::size::room;
+use crate::size::alloc_uninit;
 use crate::value::{Array, Value};
 
 impl Packs for QLinearConv {
@@ -99,11 +99,11 @@ impl<'a> End<'a> {
     fn write(&self, dims: &[usize], run: impl FnOnce(Out)) -> Result<Value> {
         let [low, high] = self.limits;
         let Some((zero, dtype)) = self.to else {
-            let mut out = room::<f32>(dims)?;
+            let mut out = alloc_uninit::<f32>(dims)?;
             run(Out::Floats(&mut out, self.scale));
             return Ok(Array::new(out, dims)?.into());
         };
-        let mut out = room::<u8>(dims)?;
+        let mut out = alloc_uninit::<u8>(dims)?;
         run(Out::Codes(&mut out, Requantize { scale: self.scale, zero, low, high }));
         Ok(Array::new(out, dims)?.reinterpret(dtype)?.into())
     }

@@ -11,7 +11,7 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::exact::broadcast;
 use crate::ops::qlinear::{is_signed, single};
 use crate::ops::qlinear_elementwise::{scale_name, LookUp, QLinearBinary, QLinearFunction, QLinearGlobalAveragePool};
-use crate::size::room;
+use crate::size::alloc_uninit;
 use crate::value::{Array, Value};
 
 impl Kernel for QLinearBinary {
@@ -28,7 +28,7 @@ impl Kernel for QLinearBinary {
             QLinearFunction::Add => Function::Add,
             QLinearFunction::Mul => Function::Mul,
         };
-        let mut out = room::<u8>(&dims)?;
+        let mut out = alloc_uninit::<u8>(&dims)?;
         let pieces = |i: usize, out: &mut [u8]| {
             let at = i * PIECE..i * PIECE + out.len();
             let (a, b) = (Codes { bits: &a.bits[at.clone()], ..a }, Codes { bits: &b.bits[at], ..b });
@@ -48,7 +48,7 @@ impl Kernel for LookUp {
         LookUp::check_table(table.dims())?;
         let table_bits: &[u8; 256] = table.bits::<u8>()?.try_into().map_err(|_| Error::op("the table is too short"))?;
         let x_bits = x.bits::<u8>()?;
-        let mut out = room::<u8>(x.dims())?;
+        let mut out = alloc_uninit::<u8>(x.dims())?;
         call.threads.for_each_chunk(&mut out, PIECE, |i, out| {
             look_up(table_bits, &x_bits[i * PIECE..i * PIECE + out.len()], out);
         });
@@ -67,7 +67,7 @@ impl Kernel for QLinearGlobalAveragePool {
         let last = dims.len() - 1;
         dims[1..last].fill(1);
         let (bits, zero) = (x.bits::<u8>()?, single(call.tensor(2)?)?);
-        let mut out = room::<u8>(&dims)?;
+        let mut out = alloc_uninit::<u8>(&dims)?;
         for (bits, out) in bits.chunks(image).zip(out.chunks_mut(dims[last])) {
             mean(Isa::get(), Codes { bits, signed: is_signed(x), zero }, by, out);
         }

@@ -17,7 +17,7 @@ use crate::ops::quantize::{
     limits, storage, DequantizeLinear, DynamicQuantizeLinear, Kind, QuantizeLinear, Scales, Spread,
 };
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for QuantizeLinear {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -93,7 +93,7 @@ impl Kernel for DynamicQuantizeLinear {
         let (low, high) = range(elements);
         let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
-        let mut y = room::<u8>(x.dims())?;
+        let mut y = alloc_uninit::<u8>(x.dims())?;
         quantize(Isa::get(), elements, Scale { scale, zero: i32::from(zero), low: 0, high: 255 }, &mut y);
         Ok(vec![Array::new(y, x.dims())?.into(), Array::scalar(scale).into(), Array::scalar(zero).into()])
     }

@@ -60,7 +60,7 @@ impl Packs for Multinomial {
         let logits = converted(x, DType::Float64, call.threads)?;
         let logits = logits.read::<f64>()?;
         let dims = [rows, self.samples];
-        let mut drawn = value::room::<i64>(&dims)?;
+        let mut drawn = value::alloc_uninit::<i64>(&dims)?;
         let mut generator = generator(self.seed, packed);
         for (row, drawn) in drawn.chunks_exact_mut(self.samples.max(1)).enumerate() {
             let cumulated = cumulated(&logits[row * classes..][..classes])?;
@@ -110,7 +110,7 @@ fn drawn(
     mut draw: impl FnMut(&mut ChaCha8Rng) -> f64,
 ) -> Result<Vec<Value>> {
     let dims = axes::dims(&axes::numbers(call.tensor(0)?)?)?;
-    let mut numbers = value::room::<f64>(&dims)?;
+    let mut numbers = value::alloc_uninit::<f64>(&dims)?;
     numbers.iter_mut().for_each(|number| *number = draw(&mut generator));
     Ok(vec![converted(&Array::new(numbers, &dims)?, dtype, call.threads)?.into()])
 }

@@ -14,7 +14,7 @@ use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::recurrent::{Direction, Gru, Lstm, Recurrence, Rnn, BIAS, C, H, LENGTHS, P, R, W, X};
 use crate::types::{TensorType, Types};
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// The packed weights of a layer, one entry a direction, in the type that it computes in.
 pub(super) enum Layers {
@@ -185,12 +185,12 @@ impl Recurrence<'_> {
         [h, c]: [&mut [T::Wide]; 2],
     ) -> Result<Vec<T::Wide>> {
         let x = call.read::<T>(X)?;
-        let mut y = room::<T::Wide>(&[steps, layers.len(), batch, self.hidden])?;
+        let mut y = alloc_uninit::<T::Wide>(&[steps, layers.len(), batch, self.hidden])?;
         if lengths.is_some() {
             y.fill(T::Wide::ZERO);
         }
         let pass = Pass { layers, batch, steps, lengths, batch_first: self.batch_first };
-        let mut workspace = room(&[pass.workspace(call.threads).unwrap_or(usize::MAX)])?;
+        let mut workspace = alloc_uninit(&[pass.workspace(call.threads).unwrap_or(usize::MAX)])?;
         pass.run(call.threads, &T::widen(x), [&mut *h, &mut *c], &mut workspace, &mut y);
         for state in [h, c] {
             for (i, state) in state.chunks_exact_mut(self.hidden).enumerate() {
@@ -217,7 +217,7 @@ impl Recurrence<'_> {
             let state = T::widen(state.read::<T>()?).into_owned();
             return Ok(self.swapped(state, batch, self.directions.len()));
         }
-        let mut zeros = room::<T::Wide>(&[self.directions.len(), batch, self.hidden])?;
+        let mut zeros = alloc_uninit::<T::Wide>(&[self.directions.len(), batch, self.hidden])?;
         zeros.fill(T::Wide::ZERO);
         Ok(zeros)
     }

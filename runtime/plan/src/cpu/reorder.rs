@@ -8,7 +8,7 @@ use crate::bail;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::layout::{in_blocks, in_rows, Layout};
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{alloc_uninit, element_count, Array, Value};
 
 /// Moves an image to the other layout; one of which the first dimension is missing counts as one of a batch of one.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl Reorder {
         let dims = self.dims(x.dims())?;
         let plane = element_count(&dims[2..self.rank])?;
         let images = blocked::Images { batch: dims[0], channels: self.channels, plane };
-        let (x, mut out) = (x.read::<f32>()?, room(&dims)?);
+        let (x, mut out) = (x.read::<f32>()?, alloc_uninit(&dims)?);
         match self.to {
             Layout::Blocks => blocked::to_blocks(Isa::get(), threads, images, x, &mut out),
             Layout::Rows => blocked::from_blocks(Isa::get(), threads, images, x, &mut out, None),

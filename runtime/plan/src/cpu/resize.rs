@@ -22,7 +22,7 @@ use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::ops::sampled::Sampled;
 use crate::types::{Type, Types};
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Interpolate {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
@@ -69,7 +69,7 @@ impl Interpolate {
         let dims: Vec<usize> = places.iter().map(Vec::len).collect();
         let taken = by_width!(x.dtype(), W => {
             let source = words::read::<W>(x)?;
-            let mut y = words::room::<W>(&dims)?;
+            let mut y = words::alloc_uninit::<W>(&dims)?;
             let whole: Option<Vec<Vec<u32>>> =
                 places.iter().map(|axis| axis.iter().map(|&place| u32::try_from(place?).ok()).collect()).collect();
             let last = maps.iter().rposition(|map| !self.keeps(map)).unwrap_or(0);
@@ -104,7 +104,7 @@ impl Interpolate {
             Ok(Some(Filter::new(map.input, map.output, taps.count, tap)))
         };
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
-        let mut y = room::<T::Wide>(&dims)?;
+        let mut y = alloc_uninit::<T::Wide>(&dims)?;
         let filters = maps.iter().map(filter).collect::<Result<Vec<_>>>()?;
         resample(Isa::get(), threads, &T::widen(x.read::<T>()?), x.dims(), &filters, &mut y);
         if self.coordinates == Coordinates::TfCropAndResize {

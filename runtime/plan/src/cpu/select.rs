@@ -16,7 +16,7 @@ use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::places::Places;
 use crate::ops::select::{Compress, NonZero, Trilu, Unique};
-use crate::value::{list, with_room, Array, Value};
+use crate::value::{list, with_capacity, Array, Value};
 
 impl Kernel for Trilu {
     fn in_place(&self) -> &'static [usize] {
@@ -58,7 +58,7 @@ impl Kernel for Compress {
 impl Kernel for NonZero {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let mut found: Vec<usize> = with_room(x.len())?;
+        let mut found: Vec<usize> = with_capacity(x.len())?;
         by_width!(x.dtype(), W => {
             // A negative zero is zero.
             let sign = if x.dtype().is_float() { 1 << (W::BITS - 1) } else { 0 };
@@ -67,7 +67,7 @@ impl Kernel for NonZero {
             Ok(())
         })?;
         let dims = if x.rank() == 0 { &[1] } else { x.dims() };
-        let mut indices = with_room(dims.len() * found.len())?;
+        let mut indices = with_capacity(dims.len() * found.len())?;
         for axis in 0..dims.len() {
             let inner: usize = dims[axis + 1..].iter().product();
             indices.extend(found.iter().map(|place| (place / inner % dims[axis]) as i64));
@@ -110,7 +110,7 @@ impl Groups {
         let mut order = list(0..rows)?;
         // The first of equal rows stays the first. A stable sort would allocate.
         order.sort_unstable_by(|a, b| compare(a, b).then(a.cmp(b)));
-        let mut runs: Vec<&[usize]> = with_room(rows)?;
+        let mut runs: Vec<&[usize]> = with_capacity(rows)?;
         runs.extend(order.chunk_by(|a, b| compare(a, b).is_eq()));
         if !sorted {
             runs.sort_unstable_by_key(|run| run[0]);

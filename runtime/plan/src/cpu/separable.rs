@@ -12,7 +12,7 @@ use crate::form::Form;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::layout::in_blocks;
 use crate::ops::window::{check_bias, out_dims};
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// The inputs of the first convolution, then those of the second without its image.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl Kernel for PackedSeparable {
         }
         let [first, second] = &self.weights;
         let (between, dims) = (in_blocks(&between), in_blocks(&out_dims(&next, self.op.second.rank)));
-        let mut out = room(&dims)?;
+        let mut out = alloc_uninit(&dims)?;
         let x = x.read::<f32>()?;
         let [first_bias, second_bias] = bias.map(|bias| bias.map(Array::read::<f32>).transpose());
         let (first_bias, second_bias) = (first_bias?, second_bias?);

@@ -14,7 +14,7 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::cast::converted;
 use crate::ops::signal::{check_window, signal_axis, Dft, MelWeightMatrix, Stft, MEL};
 use crate::types::Types;
-use crate::value::{element_count, room, scratch, with_room, Array, Value};
+use crate::value::{alloc_uninit, element_count, scratch, with_capacity, Array, Value};
 
 impl Kernel for Dft {
     fn scratch(&self, _inputs: &Types) -> Option<usize> {
@@ -54,7 +54,7 @@ impl Dft {
         let mut out_dims = dims.to_vec();
         out_dims[axis] = kept;
         out_dims[dims.len() - 1] = if is_real { 1 } else { 2 };
-        let mut out = room::<f64>(&out_dims)?;
+        let mut out = alloc_uninit::<f64>(&out_dims)?;
         if out.is_empty() {
             return Array::new(out, &out_dims);
         }
@@ -62,7 +62,7 @@ impl Dft {
         let fft = planned(length, self.inverse)?;
         let scale = if self.inverse { 1.0 / length as f64 } else { 1.0 };
         let given = size.min(if is_real { length / 2 + 1 } else { length });
-        let mut line = with_room::<Complex<f64>>(length)?;
+        let mut line = with_capacity::<Complex<f64>>(length)?;
         let mut between = Scratch::filled(Complex::default(), fft.get_inplace_scratch_len());
         for i in 0..dims[..axis].iter().product::<usize>() * inner {
             let (outer, column) = (i / inner, i % inner);
@@ -126,7 +126,7 @@ impl Stft {
         let dims = [batch, frames, kept, 2];
         let (data, window) = (x.read::<f64>()?, window.map(Array::read::<f64>).transpose()?);
         let fft = planned(length, false)?;
-        let mut out = room::<f64>(&dims)?;
+        let mut out = alloc_uninit::<f64>(&dims)?;
         threads.for_each_chunk(&mut out, kept * 2, |frame, out| {
             let start = frame / frames * size + frame % frames * step;
             let sample = |n: usize| {
@@ -153,7 +153,7 @@ impl Kernel for MelWeightMatrix {
         let (bins, length, rate, lower, upper) = (bins?, length?, rate?, lower?, upper?);
         let dims = [length / 2 + 1, bins];
         element_count(&[length.saturating_mul(2), bins.saturating_add(2)])?;
-        let mut out = room::<f64>(&dims)?; // before the corners, of which there are as many as bins
+        let mut out = alloc_uninit::<f64>(&dims)?; // before the corners, of which there are as many as bins
         let corners = mel_corners(bins, length, rate, lower, upper);
         if rate == 0 || corners.iter().any(|&corner| corner >= dims[0]) {
             bail!("frequencies from {lower} to {upper} Hz are not all below half the sample rate {rate}");

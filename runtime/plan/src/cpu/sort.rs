@@ -12,7 +12,7 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::sort::{ArgReduce, ArgReduction, TopK, Wanted};
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// Elements that make a task of their own.
 const TASK: usize = 1 << 14;
@@ -67,7 +67,7 @@ impl Kernel for TopK {
         let Wanted { dims, split, k } = self.wanted(call)?;
         let order = Order { dims: split, k, largest: self.largest };
         dispatch!("TopK", x.dtype(), [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
-            let (mut values, mut indices) = (room::<T>(&dims)?, room(&dims)?);
+            let (mut values, mut indices) = (alloc_uninit::<T>(&dims)?, alloc_uninit(&dims)?);
             T::top(Isa::get(), call.threads, x.read()?, order, &mut values, &mut indices);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })

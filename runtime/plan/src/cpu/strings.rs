@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::ops::strings::{text, text_of, Case, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
 use crate::pattern::full_match;
-use crate::value::{element_count, list, with_room, Array, Strings, Value};
+use crate::value::{element_count, list, with_capacity, Array, Strings, Value};
 
 impl Kernel for StringConcat {
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -46,7 +46,7 @@ impl Kernel for StringSplit {
         let parts: Vec<Vec<&str>> = list(x.data.iter().map(|text| self.parts(text)))?;
         let width = parts.iter().map(Vec::len).max().unwrap_or(0);
         let dims = [&x.dims[..], &[width]].concat();
-        let mut data = with_room(element_count(&dims)?)?;
+        let mut data = with_capacity(element_count(&dims)?)?;
         for parts in &parts {
             let padding = std::iter::repeat_n("", width - parts.len());
             data.extend(parts.iter().copied().chain(padding).map(str::to_string));

@@ -7,7 +7,7 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Constants};
 use crate::ops::tf_idf::TfIdfVectorizer;
-use crate::value::{list, no_room, room, Array, Value};
+use crate::value::{alloc_uninit, list, out_of_memory, Array, Value};
 
 /// Every word of the pool has a number; an n-gram is the numbers of its words.
 pub(super) struct Vocabulary {
@@ -46,7 +46,7 @@ impl Packs for TfIdfVectorizer {
         let Some((&length, rows)) = x.dims()?.split_last() else { bail!("expected [C] or [N, C], found a scalar") };
         let numbers: Vec<Option<u32>> = list(words(x)?.iter().map(|word| vocabulary.words.get(word).copied()))?;
         let dims = [rows, &[self.columns]].concat();
-        let mut y = room::<f32>(&dims)?;
+        let mut y = alloc_uninit::<f32>(&dims)?;
         y.fill(0.0);
         if length > 0 && self.columns > 0 {
             for (row, counts) in numbers.chunks_exact(length).zip(y.chunks_exact_mut(self.columns)) {
@@ -66,7 +66,7 @@ impl TfIdfVectorizer {
             bail!("{starts:?} are not rising places in a pool of {}", pool.len());
         };
         let (mut numbers, mut columns, mut targets) = (HashMap::new(), HashMap::new(), targets.into_iter());
-        let full = |_| no_room(&[pool.len()]);
+        let full = |_| out_of_memory(&[pool.len()]);
         numbers.try_reserve(pool.len()).map_err(full)?;
         columns.try_reserve(targets.len()).map_err(full)?;
         let numbered = list(pool.into_iter().map(|word| {

@@ -16,7 +16,7 @@ use crate::float::widened_bytes;
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
 use crate::types::Types;
-use crate::value::{room, Array, Value};
+use crate::value::{alloc_uninit, Array, Value};
 
 /// The elements that are worth a task of their own.
 const TASK: usize = 16 * 1024;
@@ -66,7 +66,7 @@ impl Unary {
         }
         let array = call.tensor(0)?;
         let x = array.read::<f32>()?;
-        let mut out = room(array.dims())?;
+        let mut out = alloc_uninit(array.dims())?;
         threads.for_each_chunk(&mut out, TASK, |i, out| {
             unary(Isa::get(), self.function, &x[i * TASK..][..out.len()], out);
         });
@@ -81,21 +81,21 @@ impl Unary {
 
     fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<f64>()?;
-        let mut out = room(array.dims())?;
+        let mut out = alloc_uninit(array.dims())?;
         map(threads, x, &mut out, |x| float::unary(self.function, x));
         Array::new(out, array.dims())
     }
 
     fn integer<T: Element + Integer>(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let x = array.read::<T>()?;
-        let mut out = room(array.dims())?;
+        let mut out = alloc_uninit(array.dims())?;
         T::unary(threads, self.function, x, &mut out).map_err(|error| Error::op(error.to_string()))?;
         Array::new(out, array.dims())
     }
 
     fn predicate(&self, array: &Array, threads: &Threads) -> Result<Array> {
         let holds = |x: f64| Bool::from(float::unary(self.function, x) != 0.0);
-        let mut out: Vec<Bool> = room(array.dims())?;
+        let mut out: Vec<Bool> = alloc_uninit(array.dims())?;
         match array.dtype() {
             DType::Float32 => map(threads, array.read::<f32>()?, &mut out, |x| holds(f64::from(x))),
             DType::Float64 => map(threads, array.read::<f64>()?, &mut out, holds),

@@ -8,11 +8,11 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::unpool::MaxUnpool;
-use crate::value::{element_count, room, Array, Value};
+use crate::value::{alloc_uninit, element_count, Array, Value};
 
 impl MaxUnpool {
     fn run_as<T: Element>(&self, x: &Array, indices: &[i64], counted: &[usize], dims: &[usize]) -> Result<Array> {
-        let mut y = room::<T>(dims)?;
+        let mut y = alloc_uninit::<T>(dims)?;
         y.fill(bytemuck::Zeroable::zeroed());
         let count = element_count(counted)?;
         for (&x, &index) in x.read::<T>()?.iter().zip(indices) {

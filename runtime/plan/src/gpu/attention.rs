@@ -10,7 +10,7 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::attention::Dims;
 
 use super::gemm::{Matrices, Product};
-use super::launch::{count, kind, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -86,9 +86,9 @@ impl OnGpu for Attention {
             Some(_) => vec![dims.batch, dims.queries, dims.heads * dims.width],
         };
         let dtype = call.tensor(0)?.dtype();
-        let y = room(gpu, &y_dims, dtype)?;
+        let y = alloc_uninit(gpu, &y_dims, dtype)?;
         let all = [dims.batch, dims.heads, dims.queries, dims.keys];
-        let kept = if call.outputs > 3 { Some(room(gpu, &all, dtype)?) } else { None };
+        let kept = if call.outputs > 3 { Some(alloc_uninit(gpu, &all, dtype)?) } else { None };
         let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
         let (k, v) = match &joined {
             Some([k, v]) => ((k, whole(dims.depth)), (v, whole(dims.width))),
@@ -172,7 +172,7 @@ fn joined(gpu: &Gpu, call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>>
     let dims = layout.dims;
     let join = |past: usize, fresh: usize, strides: Strides, size: usize| {
         let (past, fresh) = (call.optional_tensor(past)?, call.tensor(fresh)?);
-        let joined = room(gpu, &[dims.batch, dims.kv_heads, dims.keys, size], fresh.dtype())?;
+        let joined = alloc_uninit(gpu, &[dims.batch, dims.kv_heads, dims.keys, size], fresh.dtype())?;
         let params = JoinParams {
             past: past.map_or(Ok(0), Array::address)?,
             fresh: fresh.address()?,
@@ -264,8 +264,8 @@ impl Heads<'_> {
     fn scratch(&self, dims: &[usize]) -> Result<[Array; 2]> {
         let dtype = self.vectors[0].0.dtype();
         let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
-        let scores = room(self.gpu, dims, wide)?;
-        let weights = if dtype == wide { scores.clone() } else { room(self.gpu, dims, dtype)? };
+        let scores = alloc_uninit(self.gpu, dims, wide)?;
+        let weights = if dtype == wide { scores.clone() } else { alloc_uninit(self.gpu, dims, dtype)? };
         Ok([scores, weights])
     }
 

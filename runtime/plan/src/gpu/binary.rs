@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 use candle_plan_kernels::program::Binary as Function;
 
-use super::launch::{count, kind, launch, room_in_place, Params};
+use super::launch::{alloc_in_place, count, kind, launch, Params};
 use super::numbers::number;
 use super::program::code_of;
 use super::shapes::{Dims, Strides};
@@ -85,7 +85,7 @@ impl OnGpu for Binary {
             exponent: number(y.dtype())?,
         };
         let dtype = if self.is_comparison() { DType::Bool } else { x.dtype() };
-        let z = room_in_place(gpu, call, OnGpu::in_place(self), &dims, dtype)?;
+        let z = alloc_in_place(gpu, call, OnGpu::in_place(self), &dims, dtype)?;
         params.z = z.address()?;
         launch(gpu, symbol, Grid::over(params.count), &params)?;
         Ok(vec![z.into()])

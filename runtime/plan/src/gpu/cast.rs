@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::minifloat::{self, Special};
 
-use super::launch::{count, kind, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;
 use super::OnGpu;
 use crate::bail;
@@ -74,7 +74,7 @@ fn missing_bits(dtype: DType) -> u32 {
 
 /// Runs `cast_<kind>` on all elements, with the rest of its parameters as given.
 fn run_cast(gpu: &Gpu, x: &Array, to: DType, kind: &'static str, rest: CastParams) -> Result<Vec<Value>> {
-    let y = room(gpu, x.dims(), to)?;
+    let y = alloc_uninit(gpu, x.dims(), to)?;
     let params = CastParams { x: x.address()?, y: y.address()?, count: count(x.len())?, ..rest };
     launch(gpu, Symbol { module: "cast", name: "cast", kind }, Grid::over(params.count), &params)?;
     Ok(vec![y.into()])

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::shapes::{Dims, MAX_RANK};
 use super::OnGpu;
 use crate::axes;
@@ -41,7 +41,7 @@ impl OnGpu for Col2Im {
         let image = axes::dims(&call.tensor(1)?.to_i64()?)?;
         let kernel = axes::dims(&call.tensor(2)?.to_i64()?)?;
         let (windows, dims) = self.windows(x.dims(), &image, &kernel)?;
-        let y = room(gpu, &dims, x.dtype())?;
+        let y = alloc_uninit(gpu, &dims, x.dtype())?;
         if y.is_empty() {
             return Ok(vec![y.into()]);
         }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room_in_place, width, Params};
+use super::launch::{alloc_in_place, count, kind, launch, width, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
@@ -75,7 +75,7 @@ impl OnGpu for Where {
             of_x: Strides::of_operand(&broadcast, 1)?,
             of_y: Strides::of_operand(&broadcast, 2)?,
         };
-        let z = room_in_place(gpu, call, self.in_place(), &dims, dtype)?;
+        let z = alloc_in_place(gpu, call, self.in_place(), &dims, dtype)?;
         params.z = z.address()?;
         let symbol = Symbol { module: "conditional", name: "where", kind: width(dtype)? };
         launch(gpu, symbol, Grid::over(params.count), &params)?;
@@ -101,7 +101,7 @@ impl OnGpu for Clip {
         };
         let (low, high) = (bound(1)?, bound(2)?);
         let mut params = ClipParams { x: x.address()?, low, high, y: 0, count: count(x.len())?, padding: 0 };
-        let y = room_in_place(gpu, call, self.in_place(), &dims, dtype)?;
+        let y = alloc_in_place(gpu, call, self.in_place(), &dims, dtype)?;
         params.y = y.address()?;
         let symbol = Symbol { module: "conditional", name: "clip", kind: kind(dtype)? };
         launch(gpu, symbol, Grid::over(params.count), &params)?;

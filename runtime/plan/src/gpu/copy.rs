@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
-use super::launch::{count, joined_in_words, launch, room, width, word, Params};
+use super::launch::{alloc_uninit, count, joined_in_words, launch, width, word, Params};
 use super::shapes::{step, Dims, Strides, MAX_RANK};
 use crate::bail;
 use crate::error::Result;
@@ -68,7 +68,7 @@ unsafe impl Params for FillParams {}
 /// # Errors
 /// There is no room for it, or what the device says.
 pub(crate) fn copied(gpu: &Gpu, x: &Array, view: &View) -> Result<Array> {
-    let y = room(gpu, &view.dims, x.dtype())?;
+    let y = alloc_uninit(gpu, &view.dims, x.dtype())?;
     copy(gpu, (x, view), (&y, &View::contiguous(&view.dims)))?;
     Ok(y)
 }
@@ -84,7 +84,7 @@ pub(super) fn copy(gpu: &Gpu, (x, from): (&Array, &View), (y, to): (&Array, &Vie
     if from.is_empty() {
         return Ok(());
     }
-    let width = x.dtype().carrier()?.size_in_bytes();
+    let width = x.dtype().storage_dtype()?.size_in_bytes();
     let begin = |array: &Array, view: &View| array.address().map(|begin| begin + (view.offset * width) as u64);
     let strides = from.strides.iter().zip(&to.strides);
     let axes = from.dims.iter().zip(strides).map(|(&size, (&from, &to))| Axis { size, from, to }).collect();
@@ -249,7 +249,7 @@ mod tests {
     fn check<T: Element>(gpu: &Gpu, numbers: Vec<T>, view: &View) {
         let x = Array::new(numbers, &[LENGTH]).expect("as many");
         let expected = copy_view(&x, view, &Threads::serial()).expect("inside");
-        let there = upload(gpu, &x.into()).expect("room");
+        let there = upload(gpu, &x.into()).expect("enough memory");
         let y = copied(gpu, there.tensor().expect("a tensor"), view).expect("inside");
         let y = download(&y).expect("it lies on the device");
         let (y, expected) = (y.read::<T>(), expected.read::<T>());
@@ -259,7 +259,7 @@ mod tests {
     const LENGTH: usize = 60_000;
 
     fn check_widths(view: &View) {
-        let gpu = Gpu::emulator().expect("the host has room");
+        let gpu = Gpu::emulator().expect("enough memory");
         let numbers = || 0..LENGTH as u64;
         check(&gpu, numbers().map(|i| (i * 7) as u8).collect(), view);
         check(&gpu, numbers().map(|i| i as u16).collect(), view);
@@ -308,8 +308,8 @@ mod tests {
 
     #[test]
     fn what_leaves_its_tensor_is_refused() {
-        let gpu = Gpu::emulator().expect("the host has room");
-        let x = room(&gpu, &[10], crate::dtype::DType::Float32).expect("room");
+        let gpu = Gpu::emulator().expect("enough memory");
+        let x = alloc_uninit(&gpu, &[10], crate::dtype::DType::Float32).expect("enough memory");
         let view = |offset, dims: &[usize]| View { offset, ..View::contiguous(dims) };
         let cases = [(view(1, &[10]), view(0, &[10])), (view(0, &[4]), view(7, &[4])), (view(0, &[4]), view(0, &[5]))];
         for (from, to) in cases {

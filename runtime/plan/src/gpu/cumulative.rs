@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::OnGpu;
 use crate::axes;
 use crate::error::Result;
@@ -47,7 +47,7 @@ impl OnGpu for Cumulative {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, axis) = (call.tensor(0)?, axes::number("axis", call.tensor(1)?)?);
         let [outer, n, inner] = axes::split(x.dims(), axis)?;
-        let y = room(gpu, x.dims(), x.dtype())?;
+        let y = alloc_uninit(gpu, x.dims(), x.dtype())?;
         if y.is_empty() {
             return Ok(vec![y.into()]);
         }

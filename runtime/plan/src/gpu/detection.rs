@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;
 use crate::bail;
 use crate::error::Result;
@@ -103,7 +103,7 @@ impl OnGpu for RoiAlign {
         if (sizes.high == 0 || sizes.wide == 0) && sizes.count > 0 {
             bail!("an image of {} × {} cannot be sampled", sizes.high, sizes.wide);
         }
-        let y = room(gpu, &sizes.dims(), x.dtype())?;
+        let y = alloc_uninit(gpu, &sizes.dims(), x.dtype())?;
         count(y.len())?;
         let params = RoiAlignParams {
             x: x.address()?,
@@ -137,7 +137,7 @@ impl OnGpu for MaxRoiPool {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, regions) = (call.tensor(0)?, call.tensor(1)?);
         let sizes = Sizes::new(x, regions, 5, [self.height, self.width])?;
-        let y = room(gpu, &sizes.dims(), x.dtype())?;
+        let y = alloc_uninit(gpu, &sizes.dims(), x.dtype())?;
         let params = MaxRoiPoolParams {
             x: x.address()?,
             regions: regions.address()?,

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
-use super::launch::{count, joined_in_words, launch, room, width, word, Params};
+use super::launch::{alloc_uninit, count, joined_in_words, launch, width, word, Params};
 use super::shapes::{of_view, Dims, Strides};
 use super::OnGpu;
 use crate::axes;
@@ -135,8 +135,8 @@ impl OnGpu for Gather {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         let axis = axes::resolve(self.axis, x.rank())?;
         let (before, after) = (&x.dims()[..axis], &x.dims()[axis + 1..]);
-        let y = room(gpu, &[before, indices.dims(), after].concat(), x.dtype())?;
-        let (width, run): (_, usize) = (x.dtype().carrier()?.size_in_bytes(), after.iter().product());
+        let y = alloc_uninit(gpu, &[before, indices.dims(), after].concat(), x.dtype())?;
+        let (width, run): (_, usize) = (x.dtype().storage_dtype()?.size_in_bytes(), after.iter().product());
         let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
         let params = RowsParams {
             x: x.address()?,
@@ -175,7 +175,7 @@ impl OnGpu for GatherElements {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         let axis = element_axis(x.dims(), indices.dims(), self.axis)?;
-        let y = room(gpu, indices.dims(), x.dtype())?;
+        let y = alloc_uninit(gpu, indices.dims(), x.dtype())?;
         let (dims, strides, step) = element_steps(x.dims(), indices.dims(), axis)?;
         let params = ElementsParams {
             x: x.address()?,
@@ -203,8 +203,8 @@ impl OnGpu for GatherNd {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, indices) = (call.tensor(0)?, call.tensor(1)?);
         let parts = vector_parts(x.dims(), indices.dims(), self.batch_dims)?;
-        let y = room(gpu, &[parts.outer, parts.rest].concat(), x.dtype())?;
-        let (width, run) = (x.dtype().carrier()?.size_in_bytes(), parts.rest.iter().product());
+        let y = alloc_uninit(gpu, &[parts.outer, parts.rest].concat(), x.dtype())?;
+        let (width, run) = (x.dtype().storage_dtype()?.size_in_bytes(), parts.rest.iter().product());
         let joined = joined_in_words(width, run, &[x.address()?, y.address()?]);
         let params = SlicesParams {
             x: x.address()?,

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Kind, Matrix, Symbol};
 
 use super::integer_product::{is_integer, Integers};
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::program::OnGpuProgram;
 use super::OnGpu;
 use crate::bail;
@@ -82,7 +82,7 @@ impl Matrices<'_> {
     /// Checks that `batch` matrices of `[rows, columns]` lie inside the tensor.
     fn placed(&self, [rows, columns]: [usize; 2], batch: usize) -> Result<Matrix> {
         let [outer, inner] = if self.transposed { [columns, rows] } else { [rows, columns] };
-        let width = self.tensor.dtype().carrier()?.size_in_bytes();
+        let width = self.tensor.dtype().storage_dtype()?.size_in_bytes();
         let reach = |times: usize, step: usize| times.saturating_sub(1).checked_mul(step);
         let last = || {
             let matrix = reach(outer, self.row)?.checked_add(inner)?;
@@ -157,7 +157,7 @@ impl OnGpu for GemmOnGpu {
         let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let sizes = self.op.sizes(a, b, c)?;
         let [m, n, k] = [sizes.m, sizes.n, sizes.k];
-        let y = room(gpu, &[m, n], a.dtype())?;
+        let y = alloc_uninit(gpu, &[m, n], a.dtype())?;
         let transposed = [self.op.trans_a, self.op.trans_b];
         if is_integer(a.dtype()) {
             let factors = [self.op.alpha, self.op.beta];
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn matrices_outside_of_their_tensors_are_refused() {
-        let gpu = Gpu::emulator().expect("the host has room");
-        let there = crate::gpu::upload(&gpu, &tensor(&[0f32; 12], &[12])).expect("room");
+        let gpu = Gpu::emulator().expect("enough memory");
+        let there = crate::gpu::upload(&gpu, &tensor(&[0f32; 12], &[12])).expect("enough memory");
         let tensor = there.tensor().expect("a tensor");
         let at = |start, next, row| Matrices { tensor, start, next, row, transposed: false };
         let product = Product { batch: 2, ..Product::of(2, 2, 2) };

@@ -7,7 +7,7 @@ use candle_plan_kernels::strided::View;
 use half::{bf16, f16};
 
 use super::copy::copied;
-use super::launch::{count, kind, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;
 use super::select::bounded_diagonal;
 use super::OnGpu;
@@ -99,7 +99,7 @@ impl OnGpu for Range {
             };
             Ok(([elements], params))
         })?;
-        let y = room(gpu, &dims, dtype)?;
+        let y = alloc_uninit(gpu, &dims, dtype)?;
         let params = RangeParams { y: y.address()?, count: count(y.len())?, ..params };
         let symbol = Symbol { module: "generate", name: "range", kind: kind(dtype)? };
         launch(gpu, symbol, Grid::over(params.count), &params)?;
@@ -112,7 +112,7 @@ gpu_kernel!(EyeLike: "generate");
 impl OnGpu for EyeLike {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let &[rows, columns] = call.value(0)?.dims()? else { bail!("expected a matrix") };
-        let y = room(gpu, &[rows, columns], self.dtype)?;
+        let y = alloc_uninit(gpu, &[rows, columns], self.dtype)?;
         if y.is_empty() {
             return Ok(vec![y.into()]);
         }
@@ -143,7 +143,7 @@ impl OnGpu for OneHot {
         let (indices, values) = (call.tensor(0)?, call.tensor(2)?);
         let (dims, axis) = self.dims(indices, call.tensor(1)?)?;
         OneHot::check_values(values.dims())?;
-        let y = room(gpu, &dims, values.dtype())?;
+        let y = alloc_uninit(gpu, &dims, values.dtype())?;
         if y.is_empty() {
             return Ok(vec![y.into()]);
         }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::numbers::number;
 use super::OnGpu;
 use crate::bail;
@@ -71,7 +71,7 @@ impl OnGpu for GridSample {
         let (x, grid) = (call.tensor(0)?, call.tensor(1)?);
         require_dtype("the grid", grid.dtype(), &FLOATS)?;
         let sizes = self.sizes(x.dims(), grid.dims())?;
-        let y = room(gpu, &[x.dims()[0], x.dims()[1], grid.dims()[1], grid.dims()[2]], x.dtype())?;
+        let y = alloc_uninit(gpu, &[x.dims()[0], x.dims()[1], grid.dims()[1], grid.dims()[2]], x.dtype())?;
         count(x.len().max(grid.len()).max(y.len()))?;
         let params = GridSampleParams {
             x: x.address()?,

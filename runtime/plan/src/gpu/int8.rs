@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::conv::Shape;
 
-use super::launch::{address, count, launch, room, Params};
+use super::launch::{address, alloc_uninit, count, launch, Params};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{one_element, one_or_each};
@@ -246,7 +246,7 @@ impl Convolution<'_> {
         /// Outputs of a group that are worth tiles.
         const WIDE: u32 = 8;
         self.check()?;
-        let y = room(gpu, dims, self.end.dtype())?;
+        let y = alloc_uninit(gpu, dims, self.end.dtype())?;
         let packed = weights.packed(gpu, self)?;
         let params = self.params(&y, packed.quads.address(), packed.sums.address())?;
         let symbol = |name| Symbol { module: "qlinear", name, kind: "" };

@@ -5,7 +5,7 @@ use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::broadcast::Broadcast;
 
 use super::int8::{check_single, product, Channels, Convolution, End, Weights};
-use super::launch::{count, launch, room, Params};
+use super::launch::{alloc_uninit, count, launch, Params};
 use super::qlinear_elementwise::{scale, zero_point};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
@@ -244,7 +244,7 @@ fn general(gpu: &Gpu, [a, b]: [&Array; 2], [a_zero, b_zero]: [Option<&Array>; 2]
     let mut dims = batch.clone();
     dims.extend((a.rank() > 1).then_some(m));
     dims.extend((b.rank() > 1).then_some(n));
-    let y = room(gpu, &dims, DType::Int32)?;
+    let y = alloc_uninit(gpu, &dims, DType::Int32)?;
     count(y.len())?;
     count(a.len().max(b.len()))?;
     let ([a_next, a_zero_next], [b_next, b_zero_next]) = (left.over(&batch)?, right.over(&batch)?);
@@ -287,7 +287,7 @@ impl OnGpu for Requantize {
             Error::op(format!("{scale:?} does not broadcast to {:?}", x.dims()))
         };
         let broadcast = Broadcast::new(x.dims(), &[a.dims(), b.dims()]).map_err(refused)?;
-        let y = room(gpu, x.dims(), zero.dtype())?;
+        let y = alloc_uninit(gpu, x.dims(), zero.dtype())?;
         let params = RequantizeParams {
             x: x.address()?,
             a: a.address()?,

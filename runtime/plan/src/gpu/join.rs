@@ -4,7 +4,7 @@ use candle_plan_device::Gpu;
 use candle_plan_kernels::strided::View;
 
 use super::copy::{copied, copy};
-use super::launch::room;
+use super::launch::alloc_uninit;
 use super::OnGpu;
 use crate::axes;
 use crate::bail;
@@ -23,7 +23,7 @@ impl OnGpu for Concat {
         if let Some(other) = parts.iter().find(|part| part.dtype() != parts[0].dtype()) {
             bail!("{} and {} do not mix", parts[0].dtype(), other.dtype());
         }
-        let y = room(gpu, &dims, parts[0].dtype())?;
+        let y = alloc_uninit(gpu, &dims, parts[0].dtype())?;
         let mut start = 0;
         for part in parts {
             let all = View::contiguous(part.dims());

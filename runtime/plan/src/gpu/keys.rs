@@ -6,7 +6,7 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::copy::copied;
-use super::launch::{count, joined_in_words, kind, launch, room, word, Params};
+use super::launch::{alloc_uninit, count, joined_in_words, kind, launch, word, Params};
 use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -99,8 +99,8 @@ impl Keys {
             bail!("kernels of the device combine at most {MOST} updates, found {updates}");
         }
         let count = if wins { updates } else { updates.next_power_of_two() };
-        let winners = wins.then(|| room(gpu, &[slices], DType::Uint32)).transpose()?;
-        Ok(Keys { keys: room(gpu, &[count as usize], DType::Uint64)?, winners, updates, count })
+        let winners = wins.then(|| alloc_uninit(gpu, &[slices], DType::Uint32)).transpose()?;
+        Ok(Keys { keys: alloc_uninit(gpu, &[count as usize], DType::Uint64)?, winners, updates, count })
     }
 
     pub fn params(&self) -> Result<KeysParams> {
@@ -113,7 +113,7 @@ impl Keys {
         let y = target(gpu, call)?;
         let updates = call.tensor(2)?;
         let KeysParams { keys, winners, .. } = self.params()?;
-        let width = y.dtype().carrier()?.size_in_bytes();
+        let width = y.dtype().storage_dtype()?.size_in_bytes();
         let (joined, symbol, operation) = match reduction {
             Combination::None => {
                 let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);

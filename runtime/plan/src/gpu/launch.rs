@@ -7,7 +7,7 @@ use crate::bail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Call;
-use crate::value::{element_count, no_room, Array};
+use crate::value::{element_count, out_of_memory, Array};
 
 /// The widest word that a thread moves has 2 to this power bytes.
 const WIDEST: u32 = 4;
@@ -32,18 +32,18 @@ pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &
 ///
 /// # Errors
 /// There is no room for it, or less than the bound of the run.
-pub(super) fn room(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
-    let bytes = element_count(dims)?.checked_mul(dtype.carrier()?.size_in_bytes());
-    let bytes = bytes.filter(|&bytes| buffer::charge(bytes)).ok_or_else(|| no_room(dims))?;
+pub(super) fn alloc_uninit(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
+    let bytes = element_count(dims)?.checked_mul(dtype.storage_dtype()?.size_in_bytes());
+    let bytes = bytes.filter(|&bytes| buffer::charge(bytes)).ok_or_else(|| out_of_memory(dims))?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)
 }
 
-/// [`room`], which is the storage of the first of these inputs that has the dimensions and the type and dies here, if there
+/// [`alloc_uninit`], which is the storage of the first of these inputs that has the dimensions and the type and dies here, if there
 /// is one.
 ///
 /// # Errors
-/// As [`room`].
-pub(super) fn room_in_place(
+/// As [`alloc_uninit`].
+pub(super) fn alloc_in_place(
     gpu: &Gpu,
     call: &mut Call,
     inputs: &[usize],
@@ -53,7 +53,7 @@ pub(super) fn room_in_place(
     let fits = |call: &Call, i: usize| call.tensor(i).is_ok_and(|x| x.dtype() == dtype && x.dims() == dims);
     match inputs.iter().find_map(|&i| if fits(call, i) { call.take(i) } else { None }) {
         Some(array) => Ok(array),
-        None => room(gpu, dims, dtype),
+        None => alloc_uninit(gpu, dims, dtype),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn kind(dtype: DType) -> Result<&'static str> {
 /// # Errors
 /// It has no elements on a device.
 pub(super) fn width(dtype: DType) -> Result<&'static str> {
-    Ok(word(dtype.carrier()?.size_in_bytes()))
+    Ok(word(dtype.storage_dtype()?.size_in_bytes()))
 }
 
 /// The suffix of kernels that move words of so many bytes.

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Symbol};
 use candle_plan_kernels::broadcast::Broadcast;
 
-use super::launch::{launch, room, Params};
+use super::launch::{alloc_uninit, launch, Params};
 use super::shapes::{Dims, Strides};
 use super::team::Lines;
 use super::OnGpu;
@@ -106,13 +106,14 @@ impl OnGpu for LayerNorm {
             if x.is_empty() && !of_rows.contains(&0) {
                 bail!("rows of {dims:?} have no elements, and no mean");
             }
-            let (means, factors) = (room(gpu, &of_rows, DType::Float32)?, room(gpu, &of_rows, DType::Float32)?);
+            let (means, factors) =
+                (alloc_uninit(gpu, &of_rows, DType::Float32)?, alloc_uninit(gpu, &of_rows, DType::Float32)?);
             (params.means, params.factors) = (means.address()?, factors.address()?);
             outputs = vec![means.into(), factors.into()];
         }
         let y = match call.take(0) {
             Some(array) => array,
-            None => room(gpu, &dims, dtype)?,
+            None => alloc_uninit(gpu, &dims, dtype)?,
         };
         params.y = y.address()?;
         params.launch(gpu, dtype, dtype)?;
@@ -138,7 +139,7 @@ impl OnGpu for RmsNorm {
         let taken = if from == to { call.take(0) } else { None };
         let y = match taken {
             Some(array) => array,
-            None => room(gpu, &dims, to)?,
+            None => alloc_uninit(gpu, &dims, to)?,
         };
         params.y = y.address()?;
         params.launch(gpu, from, to)?;

@@ -4,7 +4,7 @@ use candle_plan_device::Gpu;
 
 use super::gemm::{Matrices, Product};
 use super::integer_product::{is_integer, Group, Integers};
-use super::launch::room;
+use super::launch::alloc_uninit;
 use super::program::OnGpuProgram;
 use super::OnGpu;
 use crate::broadcast::shape_from;
@@ -39,7 +39,7 @@ impl OnGpu for MatMulOnGpu {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
         let stacks = Stacks::new(a.dims(), b.dims(), self.transposed)?;
-        let y = room(gpu, &stacks.dims, a.dtype())?;
+        let y = alloc_uninit(gpu, &stacks.dims, a.dtype())?;
         stacks.multiply(gpu, [a, b, &y], self.transposed)?;
         if let Some(epilogue) = &self.epilogue {
             epilogue.run(call, &y, true, None)?;

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::team::Lines;
 use super::OnGpu;
 use crate::axes;
@@ -99,7 +99,7 @@ fn rewritten(gpu: &Gpu, call: &mut Call) -> Result<Array> {
         Some(array) => Ok(array),
         None => {
             let x = call.tensor(0)?;
-            room(gpu, x.dims(), x.dtype())
+            alloc_uninit(gpu, x.dims(), x.dtype())
         }
     }
 }
@@ -186,7 +186,7 @@ impl OnGpu for Lrn {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let [_, channels, spatial] = axes::split(x.dims(), 1)?;
-        let y = room(gpu, x.dims(), x.dtype())?;
+        let y = alloc_uninit(gpu, x.dims(), x.dtype())?;
         let params = LrnParams {
             x: x.address()?,
             y: y.address()?,

@@ -5,7 +5,7 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use candle_plan_kernels::strided::View;
 
 use super::copy::{bits, fill};
-use super::launch::{count, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, launch, width, Params};
 use super::shapes::{Dims, Strides, MAX_RANK};
 use super::OnGpu;
 use crate::bail;
@@ -63,7 +63,7 @@ impl OnGpu for CenterCropPad {
 /// What the windows show of the axes of `x`; where one shows nothing, the element of these bits.
 fn padded(gpu: &Gpu, x: &Array, windows: &[Window], mode: PadMode, value: u64) -> Result<Array> {
     let dims: Vec<usize> = windows.iter().map(|window| window.count).collect();
-    let y = room(gpu, &dims, x.dtype())?;
+    let y = alloc_uninit(gpu, &dims, x.dtype())?;
     if windows.iter().any(|window| window.kept == 0) {
         fill(gpu, &y, value)?;
         return Ok(y);

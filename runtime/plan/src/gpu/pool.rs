@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 use candle_plan_kernels::pool::Window;
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;
 use crate::bail;
 use crate::dtype::DType;
@@ -77,8 +77,8 @@ fn pool(
 ) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let (windows, dims) = window.windows(x.dims())?;
-    let y = room(gpu, &dims, x.dtype())?;
-    let indices = if wanted { Some(room(gpu, &dims, DType::Int64)?) } else { None };
+    let y = alloc_uninit(gpu, &dims, x.dtype())?;
+    let indices = if wanted { Some(alloc_uninit(gpu, &dims, DType::Int64)?) } else { None };
     if !y.is_empty() {
         let [rows, columns] = &windows;
         let planes = [x.dims()[0], x.dims()[1]].into_iter().try_fold(1usize, usize::checked_mul);

@@ -5,7 +5,7 @@ use candle_plan_device::{Buffer, Gpu, Grid, Symbol};
 use candle_plan_kernels::broadcast::Broadcast;
 use candle_plan_kernels::program::{Binary, Instruction, Operand, Program, Unary};
 
-use super::launch::{count, launch, room, Params};
+use super::launch::{alloc_uninit, count, launch, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
@@ -127,7 +127,7 @@ impl OnGpu for ElementwiseOnGpu {
         let taken = (0..call.len()).find_map(|i| if fits(call, i) { Some((i, call.take(i)?)) } else { None });
         let (place, result) = match taken {
             Some((place, array)) => (Some(place), array),
-            None => (None, room(gpu, &dims, DType::Float32)?),
+            None => (None, alloc_uninit(gpu, &dims, DType::Float32)?),
         };
         self.0.run(call, &result, false, place)?;
         Ok(vec![result.into()])

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
 use super::int8::check_single;
-use super::launch::{count, launch, room, Params};
+use super::launch::{alloc_uninit, count, launch, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
@@ -106,7 +106,7 @@ impl OnGpu for QLinearBinary {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b, y_zero) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
         let (dims, broadcast) = join(&[a.dims(), b.dims()])?;
-        let y = room(gpu, &dims, y_zero.dtype())?;
+        let y = alloc_uninit(gpu, &dims, y_zero.dtype())?;
         let params = PairsParams {
             a: a.address()?,
             b: b.address()?,
@@ -144,7 +144,7 @@ impl OnGpu for LookUp {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, table) = (call.tensor(0)?, call.tensor(1)?);
         LookUp::check_table(table.dims())?;
-        let y = room(gpu, x.dims(), table.dtype())?;
+        let y = alloc_uninit(gpu, x.dims(), table.dtype())?;
         let (x, table, count) = (x.address()?, table.address()?, count(x.len())?);
         let params = LookUpParams { x, table, y: y.address()?, count, padding: 0 };
         launch(gpu, symbol("look_up_codes"), Grid::over(count), &params)?;
@@ -164,7 +164,7 @@ impl OnGpu for QLinearGlobalAveragePool {
         let last = x.rank() - 1;
         let mut dims = x.dims().to_vec();
         dims[1..last].fill(1);
-        let y = room(gpu, &dims, y_zero.dtype())?;
+        let y = alloc_uninit(gpu, &dims, y_zero.dtype())?;
         count(x.len())?;
         let params = MeanParams {
             x: x.address()?,

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK};
 
-use super::launch::{address, count, kind, launch, room, Params};
+use super::launch::{address, alloc_uninit, count, kind, launch, Params};
 use super::{numbers, OnGpu};
 use crate::bail;
 use crate::dtype::DType;
@@ -112,7 +112,7 @@ impl OnGpu for QuantizeLinear {
         let (x, scale, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let spread = Spread::new(x.dims(), scale.dims(), zero.map(Array::dims), self.axis, self.block)?;
         let Some((low, high)) = limits(self.to) else { bail!("the device does not quantize to {}", self.to) };
-        let y = room(gpu, x.dims(), self.to)?;
+        let y = alloc_uninit(gpu, x.dims(), self.to)?;
         let params = QuantizeParams {
             x: x.address()?,
             scale: scale.address()?,
@@ -148,7 +148,7 @@ impl OnGpu for DequantizeLinear {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, scale, zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let spread = Spread::new(x.dims(), scale.dims(), zero.map(Array::dims), self.axis, self.block)?;
-        let y = room(gpu, x.dims(), self.to)?;
+        let y = alloc_uninit(gpu, x.dims(), self.to)?;
         let params = DequantizeParams {
             x: x.address()?,
             scale: scale.address()?,
@@ -172,10 +172,10 @@ impl OnGpu for DynamicQuantizeLinear {
         /// As many blocks as keep a GPU busy.
         const MOST: u32 = 1024;
         let x = call.tensor(0)?;
-        let (elements, y) = (count(x.len())?, room(gpu, x.dims(), DType::Uint8)?);
-        let (scale, zero) = (room(gpu, &[], DType::Float32)?, room(gpu, &[], DType::Uint8)?);
+        let (elements, y) = (count(x.len())?, alloc_uninit(gpu, x.dims(), DType::Uint8)?);
+        let (scale, zero) = (alloc_uninit(gpu, &[], DType::Float32)?, alloc_uninit(gpu, &[], DType::Uint8)?);
         let blocks = elements.div_ceil(BLOCK).min(MOST);
-        let ends = room(gpu, &[blocks as usize, 2], DType::Float32)?;
+        let ends = alloc_uninit(gpu, &[blocks as usize, 2], DType::Float32)?;
         let range = RangeParams {
             x: x.address()?,
             ends: ends.address()?,

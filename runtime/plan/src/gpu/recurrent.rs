@@ -8,7 +8,7 @@ use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 use candle_plan_kernels::recurrent::{Activation, Cell};
 
 use super::gemm::{Matrices, Product};
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::{gpu_kernel, OnGpu};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -142,12 +142,12 @@ impl<'a, 'v> Layer<'a, 'v> {
             Cell::Lstm { .. } => Some(self.first_state(C)?),
             _ => None,
         };
-        let y = self.room(&y_dims, self.dtype)?;
+        let y = self.alloc_uninit(&y_dims, self.dtype)?;
         let projected = self.project()?;
-        let products = self.room(&[self.directions, self.batch, self.ready], self.wide)?;
+        let products = self.alloc_uninit(&[self.directions, self.batch, self.ready], self.wide)?;
         let waiting = match self.ready == self.rows {
             true => None,
-            false => Some([self.room(&state, self.wide)?, self.room(&state, self.wide)?]),
+            false => Some([self.alloc_uninit(&state, self.wide)?, self.alloc_uninit(&state, self.wide)?]),
         };
         let [kept, waited] = match &waiting {
             Some([kept, waited]) => [kept.address()?, waited.address()?],
@@ -210,7 +210,7 @@ impl<'a, 'v> Layer<'a, 'v> {
     fn project(&self) -> Result<Array> {
         let (x, w) = (self.call.tensor(X)?, self.call.tensor(W)?);
         let (m, k) = (self.steps * self.batch, x.dims().last().copied().unwrap_or(0));
-        let out = self.room(&[self.directions, m, self.rows], self.wide)?;
+        let out = self.alloc_uninit(&[self.directions, m, self.rows], self.wide)?;
         let product = Product { batch: self.directions, ..Product::of(m, self.rows, k) };
         let a = Matrices { next: 0, ..Matrices::all(x, [m, k]) };
         product.run(self.gpu, a, Matrices::all(w, [self.rows, k]).columns(), Matrices::all(&out, [m, self.rows]))?;
@@ -223,7 +223,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         if self.dtype == self.wide {
             return Ok(weights.clone());
         }
-        let wide = self.room(weights.dims(), self.wide)?;
+        let wide = self.alloc_uninit(weights.dims(), self.wide)?;
         let params =
             WidenParams { from: weights.address()?, to: wide.address()?, count: count(wide.len())?, padding: 0 };
         self.launch("widen", params.count, &params)?;
@@ -232,7 +232,7 @@ impl<'a, 'v> Layer<'a, 'v> {
 
     /// State `[D, B, H]`: input `i`, or zeros.
     fn first_state(&self, i: usize) -> Result<Array> {
-        let state = self.room(&[self.directions, self.batch, self.hidden], self.wide)?;
+        let state = self.alloc_uninit(&[self.directions, self.batch, self.hidden], self.wide)?;
         let params = StateParams { from: self.optional(i)?, to: state.address()?, ..self.state_params()? };
         self.launch("first_state", params.count, &params)?;
         Ok(state)
@@ -244,7 +244,7 @@ impl<'a, 'v> Layer<'a, 'v> {
         if self.dtype == self.wide && is_as_given {
             return state.reshape(dims);
         }
-        let out = self.room(dims, self.dtype)?;
+        let out = self.alloc_uninit(dims, self.dtype)?;
         let params = StateParams { from: state.address()?, to: out.address()?, ..self.state_params()? };
         self.launch("last_state", params.count, &params)?;
         Ok(out)
@@ -302,8 +302,8 @@ impl<'a, 'v> Layer<'a, 'v> {
         self.call.optional_tensor(i)?.map_or(Ok(0), Array::address)
     }
 
-    fn room(&self, dims: &[usize], dtype: DType) -> Result<Array> {
-        room(self.gpu, dims, dtype)
+    fn alloc_uninit(&self, dims: &[usize], dtype: DType) -> Result<Array> {
+        alloc_uninit(self.gpu, dims, dtype)
     }
 
     /// Runs a kernel, a thread an element.

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::shapes::{Dims, Strides};
 use super::team::Teams;
 use super::OnGpu;
@@ -82,7 +82,7 @@ impl Kernels {
         let (parts, part) = parts(n, teams, results);
         let totals = match parts {
             1 => None,
-            parts => Some(room(gpu, &[parts as usize, results as usize, 2], DType::Float64)?),
+            parts => Some(alloc_uninit(gpu, &[parts as usize, results as usize, 2], DType::Float64)?),
         };
         let (kept, kept_steps) = dims_and_steps(groups, false)?;
         let (reduced, reduced_steps) = dims_and_steps(groups, true)?;
@@ -144,7 +144,7 @@ impl OnGpu for Reduce {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (mask, dims) = self.mask_and_dims(call)?;
-        let y = room(gpu, &dims, x.dtype())?;
+        let y = alloc_uninit(gpu, &dims, x.dtype())?;
         Kernels::of(self.function).run(gpu, self.function as u32, x, &Groups::new(x.dims(), &mask), &y)?;
         Ok(vec![y.into()])
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Buffer, Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, width, Params};
 use super::OnGpu;
 use crate::by_width;
 use crate::dtype::DType;
@@ -88,7 +88,7 @@ impl OnGpu for InterpolateOnGpu {
             [first, .., last] => (Some(first), last),
         };
         let dims: Vec<usize> = maps.iter().map(|map| map.output).collect();
-        let y = room(gpu, &dims, x.dtype())?;
+        let y = alloc_uninit(gpu, &dims, x.dtype())?;
         let tables = self.tables(gpu, &maps, first, last, x.dtype())?;
         let one = AxisMap::identity(1);
         let pair = [first.map_or(&one, |axis| &maps[axis]), &maps[last]];

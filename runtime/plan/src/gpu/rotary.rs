@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::OnGpu;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
@@ -44,7 +44,7 @@ impl OnGpu for RotaryEmbedding {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, cos, sin) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
         let sizes = self.sizes(call)?;
-        let y = room(gpu, x.dims(), x.dtype())?;
+        let y = alloc_uninit(gpu, x.dims(), x.dtype())?;
         let params = RotaryParams {
             x: x.address()?,
             cos: cos.address()?,
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn positions_outside_of_the_caches_are_told_of() {
-        let gpu = Gpu::emulator().expect("the host has room");
+        let gpu = Gpu::emulator().expect("enough memory");
         let op = RotaryEmbedding { heads: None, interleaved: false, rotary_dim: None };
         for (id, found) in [(1i64, None), (2, Some(7)), (-3, Some(7)), (i64::MIN, Some(7))] {
             let turn = gpu.turn().expect("it is there");
             gpu.mark(7);
             let caches = || tensor(&[1f32, 0.0], &[2, 1]);
             let inputs = [tensor(&[1f32, 2.0], &[1, 1, 1, 2]), caches(), caches(), tensor(&[id], &[1, 1])];
-            let inputs: Vec<Value> = inputs.iter().map(|value| upload(&gpu, value).expect("room")).collect();
+            let inputs: Vec<Value> = inputs.iter().map(|value| upload(&gpu, value).expect("enough memory")).collect();
             let mut inputs: Vec<Input> = inputs.into_iter().map(Input::Owned).collect();
             let threads = &Threads::serial();
             let call = &mut Call { inputs: &mut inputs, outputs: 1, threads, blocks: &NoBlocks };

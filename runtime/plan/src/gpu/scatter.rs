@@ -159,7 +159,7 @@ impl OnGpu for TensorScatter {
         let firsts = firsts.map(Indices::of).transpose()?;
         let y = target(gpu, call)?;
         let updates = call.tensor(1)?;
-        let width = y.dtype().carrier()?.size_in_bytes();
+        let width = y.dtype().storage_dtype()?.size_in_bytes();
         let joined = joined_in_words(width, run, &[updates.address()?, y.address()?]);
         let params = CacheParams {
             y: y.address()?,

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, launch, room_in_place, width, Params};
+use super::launch::{alloc_in_place, count, launch, width, Params};
 use super::OnGpu;
 use crate::bail;
 use crate::error::Result;
@@ -45,7 +45,7 @@ impl OnGpu for Trilu {
         let (k, x) = (Trilu::diagonal(call)?, call.tensor(0)?);
         let (dims, dtype, address) = (x.dims().to_vec(), x.dtype(), x.address()?);
         let &[.., rows, columns] = &dims[..] else { bail!("expected matrices, found {dims:?}") };
-        let y = room_in_place(gpu, call, OnGpu::in_place(self), &dims, dtype)?;
+        let y = alloc_in_place(gpu, call, OnGpu::in_place(self), &dims, dtype)?;
         if y.is_empty() {
             return Ok(vec![y.into()]);
         }

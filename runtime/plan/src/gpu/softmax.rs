@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Symbol};
 
-use super::launch::{kind, launch, room, Params};
+use super::launch::{alloc_uninit, kind, launch, Params};
 use super::team::Lines;
 use super::OnGpu;
 use crate::error::Result;
@@ -38,7 +38,7 @@ impl OnGpu for Softmax {
         let lines = Lines::new(self.split(&dims)?)?;
         let y = match call.take(0) {
             Some(array) => array,
-            None => room(gpu, &dims, dtype)?,
+            None => alloc_uninit(gpu, &dims, dtype)?,
         };
         let params = SoftmaxParams { x: address, y: y.address()?, lines, form: self.function as u32 };
         launch(gpu, Symbol { module: "softmax", name: "softmax", kind: kind(dtype)? }, lines.grid(), &params)?;

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room, Params};
+use super::launch::{alloc_uninit, count, kind, launch, Params};
 use super::reduce::PLACE;
 use super::OnGpu;
 use crate::dtype::DType;
@@ -20,7 +20,7 @@ impl OnGpu for ArgReduce {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let (dims, [outer, n, inner]) = self.dims_and_split(x.dims())?;
-        let y = room(gpu, &dims, DType::Int64)?;
+        let y = alloc_uninit(gpu, &dims, DType::Int64)?;
         // As `reduce.cuh` numbers them.
         let function = match (self.function, self.select_last_index) {
             (ArgReduction::ArgMax, false) => 10,
@@ -46,7 +46,7 @@ struct TopKParams {
     inner: u32,
     k: u32,
     largest: u32,
-    room: u32,
+    list_len: u32,
     sorted: u32,
     run: u32,
     reach: u32,
@@ -69,7 +69,7 @@ impl OnGpu for TopK {
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let Wanted { dims, split: [outer, n, inner], k } = self.wanted(call)?;
-        let (values, indices) = (room(gpu, &dims, x.dtype())?, room(gpu, &dims, DType::Int64)?);
+        let (values, indices) = (alloc_uninit(gpu, &dims, x.dtype())?, alloc_uninit(gpu, &dims, DType::Int64)?);
         count(x.len())?;
         let params = TopKParams {
             x: x.address()?,
@@ -97,14 +97,14 @@ impl TopKParams {
             return launch(gpu, kernel("topk_rank", kind), Grid::over(self.lines * self.n), &self);
         }
         self.sorted = u32::from(self.k > FEW);
-        self.room = if self.k > FEW { self.k.next_power_of_two() } else { self.k };
-        let entries = count((self.lines as usize).saturating_mul(self.room as usize))?;
+        self.list_len = if self.k > FEW { self.k.next_power_of_two() } else { self.k };
+        let entries = count((self.lines as usize).saturating_mul(self.list_len as usize))?;
         // A key of up to 32 bits and a place are 8 bytes, a longer one's entry 16.
-        let (key, words) = if x.dtype().carrier()?.size_in_bytes() == 8 { ("u64", 2) } else { ("u32", 1) };
-        let scratch = room(gpu, &[entries as usize, words], DType::Float64)?;
+        let (key, words) = if x.dtype().storage_dtype()?.size_in_bytes() == 8 { ("u64", 2) } else { ("u32", 1) };
+        let scratch = alloc_uninit(gpu, &[entries as usize, words], DType::Float64)?;
         self.entries = scratch.address()?;
         launch(gpu, kernel("topk_select", kind), Grid::blocks(self.lines), &self)?;
-        for (run, reach) in steps(self.room).filter(|_| self.sorted != 0) {
+        for (run, reach) in steps(self.list_len).filter(|_| self.sorted != 0) {
             let step = TopKParams { run, reach, ..self };
             launch(gpu, kernel("topk_step", key), Grid::over(entries / 2), &step)?;
         }

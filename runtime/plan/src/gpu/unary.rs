@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Gpu, Grid, Symbol};
 
-use super::launch::{count, kind, launch, room_in_place, Params};
+use super::launch::{alloc_in_place, count, kind, launch, Params};
 use super::program::Function;
 use super::OnGpu;
 use crate::dtype::DType;
@@ -41,7 +41,7 @@ impl OnGpu for Unary {
         let x = call.tensor(0)?;
         let (dtype, dims, address) = (x.dtype(), x.dims().to_vec(), x.address()?);
         let (name, result) = if self.is_predicate() { ("truth", DType::Bool) } else { ("unary", dtype) };
-        let y = room_in_place(gpu, call, OnGpu::in_place(self), &dims, result)?;
+        let y = alloc_in_place(gpu, call, OnGpu::in_place(self), &dims, result)?;
         let params =
             UnaryParams { x: address, y: y.address()?, count: count(y.len())?, function: Function::of(self.function) };
         launch(gpu, Symbol { module: "unary", name, kind: kind(dtype)? }, Grid::over(params.count), &params)?;

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Fault, Gpu, Grid, Symbol};
 
-use super::launch::{count, launch, room, width, Params};
+use super::launch::{alloc_uninit, count, launch, width, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
 use crate::bail;
@@ -47,11 +47,11 @@ impl OnGpu for MaxUnpool {
             bail!("MaxUnpool's indices are int64, found {}", indices.dtype());
         }
         let (counted, dims) = self.sizes(call)?;
-        let y = room(gpu, &dims, x.dtype())?;
+        let y = alloc_uninit(gpu, &dims, x.dtype())?;
         if y.is_empty() && x.is_empty() {
             return Ok(vec![y.into()]);
         }
-        let last = room(gpu, &dims, DType::Uint32)?;
+        let last = alloc_uninit(gpu, &dims, DType::Uint32)?;
         let mut strides = vec![1isize; dims.len()];
         for a in (1..dims.len()).rev() {
             strides[a - 1] = strides[a].saturating_mul(isize::try_from(dims[a]).unwrap_or(isize::MAX));

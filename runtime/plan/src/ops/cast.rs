@@ -14,7 +14,7 @@ use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::operator::{Arity, Operator};
 use crate::types::{TensorType, Type, Types};
-use crate::value::{room, Array};
+use crate::value::{alloc_uninit, Array};
 
 /// `X` with each element converted to the type `to`.
 ///
@@ -78,7 +78,7 @@ pub fn converted(x: &Array, to: DType, threads: &Threads) -> Result<Array> {
         Ok(bytemuck::cast_slice::<S, u8>(x.read()?))
     })?;
     dispatch!("Cast", to, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], D => {
-        let mut out = room::<D>(x.dims())?;
+        let mut out = alloc_uninit::<D>(x.dims())?;
         cast(converter(x.dtype())?, bytes, &mut out, threads);
         Array::new(out, x.dims())
     })

@@ -81,8 +81,8 @@ pub fn window_extent(kernel: usize, dilation: usize) -> Result<usize> {
 /// # Errors
 /// A stride, kernel or dilation is zero, or a size overflows.
 pub fn output_size(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Result<usize> {
-    let room = room(input, stride, pads)?;
-    Ok(room.checked_sub(window_extent(kernel, dilation)?).map_or(0, |room| room / stride + 1))
+    let padded = padded_size(input, stride, pads)?;
+    Ok(padded.checked_sub(window_extent(kernel, dilation)?).map_or(0, |padded| padded / stride + 1))
 }
 
 /// As [`output_size`], rounded up: the last window may reach past the padding, but must begin inside the input or the
@@ -97,14 +97,14 @@ pub fn output_size_ceil(
     dilation: usize,
     pads: [usize; 2],
 ) -> Result<usize> {
-    let room = room(input, stride, pads)?.checked_add(stride - 1).ok_or_else(too_large)?;
-    let count = room.checked_sub(window_extent(kernel, dilation)?).map_or(0, |room| room / stride + 1);
+    let padded = padded_size(input, stride, pads)?.checked_add(stride - 1).ok_or_else(too_large)?;
+    let count = padded.checked_sub(window_extent(kernel, dilation)?).map_or(0, |padded| padded / stride + 1);
     let last_is_outside = count > 0 && (count - 1) * stride >= input + pads[0];
     Ok(if last_is_outside { count - 1 } else { count })
 }
 
 /// The padded input's size.
-fn room(input: usize, stride: usize, pads: [usize; 2]) -> Result<usize> {
+fn padded_size(input: usize, stride: usize, pads: [usize; 2]) -> Result<usize> {
     if stride == 0 {
         bail!("a window needs a stride of at least 1");
     }

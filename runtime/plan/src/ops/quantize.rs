@@ -12,7 +12,7 @@ use crate::extent::{all_fit, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::ops::cast::format_of;
 use crate::types::{TensorType, Type, Types};
-use crate::value::{room, Array};
+use crate::value::{alloc_uninit, Array};
 
 /// `Y = saturate(round(X ÷ scale) + zero)`, ties to even; for small floats `Y` is the nearest to `X ÷ scale + zero`.
 ///
@@ -247,7 +247,7 @@ impl Scales {
     /// `f(x, scale, zero)` of each element.
     pub(crate) fn map(&self, x: &Array, f: impl Fn(f32, f32, f32) -> f32) -> Result<Vec<f32>> {
         let elements = x.read::<f32>()?;
-        let mut out = room::<f32>(x.dims())?;
+        let mut out = alloc_uninit::<f32>(x.dims())?;
         self.spread.for_each_run(|start, end, first, own| {
             for at in start..end {
                 let index = first + if own { at - start } else { 0 };

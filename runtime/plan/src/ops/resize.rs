@@ -18,7 +18,7 @@ use crate::float::Float;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
-use crate::value::{list, with_room, Array};
+use crate::value::{list, with_capacity, Array};
 
 /// X resampled along `axes`, each place of Y taken from, or interpolated between, places of X. Inputs: X, and, each
 /// optional and with a number for each of `axes`: `roi [2·axes]` (all starts, then all ends; for `TfCropAndResize`),
@@ -207,8 +207,8 @@ impl Interpolate {
     /// are to be `double`.
     pub(crate) fn taps(&self, map: &AxisMap, double: bool) -> Result<AxisTaps> {
         map.check()?;
-        let mut taps = with_room(map.output.saturating_mul(self.mode.most_taps(map, self.antialias)))?;
-        let mut ends = with_room(map.output.saturating_add(1))?;
+        let mut taps = with_capacity(map.output.saturating_mul(self.mode.most_taps(map, self.antialias)))?;
+        let mut ends = with_capacity(map.output.saturating_add(1))?;
         ends.push(0);
         for at in 0..map.output {
             let at = match double {

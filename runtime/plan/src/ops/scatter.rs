@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::extent::{all_fit, at_most, count, fits, text, Extent};
 use crate::operator::{Arity, Operator};
 use crate::types::{Type, Types};
-use crate::value::{element_count, with_room};
+use crate::value::{element_count, with_capacity};
 
 /// `X` with updates written where the indices say: for each place `i₀, …` of `indices`,
 /// `Y[i₀, …, indices[i₀, …], …] ⟵ updates[i₀, …]`, the index on `axis`. A negative index counts from the end; where places
@@ -140,7 +140,7 @@ impl TensorScatter {
     pub(crate) fn places(&self, dims: &[usize], axis: usize, rows: usize, first: &[usize]) -> Result<Places> {
         let (size, run) = (dims[axis], dims[axis + 1..].iter().product::<usize>());
         let per_batch: usize = dims[1..axis].iter().product();
-        let mut starts = with_room(element_count(&[dims[0], per_batch, rows])?)?;
+        let mut starts = with_capacity(element_count(&[dims[0], per_batch, rows])?)?;
         for (batch, &first) in first.iter().enumerate() {
             if rows > 0 && !self.circular && first > size - rows {
                 bail!("{rows} rows from {first} on go beyond the cache of {size}");

@@ -25,7 +25,7 @@ use crate::kernel::{Constants, Kernel, Memory};
 use crate::memory::bytes_held;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
-use crate::value::{in_room, Value};
+use crate::value::{catch_out_of_memory, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use placement::Border;
@@ -174,7 +174,7 @@ impl Preparing<'_> {
 
     /// The kernel of a step with its packed constants, which are released where nobody else reads them.
     fn pack(&mut self, graph: &Graph, node: &Node, choice: Choice) -> Result<Box<dyn Kernel>> {
-        let make = |operands: &Constants| in_room(|| choice.pack(node.ops.single(), operands));
+        let make = |operands: &Constants| catch_out_of_memory(|| choice.pack(node.ops.single(), operands));
         let kernel = graph.operands(node, &self.constants, make);
         let kernel = kernel.map_err(|error| Error::Verify(vec![self.complaint(node, &error)]))?;
         if matches!(self.device, Device::Cpu) {

@@ -353,13 +353,8 @@ mod tests {
         for (ranks, steps, expected) in cases {
             let constant = || if ranks[1] == 1 { tensor(&[0i64, 0], &[2]) } else { tensor(&[1f32, 2.0], &[1, 2]) };
             let outputs = [ranks.len() as u32 - 1];
-            let there = prepare(
-                &ranks,
-                &steps,
-                &outputs,
-                constant(),
-                &Device::Gpu(Gpu::emulator().expect("the host has room")),
-            );
+            let there =
+                prepare(&ranks, &steps, &outputs, constant(), &Device::Gpu(Gpu::emulator().expect("enough memory")));
             assert_eq!(placed(&there), expected, "{steps:?}");
             let here = prepare(&ranks, &steps, &outputs, constant(), &Device::Cpu);
             assert!(here.placed_steps().iter().all(|step| step.host.is_none()), "{steps:?}");

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::held::{Storages, RECORD};
-use crate::value::{with_room, Value};
+use crate::value::{with_capacity, Value};
 
 /// The items of a sequence, which its copies share until one of them changes.
 #[derive(Debug, Clone, Default)]
@@ -84,7 +84,7 @@ impl Items {
     /// The items, for this sequence alone.
     fn own(&mut self) -> Result<&mut Shared> {
         if Arc::get_mut(&mut self.0).is_none() {
-            let mut values = with_room(self.len().saturating_add(1))?;
+            let mut values = with_capacity(self.len().saturating_add(1))?;
             values.extend_from_slice(self);
             self.0 = Arc::new(Shared { values, common: self.0.common.clone(), storages: OnceLock::new() });
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 pub use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-pub use crate::size::{element_count, list, room, scratch, with_room, MAX_RANK};
-pub(crate) use crate::size::{in_room, no_room};
+pub use crate::size::{alloc_uninit, element_count, list, scratch, with_capacity, MAX_RANK};
+pub(crate) use crate::size::{catch_out_of_memory, out_of_memory};
 use crate::types::Type;
 pub use items::Items;
 

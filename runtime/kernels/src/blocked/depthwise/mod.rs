@@ -225,7 +225,7 @@ impl Depthwise<'_> {
         if [down.input, across.input] == [height, width] && [down.added, across.added] == [0, 0] {
             return x;
         }
-        let scratch = scratch.room(down.input * across.input * BLOCK);
+        let scratch = scratch.alloc_uninit(down.input * across.input * BLOCK);
         for (y, out) in scratch.chunks_exact_mut(across.input * BLOCK).enumerate() {
             match y.checked_add_signed(-down.added).filter(|&y| y < height) {
                 Some(y) => copy_row(&x[y * width * BLOCK..][..width * BLOCK], -across.added * BLOCK as isize, 1, out),

@@ -2,7 +2,7 @@
 
 use super::products::Products;
 use super::transform::{self, Tile};
-use crate::buffer::with_room;
+use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 
 /// The outputs of a tile, the inputs of a piece of its window, and the taps of that.
@@ -18,7 +18,7 @@ pub(in crate::blocked) fn products(taps: usize) -> Products {
 /// The transformed weights of windows of `taps`, `[piece][position]` each.
 pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
     let rows = transform::weight_rows(Tile::Four);
-    let mut out = with_room(w.len() / taps * products(taps).count());
+    let mut out = with_capacity(w.len() / taps * products(taps).count());
     let pieces = w.chunks_exact(taps).flat_map(|window| window.chunks(TAPS));
     pieces.for_each(|piece| transform::line(&rows, piece, &mut out));
     out

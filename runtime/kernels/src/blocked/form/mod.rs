@@ -4,7 +4,7 @@ mod line;
 mod products;
 mod transform;
 
-use crate::buffer::with_room;
+use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 pub(super) use line::{axis, products, INPUTS, OUTPUTS, TAPS};
 pub(super) use products::Products;
@@ -73,7 +73,7 @@ impl Form {
 /// The transformed weights of windows of 3 × 3.
 fn squares(tile: Tile, w: &[f32]) -> Vec<f32> {
     let rows = transform::weight_rows(tile);
-    let mut out = with_room(w.len() / 9 * rows.len().pow(2));
+    let mut out = with_capacity(w.len() / 9 * rows.len().pow(2));
     w.chunks_exact(9).for_each(|window| transform::square(&rows, window, &mut out));
     out
 }

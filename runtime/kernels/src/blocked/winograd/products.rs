@@ -26,8 +26,8 @@ impl Buffers {
     pub fn grow(&mut self, products: Products, channels: usize, tiles: usize) -> usize {
         // A line of the cache between positions, which would otherwise fall onto one another in it.
         let step = (products.pieces * channels.div_ceil(BLOCK) * tiles + 1) * BLOCK;
-        self.input.room(products.positions * step);
-        self.products.room(products.positions * (2 * tiles + 1) * BLOCK);
+        self.input.alloc_uninit(products.positions * step);
+        self.products.alloc_uninit(products.positions * (2 * tiles + 1) * BLOCK);
         step
     }
 }

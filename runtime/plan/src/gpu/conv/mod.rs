@@ -13,7 +13,7 @@ use candle_plan_device::{Gemm, Gpu, Grid, Kind, Matrix, Symbol, BLOCK, MOST_BLOC
 use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::program::Program;
 
-use super::launch::{address, count, kind, launch, room};
+use super::launch::{address, alloc_uninit, count, kind, launch};
 use super::program::{OnGpuProgram, INPUTS};
 use super::OnGpu;
 use crate::bail;
@@ -57,7 +57,7 @@ where
         let (dims, dtype) = (out_dims(shape, operands.x.rank()), operands.x.dtype());
         let form = Form::wanted()?;
         let y = match count(element_count(&dims)?)? {
-            0 => room(gpu, &dims, dtype)?,
+            0 => alloc_uninit(gpu, &dims, dtype)?,
             _ => {
                 let way = match form {
                     Some(form) => form.way(shape, transposed, dtype)?,
@@ -129,7 +129,7 @@ fn convolve(
     if w.dtype() != dtype || bias.is_some_and(|bias| bias.dtype() != dtype) {
         bail!("a convolution is of operands of one dtype, found X of {dtype} and W of {}", w.dtype());
     }
-    let y = room(gpu, &out_dims(shape, x.rank()), dtype)?;
+    let y = alloc_uninit(gpu, &out_dims(shape, x.rank()), dtype)?;
     let mut params = ConvolutionParams::new(shape, transposed, operands, &y)?;
     params.limits = limits;
     match way {
@@ -170,7 +170,7 @@ fn tiles(
     let dtype = y.dtype();
     let total = [parts, y.len()];
     let wide = if dtype == DType::Float64 { dtype } else { DType::Float32 };
-    let partial = if parts > 1 { Some(room(gpu, &total, wide)?) } else { None };
+    let partial = if parts > 1 { Some(alloc_uninit(gpu, &total, wide)?) } else { None };
     params.parts = count(parts)?;
     params.partial = address(partial.as_ref())?;
     let windows = Way::most_windows(shape, transposed).saturating_mul(shape.batch);

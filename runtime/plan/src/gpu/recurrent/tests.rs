@@ -88,7 +88,7 @@ impl Blocks for NoBlocks {
 
 #[test]
 fn lengths_beyond_the_steps_are_told_of() {
-    let gpu = Gpu::emulator().expect("the host has room");
+    let gpu = Gpu::emulator().expect("enough memory");
     let op = Rnn { hidden: 4, directions: directions(&[Activation::Tanh]), clip: None, batch_first: false };
     for (lengths, found) in [([3, 0], None), ([4, 0], Some(7)), ([1, -1], Some(7))] {
         let turn = gpu.turn().expect("it is there");
@@ -97,7 +97,7 @@ fn lengths_beyond_the_steps_are_told_of() {
         inputs.push(Some(tensor(&lengths, &[2])));
         let mut inputs: Vec<Input> = inputs
             .iter()
-            .map(|value| value.as_ref().map(|value| upload(&gpu, value).expect("room")))
+            .map(|value| value.as_ref().map(|value| upload(&gpu, value).expect("enough memory")))
             .map(|value| value.map_or(Input::Absent, Input::Owned))
             .collect();
         let threads = &Threads::serial();
