@@ -58,7 +58,7 @@ pub trait Float: Element {
     fn widen(x: &[Self]) -> Cow<'_, [Self::Wide]>;
 
     /// The results as elements, each rounded to nearest.
-    fn narrow(x: Vec<Self::Wide>) -> Vec<Self>;
+    fn narrow<'a>(x: impl Into<Cow<'a, [Self::Wide]>>) -> Vec<Self>;
 }
 
 macro_rules! wide {
@@ -70,8 +70,8 @@ macro_rules! wide {
                 Cow::Borrowed(x)
             }
 
-            fn narrow(x: Vec<$float>) -> Vec<$float> {
-                x
+            fn narrow<'a>(x: impl Into<Cow<'a, [$float]>>) -> Vec<$float> {
+                x.into().into_owned()
             }
         })*
     };
@@ -88,7 +88,8 @@ macro_rules! half {
                 Cow::Owned(wide)
             }
 
-            fn narrow(x: Vec<f32>) -> Vec<$float> {
+            fn narrow<'a>(x: impl Into<Cow<'a, [f32]>>) -> Vec<$float> {
+                let x = x.into();
                 let mut narrow = buffer::for_overwrite::<$float>(x.len());
                 narrow.convert_from_f32_slice(&x);
                 narrow
@@ -99,6 +100,30 @@ macro_rules! half {
 
 wide! { f32 f64 }
 half! { f16 bf16 }
+
+/// The elements of a tensor of `float32` or 16-bit floating point, as `float32`.
+///
+/// # Errors
+/// The tensor has another dtype.
+pub fn read_f32(array: &Array) -> Result<Cow<'_, [f32]>> {
+    crate::dispatch!("a number of up to 32 bits", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
+}
+
+/// A copy of a tensor of `float32` or 16-bit floating point, as `float32`.
+///
+/// # Errors
+/// The tensor has another dtype.
+pub fn to_f32(array: &Array) -> Result<Array> {
+    Array::new(read_f32(array)?.into_owned(), array.dims())
+}
+
+/// A copy of a `float32` tensor, rounded to nearest in a dtype of 16 bits.
+///
+/// # Errors
+/// The tensor is not `float32`, or `dtype` has not 16 bits.
+pub fn to_half(array: &Array, dtype: DType) -> Result<Array> {
+    crate::dispatch!("a result", dtype, [f16, bf16], T => Array::new(T::narrow(array.read::<f32>()?), array.dims()))
+}
 
 /// The elements in type `W`, from any floating-point dtype.
 ///

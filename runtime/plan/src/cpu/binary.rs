@@ -11,12 +11,11 @@ use half::{bf16, f16};
 use super::elementwise::run_program;
 use super::packed::Packs;
 use super::power::power;
-use super::unary::Half;
 use crate::broadcast::join;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::widened_bytes;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Constants};
 use crate::ops::binary::Binary;
 use crate::types::{Type, Types};
@@ -90,7 +89,7 @@ impl Binary {
         }
     }
 
-    fn half<T: Half>(&self, call: &mut Call) -> Result<Array> {
+    fn half<T: Float<Wide = f32>>(&self, call: &mut Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, _) = join(&[x.dims(), y.dims()])?;
         let (wide_x, wide_y) = (T::widen(x.read::<T>()?), T::widen(y.read::<T>()?));
@@ -99,7 +98,7 @@ impl Binary {
         let bound = program.bind(&dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
         let mut out = alloc_uninit(&dims)?;
         bound.run_all(Isa::get(), call.threads, &mut out);
-        Array::new(T::round(&out), &dims)
+        Array::new(T::narrow(out), &dims)
     }
 
     fn compare(&self, call: &Call) -> Result<Array> {

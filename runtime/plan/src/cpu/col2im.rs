@@ -2,11 +2,11 @@
 
 use candle_plan_kernels::gemm::Term;
 
-use super::conv::{rounded, single};
 use crate::axes;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
+use crate::float::{to_f32, to_half};
 use crate::kernel::{Call, Kernel};
 use crate::ops::col2im::Col2Im;
 use crate::value::{alloc_uninit, Array, Value};
@@ -18,7 +18,7 @@ impl Kernel for Col2Im {
         let kernel = axes::dims(&call.tensor(2)?.to_i64()?)?;
         let out = match x.dtype() {
             DType::Float16 | DType::Bfloat16 => {
-                rounded(&self.compute::<f32>(&single(x)?, &image, &kernel)?, x.dtype())?
+                to_half(&self.compute::<f32>(&to_f32(x)?, &image, &kernel)?, x.dtype())?
             }
             dtype => dispatch!("Col2Im", dtype, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64], T => {
                 self.compute::<T>(x, &image, &kernel)

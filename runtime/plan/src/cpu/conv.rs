@@ -1,17 +1,13 @@
 //! CPU kernels: convolutions over one and two spatial axes.
 
-use std::borrow::Cow;
-
 use candle_plan_kernels::conv::{self, Shape, Weights};
 use candle_plan_kernels::isa::Isa;
-use half::vec::HalfFloatVecExt;
-use half::{bf16, f16};
 
 use super::packed::Packs;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
-use crate::float::{widened_bytes, Float};
+use crate::float::{read_f32, to_f32, to_half, widened_bytes};
 use crate::form::Form;
 use crate::kernel::{Call, Constants, Memory};
 use crate::ops::conv::Conv;
@@ -29,7 +25,7 @@ impl Packs for Conv {
         let Some(w) = constants.tensor(1).filter(|w| w.dtype() != DType::Float64) else { return Ok(None) };
         let shape = self.usual_shape(constants.types.first().copied().flatten(), w.dims())?;
         let pack = if constants.memory == Memory::Low { Weights::direct } else { Weights::new };
-        Ok(Some(pack(Isa::get(), &shape, &read_single(w)?)))
+        Ok(Some(pack(Isa::get(), &shape, &read_f32(w)?)))
     }
 
     fn is_replaced(&self, input: usize) -> bool {
@@ -54,8 +50,8 @@ impl Packs for Conv {
             DType::Float32 => self.run_f32(packed, call, x, w, bias)?,
             DType::Float64 => self.run_f64(call, x, w, bias)?,
             dtype => {
-                let bias = bias.map(single).transpose()?;
-                rounded(&self.run_f32(packed, call, &single(x)?, w, bias.as_ref())?, dtype)?
+                let bias = bias.map(to_f32).transpose()?;
+                to_half(&self.run_f32(packed, call, &to_f32(x)?, w, bias.as_ref())?, dtype)?
             }
         };
         Ok(vec![out.into()])
@@ -91,7 +87,7 @@ impl Conv {
         let weights = match packed {
             Some(packed) => packed,
             None => {
-                packed_here = Weights::new(Isa::get(), &shape, &read_single(w)?);
+                packed_here = Weights::new(Isa::get(), &shape, &read_f32(w)?);
                 &packed_here
             }
         };
@@ -113,23 +109,6 @@ impl Conv {
         conv::conv_plain(call.threads, &shape, w, bias, x, &mut out);
         Array::new(out, &dims)
     }
-}
-
-/// The elements of a tensor of `float32` or 16-bit floating point, as `float32`, exactly.
-pub(super) fn read_single(array: &Array) -> Result<Cow<'_, [f32]>> {
-    crate::dispatch!("a number of up to 32 bits", array.dtype(), [f32, f16, bf16], T => Ok(T::widen(array.read::<T>()?)))
-}
-
-/// [`read_single`] as a tensor of its own.
-pub(super) fn single(array: &Array) -> Result<Array> {
-    Array::new(read_single(array)?.into_owned(), array.dims())
-}
-
-/// A `float32` tensor rounded to nearest.
-pub(super) fn rounded(array: &Array, dtype: DType) -> Result<Array> {
-    crate::dispatch!("a result", dtype, [f16, bf16], T => {
-        Array::new(Vec::<T>::from_f32_slice(array.read::<f32>()?), array.dims())
-    })
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 use candle_plan_kernels::conv::{self, Shape, TransposedWeights};
 use candle_plan_kernels::isa::Isa;
 
-use super::conv::{read_single, rounded, single};
 use super::packed::Packs;
 use crate::dtype::DType;
 use crate::epilogue;
 use crate::error::Result;
-use crate::float::widened_bytes;
+use crate::float::{read_f32, to_f32, to_half, widened_bytes};
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::conv_transpose::ConvTranspose;
@@ -54,8 +53,8 @@ impl Packs for ConvTranspose {
                 Array::new(out, &dims)?
             }
             dtype => {
-                let bias = bias.map(single).transpose()?;
-                rounded(&self.run_f32(packed, call, &shape, &single(x)?, w, bias.as_ref())?, dtype)?
+                let bias = bias.map(to_f32).transpose()?;
+                to_half(&self.run_f32(packed, call, &shape, &to_f32(x)?, w, bias.as_ref())?, dtype)?
             }
         };
         Ok(vec![out.into()])
@@ -101,7 +100,7 @@ impl ConvTranspose {
         let uncut = Padding::Explicit(vec![[0, 0]; x.len() - 2]);
         let uncut = ConvTranspose { pads: uncut, output_shape: None, epilogue: None, ..self.clone() };
         let shape = uncut.shape(&x, w.dims(), None)?;
-        Ok(TransposedWeights::new(Isa::get(), &shape, &read_single(w)?))
+        Ok(TransposedWeights::new(Isa::get(), &shape, &read_f32(w)?))
     }
 }
 

@@ -3,14 +3,13 @@
 use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term};
 use candle_plan_kernels::isa::Isa;
 
-use super::conv::{rounded, single};
 use super::matrices::{form, is_narrow, is_single, matrix, pack, plain, singles};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::{Error, Result};
-use crate::float::widened_bytes;
+use crate::float::{to_f32, to_half, widened_bytes};
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::gemm::{steps, Gemm};
@@ -47,10 +46,10 @@ impl Packs for Gemm {
         let out = match a.dtype() {
             DType::Float32 => self.run_f32(packed, call, a, b, c)?,
             DType::Float16 | DType::Bfloat16 => {
-                let c = c.map(single).transpose()?;
-                let wide = packed.is_none().then(|| single(b)).transpose()?;
+                let c = c.map(to_f32).transpose()?;
+                let wide = packed.is_none().then(|| to_f32(b)).transpose()?;
                 let b = wide.as_ref().unwrap_or(b);
-                rounded(&self.run_f32(packed, call, &single(a)?, b, c.as_ref())?, a.dtype())?
+                to_half(&self.run_f32(packed, call, &to_f32(a)?, b, c.as_ref())?, a.dtype())?
             }
             dtype => dispatch!("Gemm", dtype, [f64, i32, i64, u32, u64], T => self.run_plain::<T>(call, a, b, c))?,
         };

@@ -91,7 +91,7 @@ impl Kernel for RmsNorm {
                 let mut x = read_wide::<f64>(x)?;
                 self.normalize(call, Rewrite::in_place(&mut x), &read_wide(scale)?, &scale_dims, &dims, axis)?;
                 dispatch!("RmsNorm", dtype, [f32, f64, f16, bf16], V => {
-                    Array::new(V::narrow(x.into_iter().map(Number::from_f64).collect()), &dims)
+                    Array::new(V::narrow(x.into_iter().map(Number::from_f64).collect::<Vec<_>>()), &dims)
                 })
             }
         })?;

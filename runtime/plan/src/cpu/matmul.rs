@@ -4,14 +4,13 @@ use candle_plan_kernels::gemm::{self, Bias, Finish, PackedB, Right, Sizes, Term}
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 
-use super::conv::{rounded, single};
 use super::matrices::{form, is_narrow, is_single, matrix, pack_all, plain};
 use super::packed::Packs;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::epilogue;
 use crate::error::Result;
-use crate::float::widened_bytes;
+use crate::float::{to_f32, to_half, widened_bytes};
 use crate::form::Form;
 use crate::kernel::{Call, Constants};
 use crate::ops::matmul::{MatMul, Product};
@@ -50,9 +49,9 @@ impl Packs for MatMul {
                 product.run_f32(call.threads, a, b, packed, finish)
             })?,
             DType::Float16 | DType::Bfloat16 => {
-                let wide = packed.is_none().then(|| single(b)).transpose()?;
+                let wide = packed.is_none().then(|| to_f32(b)).transpose()?;
                 let b = wide.as_ref().unwrap_or(b);
-                rounded(&product.run_f32(call.threads, &single(a)?, b, packed, None)?, a.dtype())?
+                to_half(&product.run_f32(call.threads, &to_f32(a)?, b, packed, None)?, a.dtype())?
             }
             dtype => {
                 dispatch!("MatMul", dtype, [f64, i32, i64, u32, u64], T => product.run_plain::<T>(call.threads, a, b))?

@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn floats<T: Float>(dims: &[usize], seed: usize) -> Option<Value> {
-        let wide = data(dims, seed).into_iter().map(T::Wide::from_f64).collect();
+        let wide = data(dims, seed).into_iter().map(T::Wide::from_f64).collect::<Vec<_>>();
         Some(tensor(&T::narrow(wide), dims))
     }
 

@@ -1,18 +1,16 @@
 //! CPU kernels: functions of one element.
 
-use candle_plan_kernels::buffer::for_overwrite;
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, map};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
 use candle_plan_kernels::threads::Threads;
-use half::slice::HalfFloatSliceExt;
 
 use super::cast::widened;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::float::widened_bytes;
+use crate::float::{widened_bytes, Float};
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
 use crate::types::Types;
@@ -73,10 +71,10 @@ impl Unary {
         Array::new(out, array.dims())
     }
 
-    fn half<T: Half>(&self, array: &Array, threads: &Threads) -> Result<Array> {
-        let mut values = T::widen(array.read::<T>()?);
+    fn half<T: Float<Wide = f32>>(&self, array: &Array, threads: &Threads) -> Result<Array> {
+        let mut values = T::widen(array.read::<T>()?).into_owned();
         threads.for_each_chunk(&mut values, TASK, |_, x| unary_in_place(Isa::get(), self.function, x));
-        Array::new(T::round(&values), array.dims())
+        Array::new(T::narrow(values), array.dims())
     }
 
     fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {
@@ -106,34 +104,6 @@ impl Unary {
         Array::new(out, array.dims())
     }
 }
-
-/// A 16-bit floating-point type, which is computed with as `f32`.
-pub(crate) trait Half: Element {
-    /// The same numbers.
-    fn widen(x: &[Self]) -> Vec<f32>;
-    /// The nearest numbers of this type.
-    fn round(x: &[f32]) -> Vec<Self>;
-}
-
-macro_rules! half_types {
-    ($($type:ty)*) => {
-        $(impl Half for $type {
-            fn widen(x: &[Self]) -> Vec<f32> {
-                let mut out = for_overwrite(x.len());
-                x.convert_to_f32_slice(&mut out);
-                out
-            }
-
-            fn round(x: &[f32]) -> Vec<Self> {
-                let mut out: Vec<$type> = for_overwrite(x.len());
-                out.convert_from_f32_slice(x);
-                out
-            }
-        })*
-    };
-}
-
-half_types! { half::f16 half::bf16 }
 
 #[cfg(test)]
 mod tests {

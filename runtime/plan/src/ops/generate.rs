@@ -13,6 +13,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::extent::{count, one_element, text, Extent};
+use crate::float::Float;
 use crate::kernel::Call;
 use crate::operator::{Arity, Needs, Operator};
 use crate::types::{Dim, TensorType, Type, Types};
@@ -199,11 +200,10 @@ impl OneHot {
 
 /// Numbers as integers, fractions cut off.
 pub(crate) fn truncated(array: &Array) -> Result<Vec<i64>> {
-    match array.dtype() {
-        DType::Float32 => Ok(collected(array.read::<f32>()?.iter().map(|&value| value as i64))),
-        DType::Float64 => Ok(collected(array.read::<f64>()?.iter().map(|&value| value as i64))),
-        DType::Float16 => Ok(collected(array.read::<f16>()?.iter().map(|value| value.to_f32() as i64))),
-        DType::Bfloat16 => Ok(collected(array.read::<bf16>()?.iter().map(|value| value.to_f32() as i64))),
-        _ => array.to_i64(),
+    if !array.dtype().is_float() {
+        return array.to_i64();
     }
+    crate::dispatch!("a floating-point input", array.dtype(), [f32, f64, f16, bf16], T => {
+        Ok(collected(T::widen(array.read::<T>()?).iter().map(|&value| Source::to_f64(value) as i64)))
+    })
 }

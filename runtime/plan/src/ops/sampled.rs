@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use candle_plan_kernels::real::Real;
-use half::slice::HalfFloatSliceExt;
-use half::vec::HalfFloatVecExt;
 use half::{bf16, f16};
 
 use crate::dtype::Element;
+use crate::float::Float;
 
 /// An element type that is interpolated in another one.
 pub(crate) trait Sampled: Element {
@@ -38,10 +37,10 @@ fn from_integers<T: Copy + Into<f64>>(x: &[T]) -> Cow<'_, [f64]> {
 }
 
 sampled! {
-    f32 in f32: Cow::Borrowed, |y, _| y;
-    f64 in f64: Cow::Borrowed, |y, _| y;
-    f16 in f32: |x: &[f16]| Cow::Owned(x.to_f32_vec()), |y: Vec<f32>, _| Vec::from_f32_slice(&y);
-    bf16 in f32: |x: &[bf16]| Cow::Owned(x.to_f32_vec()), |y: Vec<f32>, _| Vec::from_f32_slice(&y);
+    f32 in f32: Float::widen, |y: Vec<f32>, _| Float::narrow(y);
+    f64 in f64: Float::widen, |y: Vec<f64>, _| Float::narrow(y);
+    f16 in f32: Float::widen, |y: Vec<f32>, _| Float::narrow(y);
+    bf16 in f32: Float::widen, |y: Vec<f32>, _| Float::narrow(y);
     u8 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u8).collect();
     i8 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as i8).collect();
     u16 in f64: from_integers, |y: Vec<f64>, rounded| y.into_iter().map(|v| whole(v, rounded) as u16).collect();
