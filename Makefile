@@ -205,10 +205,10 @@ test-emulated: $(VENV)/.dev $(NEXTEST)
 	$(BIN)/python -m pytest -q -n 2 tests/processors.py
 
 # The C++ of the emulator's kernels is checked, too.
-sanitize: $(NEXTEST) ## the tests of kernels and devices under AddressSanitizer, on Linux (some minutes)
-	$(SAY) "Rust tests of the kernels, and of devices on the emulator, under AddressSanitizer"
+sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)
+	$(SAY) "Rust tests of kernels, devices and plans, on the emulator too, under AddressSanitizer"
 	cd runtime && RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
-		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --features candle-plan-device/emulator \
+		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-device --package candle-plan --features candle-plan-device/emulator \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
 check: format lint types test test-lowest test-processors lint-cuda ## what CI runs: format, lints, types, every test
