@@ -15,7 +15,7 @@ SAY    := @printf '\033[1m── %s\033[0m\n'
 # What the tests compare with is of known versions.
 VERSIONS := --constraint tests/constraints.txt
 # How to time: three processes each, and cold starts.
-BENCH  ?= --against onnxruntime,openvino --processes 3 --cold
+BENCH  ?= --against onnxruntime,openvino,mnn --processes 3 --cold
 # A folder of models with an INDEX.json: the third-party ones where they are, else our own.
 OTHERS := $(wildcard ../shared/zoo)
 ZOO    ?= $(or $(OTHERS),models)
@@ -64,7 +64,7 @@ $(VENV)/.test: $(BIN)/maturin $(SOURCES) tests/constraints.txt
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.bench: $(VENV)/.demo
-	$(SAY) "Installing OpenVINO, to compare with"
+	$(SAY) "Installing OpenVINO and MNN, to compare with"
 	@mkdir -p build
 	@$(INSTALL) --editable ".[bench]" $(WATCHED)
 	@touch $@

@@ -45,6 +45,7 @@ FOREIGN = {
     "torch": {"frontend.export"},
     "onnxruntime": {"accuracy.reference"},
     "openvino": {"bench.engines"},
+    "MNN": {"bench.mnn"},
 }
 """Packages that only some modules may import, outside of type checking."""
 

@@ -37,18 +37,27 @@ def case(tmp_path: Path) -> Case:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_computes_the_model(engine: str, case: Case) -> None:
-    pytest.importorskip(ENGINES[engine].package)
+    pytest.importorskip(ENGINES[engine].package, exc_type=ImportError)
     outputs = ENGINES[engine].load(case, 1)()
     assert np.array_equal(outputs["y"], 2 * X)
 
 
 @pytest.mark.parametrize("engine", OTHERS)
 def test_what_an_engine_refuses_is_told(engine: str, case: Case, tmp_path: Path) -> None:
-    pytest.importorskip(ENGINES[engine].package)
+    pytest.importorskip(ENGINES[engine].package, exc_type=ImportError)
     (tmp_path / "twice.onnx").write_bytes(b"not a model")
     found = time_in_turns(case, [engine, PLAN], 1, 0.001)
     assert list(found.times) == [PLAN]
     assert "refuses the model: " in found.failed[engine]
+
+
+def test_mnn_has_no_time_for_wrong_outputs(tmp_path: Path) -> None:
+    """MNN computes 64-bit integers in 32 bits."""
+    mnn = pytest.importorskip("compiler.bench.mnn", exc_type=ImportError)
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (int64[3] x) => (int64[3] y) { y = Mul(x, x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "square.onnx")
+    with pytest.raises(ReferenceFailed, match="MNN's output y is wrong"):
+        mnn.load_mnn(tmp_path / "square.onnx", {"x": np.int64([1, 2, 92682])}, 1)
 
 
 def engine_of(log: list[str], name: str, fails: bool = False) -> Engine:

@@ -53,6 +53,7 @@ class Reference:
             self._session = _session(self._written, threads, optimize)
         else:
             self._session = self._exact_session()
+        self.inputs = [value.name for value in self._session.get_inputs()]
         self.outputs = _output_names(self._session)
 
     @functools.cached_property

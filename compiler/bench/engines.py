@@ -74,10 +74,17 @@ def _load_openvino(case: Case, threads: int) -> Run:
     return run
 
 
+def _load_mnn(case: Case, threads: int) -> Run:
+    from compiler.bench.mnn import load_mnn
+
+    return load_mnn(_model(case), case.inputs, threads)
+
+
 ENGINES = {
     PLAN: Engine("compiler.runtime.session", _load_plan),
     "onnxruntime": Engine("onnxruntime", _load_onnxruntime),
     "openvino": Engine("openvino", _load_openvino),
+    "mnn": Engine("compiler.bench.mnn", _load_mnn),
 }
 """Ours first."""
 

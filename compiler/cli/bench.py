@@ -18,7 +18,7 @@ from compiler.cli.renamed import Verb
 if TYPE_CHECKING:
     from compiler.bench.timing import Timing
 
-NOTHING, OTHERS = "nothing", ("onnxruntime", "openvino")
+NOTHING, OTHERS = "nothing", ("onnxruntime", "openvino", "mnn")
 
 
 def _against(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -39,7 +39,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
     "--against",
     callback=_against,
     metavar="LIST",
-    help="Runtimes to compare with: onnxruntime, openvino, both separated by a comma, or nothing.  "
+    help="Runtimes to compare with, separated by commas: onnxruntime, openvino, mnn; or nothing.  "
     "[default: onnxruntime, if the model is known]",
 )
 @click.option(
