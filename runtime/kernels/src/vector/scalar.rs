@@ -1,4 +1,4 @@
-//! The vector of one lane: what every other vector computes in each of its lanes.
+//! The vector with one lane: the reference for the lanes of the other vectors.
 
 use half::{bf16, f16};
 
@@ -130,7 +130,7 @@ impl Vector for f32 {
 
     #[inline(always)]
     fn times_power_of_two(self, n: f32) -> f32 {
-        // In two steps: the first is exact, and a denormal result is rounded by the second alone.
+        // In two steps: the first one is exact, and only the second one rounds a subnormal result.
         let n = n as i32;
         let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
         self * power(n >> 1) * power(n - (n >> 1))
