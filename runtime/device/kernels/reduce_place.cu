@@ -1,4 +1,4 @@
-// The places of the largest and the smallest elements.
+// The indices of the largest and the smallest elements.
 #include "reduce.cuh"
 
 template <class T> struct PlaceRule {

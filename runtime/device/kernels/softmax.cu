@@ -1,4 +1,4 @@
-// Softmax and its relatives along lines.
+// Softmax and related functions along lines.
 #include "team.cuh"
 
 enum SoftmaxForm : u32 { Softmax, LogSoftmax, Hardmax };
@@ -9,7 +9,7 @@ struct SoftmaxOf {
     u32 form;
 };
 
-// eˣ / Σ eˣ, or x − ln Σ eˣ; the largest element is subtracted first.
+// eˣ / Σ eˣ, or x − ln Σ eˣ; the maximum is subtracted first.
 template <class T> HOST_DEVICE void exponential(const SoftmaxOf& p, u32 line, u32 n) {
     typedef wide<T> W;
     const Teams& teams = p.lines.teams;

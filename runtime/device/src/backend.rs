@@ -22,27 +22,32 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Copies `from` to the GPU, and reads it before the method returns.
     ///
-    /// # Safety `to` is the address of at least as many bytes.
+    /// # Safety
+    /// `to` is the address of at least as many bytes.
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()>;
 
     /// Waits for all queued work, then copies the parts to the host.
     ///
-    /// # Safety Each part's address has at least as many bytes.
+    /// # Safety
+    /// Each part's address has at least as many bytes.
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()>;
 
     /// Copies bytes within the GPU.
     ///
-    /// # Safety Both addresses have at least `bytes` bytes, and the ranges do not overlap.
+    /// # Safety
+    /// Both addresses have at least `bytes` bytes, and the ranges do not overlap.
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()>;
 
     /// Queues a kernel.
     ///
-    /// # Safety The parameters are those of the kernel, and the kernel accesses valid memory with them.
+    /// # Safety
+    /// The parameters are those of the kernel, and the kernel accesses valid memory with them.
     unsafe fn launch(&self, symbol: Symbol, grid: Grid, params: &[u8]) -> Result<()>;
 
     /// Queues matrix products.
     ///
-    /// # Safety The addresses are those of matrices with these sizes. The sizes are at most
+    /// # Safety
+    /// The addresses are those of matrices with these sizes. The sizes are at most
     /// [`MOST_BLOCKS`](crate::launch::MOST_BLOCKS).
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()>;
 
@@ -64,12 +69,14 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
-    /// # Safety `stream` is a stream of this GPU.
+    /// # Safety
+    /// `stream` is a stream of this GPU.
     unsafe fn wait_for(&self, stream: u64) -> Result<()>;
 
     /// Makes work that is queued on another stream from now on wait for the work already queued here.
     ///
-    /// # Safety `stream` is a stream of this GPU.
+    /// # Safety
+    /// `stream` is a stream of this GPU.
     unsafe fn make_wait(&self, stream: u64) -> Result<()>;
 
     /// Checks that an address from outside belongs to this GPU's memory.

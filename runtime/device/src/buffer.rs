@@ -19,17 +19,20 @@ pub struct Buffer {
 impl Gpu {
     /// Allocates a buffer with arbitrary contents.
     ///
-    /// # Errors The allocation fails.
+    /// # Errors
+    /// The allocation fails.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
         Ok(Buffer { memory: self.backend.allocate(bytes)?, bytes, is_lent: false, gpu: self.clone() })
     }
 
     /// Wraps memory that somebody else owns. `owner` is dropped with the buffer.
     ///
-    /// # Errors The first or the last byte is not this GPU's memory.
+    /// # Errors
+    /// The first or the last byte is not this GPU's memory.
     ///
-    /// # Safety While the owner exists, the address has `bytes` bytes, and nothing writes them while work that reads
-    /// them is pending.
+    /// # Safety
+    /// While the owner exists, the address has `bytes` bytes, and nothing writes them while work that reads them is
+    /// pending.
     pub unsafe fn lent(&self, address: u64, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
         if bytes > 0 {
             let last = address.checked_add(bytes as u64 - 1);
@@ -42,7 +45,8 @@ impl Gpu {
 
     /// Allocates a buffer with these contents.
     ///
-    /// # Errors The allocation or the copy fails.
+    /// # Errors
+    /// The allocation or the copy fails.
     pub fn uploaded(&self, bytes: &[u8]) -> Result<Buffer> {
         let buffer = self.allocate(bytes.len())?;
         if !bytes.is_empty() {
@@ -76,7 +80,8 @@ impl Buffer {
 
     /// Describes a copy of the bytes from `start` on to `to`, for [`Gpu::download`].
     ///
-    /// # Errors The buffer has fewer bytes.
+    /// # Errors
+    /// The buffer has fewer bytes.
     pub fn part<'a>(&'a self, start: usize, to: &'a mut [u8]) -> Result<Download<'a>> {
         self.check(start, to.len())?;
         Ok(Download { from: self.memory.address + start as u64, to })
@@ -84,7 +89,8 @@ impl Buffer {
 
     /// Copies the bytes from `start` on to `to`, after all queued work is done.
     ///
-    /// # Errors The buffer has fewer bytes, or the copy or earlier work failed.
+    /// # Errors
+    /// The buffer has fewer bytes, or the copy or earlier work failed.
     pub fn download(&self, start: usize, to: &mut [u8]) -> Result<()> {
         self.gpu.download(vec![self.part(start, to)?])
     }
@@ -92,7 +98,8 @@ impl Buffer {
     /// Copies `bytes` bytes from `start` on to a new buffer, in the order of the work of `gpu`. `gpu` is another handle
     /// of the same GPU if another session created this buffer.
     ///
-    /// # Errors The buffer has fewer bytes, or the allocation or the copy fails.
+    /// # Errors
+    /// The buffer has fewer bytes, or the allocation or the copy fails.
     pub fn copied(&self, gpu: &Gpu, start: usize, bytes: usize) -> Result<Buffer> {
         self.check(start, bytes)?;
         let copy = gpu.allocate(bytes)?;
@@ -106,10 +113,11 @@ impl Buffer {
     /// Copies `bytes` bytes from `start` on to memory that another stream owns: after the work already queued on that
     /// stream, and before work that is queued on it from now on.
     ///
-    /// # Errors The buffer has fewer bytes, or the copy fails.
+    /// # Errors
+    /// The buffer has fewer bytes, or the copy fails.
     ///
-    /// # Safety `to` is the address of at least as many bytes outside this buffer, and `stream` is a stream of this
-    /// GPU.
+    /// # Safety
+    /// `to` is the address of at least as many bytes outside this buffer, and `stream` is a stream of this GPU.
     pub unsafe fn copy_out(&self, start: usize, bytes: usize, to: u64, stream: u64) -> Result<()> {
         self.check(start, bytes)?;
         if bytes == 0 {

@@ -79,8 +79,9 @@ fn places(params: &[u8], memory: &BTreeMap<u64, usize>) -> BTreeMap<u64, usize> 
 }
 
 impl Place {
-    /// # Safety While the value exists, the memory exists. While one of its methods runs, nothing else writes the
-    /// memory, or reads what a kernel wrote.
+    /// # Safety
+    /// While the value exists, the memory exists. While one of its methods runs, nothing else writes the memory, or
+    /// reads what a kernel wrote.
     unsafe fn new((start, bytes): (u64, usize)) -> Place {
         // SAFETY: the caller's promise.
         let before = unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec();
@@ -124,8 +125,9 @@ extern "C" {
 
 /// Runs a kernel in each order, with `run(blocks, backwards)`. No other kernel runs at the same time.
 ///
-/// # Safety During the call, nothing else uses the memory that the kernel writes, or writes other memory that the
-/// parameters point to.
+/// # Safety
+/// During the call, nothing else uses the memory that the kernel writes, or writes other memory that the parameters
+/// point to.
 unsafe fn run_in_any_order(
     symbol: Symbol,
     blocks: [u32; 3],

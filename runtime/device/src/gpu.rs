@@ -28,7 +28,8 @@ pub struct Gpu {
 impl Gpu {
     /// Opens NVIDIA's GPU number `ordinal`, with a new stream.
     ///
-    /// # Errors [`Error::Unavailable`](crate::Error::Unavailable): the reason, and what to do.
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable): the reason, and what to do.
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Gpu> {
         Gpu::of(Arc::new(Cuda::open(ordinal)?))
@@ -37,14 +38,16 @@ impl Gpu {
     /// Opens the emulator: the CPU with separate memory, and with kernels compiled for it. For tests.
     #[cfg(feature = "emulator")]
     ///
-    /// # Errors The host has no memory left.
+    /// # Errors
+    /// The host has no memory left.
     pub fn emulator() -> Result<Gpu> {
         Gpu::of(Arc::new(Emulator))
     }
 
     /// Opens a dry run without a GPU: steps can be placed on it, and it records the commands of a run.
     ///
-    /// # Errors None.
+    /// # Errors
+    /// None.
     pub fn dry_run() -> Result<Gpu> {
         Gpu::of(Arc::new(DryRun::default()))
     }
@@ -66,21 +69,24 @@ impl Gpu {
 
     /// Waits until all queued work is done.
     ///
-    /// # Errors The work failed.
+    /// # Errors
+    /// The work failed.
     pub fn finish(&self) -> Result<()> {
         self.backend.finish()
     }
 
     /// Checks that this process is not a fork of the one that opened the GPU.
     ///
-    /// # Errors It is a fork.
+    /// # Errors
+    /// It is a fork.
     pub fn check_process(&self) -> Result<()> {
         self.backend.check_process()
     }
 
     /// Waits for all work of the GPU, including that of other libraries.
     ///
-    /// # Errors The work failed.
+    /// # Errors
+    /// The work failed.
     pub fn finish_all(&self) -> Result<()> {
         self.backend.finish_all()
     }
@@ -92,9 +98,11 @@ impl Gpu {
 
     /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
-    /// # Errors The device reports an error.
+    /// # Errors
+    /// The device reports an error.
     ///
-    /// # Safety `stream` is a stream of this GPU.
+    /// # Safety
+    /// `stream` is a stream of this GPU.
     pub unsafe fn wait_for(&self, stream: u64) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.backend.wait_for(stream) }
@@ -102,7 +110,8 @@ impl Gpu {
 
     /// Copies `parts` to the host, after all queued work is done. Waits once.
     ///
-    /// # Errors A copy or earlier work failed.
+    /// # Errors
+    /// A copy or earlier work failed.
     pub fn download(&self, mut parts: Vec<Download>) -> Result<()> {
         parts.retain(|part| !part.to.is_empty());
         // SAFETY: each part is inside its buffer.
@@ -111,10 +120,12 @@ impl Gpu {
 
     /// Queues a kernel; does nothing if the grid is empty.
     ///
-    /// # Errors The kernel does not exist, or the launch fails. A later call may report what the kernel does wrong.
+    /// # Errors
+    /// The kernel does not exist, or the launch fails. A later call may report what the kernel does wrong.
     ///
-    /// # Safety `params` matches the kernel's parameters, and its addresses refer to memory of the size that the
-    /// parameters describe.
+    /// # Safety
+    /// `params` matches the kernel's parameters, and its addresses refer to memory of the size that the parameters
+    /// describe.
     pub unsafe fn launch<P: Pod>(&self, symbol: Symbol, grid: Grid, params: &P) -> Result<()> {
         if grid.blocks.contains(&0) {
             return Ok(());
@@ -125,9 +136,11 @@ impl Gpu {
 
     /// Queues matrix products; does nothing if the result has no elements.
     ///
-    /// # Errors The device reports an error.
+    /// # Errors
+    /// The device reports an error.
     ///
-    /// # Safety The addresses are those of matrices with these sizes.
+    /// # Safety
+    /// The addresses are those of matrices with these sizes.
     pub unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         if gemm.m == 0 || gemm.n == 0 {
             return Ok(());

@@ -30,8 +30,9 @@ impl Gpu {
 
     /// Waits until no other thread's run uses the GPU.
     ///
-    /// # Errors The process was forked, the device reports an error, or this thread already runs the session more often
-    /// than is supported.
+    /// # Errors
+    /// The process was forked, the device reports an error, or this thread already runs the session more often than is
+    /// supported.
     pub fn turn(&self) -> Result<Turn<'_>> {
         self.backend.check_process()?;
         let held = self.faults.turn.lock();
@@ -62,7 +63,8 @@ impl Turn<'_> {
     /// Waits for all queued work, and copies `parts` to the host. Returns the mark of the first kernel in this turn
     /// that reported a fault, if any.
     ///
-    /// # Errors A copy or earlier work failed.
+    /// # Errors
+    /// A copy or earlier work failed.
     pub fn finish(&self, parts: Vec<Download>) -> Result<Option<u32>> {
         let (mut word, faults) = ([0; WORD], &self.gpu.faults);
         let mut parts: Vec<Download<'_>> = parts; // shortens the lifetime to that of `word`

@@ -61,7 +61,8 @@ impl<A: GlobalAlloc> Allocator<A> {
 
     /// Frees a large block.
     ///
-    /// # Safety [`Allocator::allocate`] returned the block for this size, and nothing uses it any more.
+    /// # Safety
+    /// [`Allocator::allocate`] returned the block for this size, and nothing uses it any more.
     #[inline(never)]
     unsafe fn release(&self, block: *mut u8, size: usize) {
         let unused = self.ranges().release(block.expose_provenance(), size);

@@ -37,7 +37,8 @@ pub fn shape(operands: &[&[usize]]) -> Option<Dims> {
 impl Broadcast {
     /// Broadcasts operands of the shapes `operands` to `result`, by NumPy's rules.
     ///
-    /// # Errors The index of the first operand whose shape does not broadcast to `result`.
+    /// # Errors
+    /// The index of the first operand whose shape does not broadcast to `result`.
     pub fn new(result: &[usize], operands: &[&[usize]]) -> Result<Broadcast, usize> {
         let width = result.len().max(1);
         let mut merged = Broadcast { dims: Dims::new(), strides: SmallVec::new(), width };

@@ -100,7 +100,8 @@ impl OutOfMemory {
 
 /// Runs a kernel that may [stop](OutOfMemory::end) for lack of memory.
 ///
-/// # Errors The kernel ran out of memory. Its result is incomplete.
+/// # Errors
+/// The kernel ran out of memory. Its result is incomplete.
 pub fn caught<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|reason| match reason.downcast::<OutOfMemory>() {
         Ok(out_of_memory) => *out_of_memory,

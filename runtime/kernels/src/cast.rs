@@ -40,7 +40,8 @@ pub type Convert<D> = fn(x: &[u8], out: &mut [D]);
 
 /// `out[i] = x[i]`, converted.
 ///
-/// # Panics The number of elements in `x` differs from that in `out`.
+/// # Panics
+/// The number of elements in `x` differs from that in `out`.
 pub fn convert<S: Source, D: Target>(x: &[u8], out: &mut [D]) {
     let x = bytemuck::cast_slice::<u8, S>(x);
     assert_eq!(x.len(), out.len(), "as many out as in");
@@ -51,7 +52,8 @@ pub fn convert<S: Source, D: Target>(x: &[u8], out: &mut [D]) {
 
 /// `out = convert(x)`. The elements of `x` are bytes, so that the function is compiled once per result type.
 ///
-/// # Panics The number of elements in `x` differs from that in `out`.
+/// # Panics
+/// The number of elements in `x` differs from that in `out`.
 pub fn cast<D: Target>(convert: Convert<D>, x: &[u8], out: &mut [D], threads: &Threads) {
     if out.is_empty() || threads.count() == 1 {
         return convert(x, out);

@@ -9,7 +9,8 @@ use crate::word::Word;
 /// Copies runs of `run` elements. Each block of `block` elements has one run per element of `starts`: `out[b, i, j] =
 /// data[b·block + starts[i] + j]`, where `out` is `[blocks, starts, run]`.
 ///
-/// # Panics A run exceeds its block, or `out` does not hold one run per block and start.
+/// # Panics
+/// A run exceeds its block, or `out` does not hold one run per block and start.
 pub fn gather_runs<T: Word>(data: &[T], block: usize, starts: &[usize], run: usize, out: &mut [T], threads: &Threads) {
     if out.is_empty() {
         return;
@@ -48,7 +49,8 @@ fn gather_arrays<T: Word, const N: usize>(block: &[T], starts: &[usize], out: &m
 
 /// Copies runs of updates, in order, to `data`: `data[starts[i] + j] = updates[i, j]`.
 ///
-/// # Panics A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.
+/// # Panics
+/// A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.
 pub fn scatter_runs<T: Word>(data: &mut [T], starts: &[usize], run: usize, updates: &[T]) {
     assert_eq!(starts.len() * run, updates.len(), "one run a start");
     if run == 1 {
@@ -61,7 +63,8 @@ pub fn scatter_runs<T: Word>(data: &mut [T], starts: &[usize], run: usize, updat
 /// Combines runs of updates, in order, with runs of `data`: `data[starts[i] + j] = combine(data[starts[i] + j],
 /// updates[i·run + j])`.
 ///
-/// # Panics A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.
+/// # Panics
+/// A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.
 pub fn combine_runs<T: Copy>(data: &mut [T], starts: &[usize], run: usize, updates: &[T], combine: impl Fn(T, T) -> T) {
     assert_eq!(starts.len() * run, updates.len(), "one run a start");
     for (&start, updates) in starts.iter().zip(updates.chunks_exact(run.max(1))) {

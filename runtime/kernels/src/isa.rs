@@ -58,7 +58,8 @@ impl Isa {
 
     /// Checks that the environment variable `CANDLE_PLAN_ISA` is empty or names a level that this processor supports.
     ///
-    /// # Errors It has another value. The message states the value, and the allowed ones.
+    /// # Errors
+    /// It has another value. The message states the value, and the allowed ones.
     pub fn check() -> Result<(), String> {
         Isa::named(&wanted()).map(|_| ())
     }

@@ -19,7 +19,8 @@ impl Mapping {
     /// Maps the first `length` bytes of a file. The caller guarantees that nothing changes the file while the mapping
     /// exists.
     ///
-    /// # Errors The system cannot map the file, or the file is shorter.
+    /// # Errors
+    /// The system cannot map the file, or the file is shorter.
     pub fn of_unchanging(file: &File, length: usize) -> io::Result<Mapping> {
         // SAFETY: the mapping is read-only, and the caller guarantees that nothing changes the bytes.
         let map = unsafe { MmapOptions::new().len(length).map(file)? };

@@ -129,7 +129,8 @@ impl FromIterator<Option<usize>> for Places {
 /// Fills `out` with the selected elements of a tensor of shape `dims`: `out[i₀, i₁, …] = source[places₀[i₀],
 /// places₁[i₁], …]`, or `fill` if an axis selects the fill value.
 ///
-/// # Panics A source index exceeds its axis, or the lengths do not match.
+/// # Panics
+/// A source index exceeds its axis, or the lengths do not match.
 pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, out: &mut [T], threads: &Threads) {
     assert_eq!(
         (dims.len(), dims.iter().product::<usize>()),

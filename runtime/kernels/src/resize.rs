@@ -28,7 +28,8 @@ impl<R: Real> Filter<R> {
     /// Creates a filter from an axis of size `input` to one of size `output`. `tap(index, k)` returns the input index
     /// and the weight of tap `k < taps` for an output index.
     ///
-    /// # Panics An input index is out of bounds, or does not fit in `u32`.
+    /// # Panics
+    /// An input index is out of bounds, or does not fit in `u32`.
     pub fn new(input: usize, output: usize, taps: usize, tap: impl Fn(usize, usize) -> (usize, R)) -> Filter<R> {
         let tap = &tap;
         let count = taps.saturating_mul(output);
@@ -57,7 +58,8 @@ const BLOCK: usize = 16;
 /// Resamples `x` of shape `dims` into `y`, along the axes that have a filter. Starts with the axis that gives the
 /// smallest intermediate result; of equal ones, the last.
 ///
-/// # Panics The filters or the lengths do not fit the shape.
+/// # Panics
+/// The filters or the lengths do not fit the shape.
 pub fn resample<R: Real>(
     isa: Isa,
     threads: &Threads,
@@ -212,7 +214,8 @@ fn sum_rows<R: Real, const W: usize, const FMA: bool>(filter: &Filter<R>, row: u
 /// `y[o, i, j] = x[o, rows[i], columns[j]]` for units of `unit` elements, where `x` is `[outer, dims[0], dims[1],
 /// unit]`.
 ///
-/// # Panics An index is out of bounds, or the lengths do not fit.
+/// # Panics
+/// An index is out of bounds, or the lengths do not fit.
 pub fn take<T: Word>(
     isa: Isa,
     threads: &Threads,

@@ -64,7 +64,8 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
 
     /// Sets element `i`.
     ///
-    /// # Panics `i` is out of bounds.
+    /// # Panics
+    /// `i` is out of bounds.
     pub fn set(&mut self, i: usize, value: R) {
         self.to[i] = value;
     }

@@ -220,7 +220,8 @@ pub(crate) fn copy_run<T: Copy>(source: &[T], out: &mut [T]) {
 /// Copies runs of `run` elements. A run starts every `from` elements of the source, and every `to` elements of the
 /// result. Stops at the end of either; the last run need not be followed by other elements.
 ///
-/// # Panics A run does not fit.
+/// # Panics
+/// A run does not fit.
 pub(crate) fn copy_runs<T: Copy>(source: &[T], from: usize, out: &mut [T], to: usize, run: usize) {
     match run {
         1 => out.iter_mut().step_by(to).zip(source.iter().step_by(from)).for_each(|(out, value)| *out = *value),

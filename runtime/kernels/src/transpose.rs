@@ -21,7 +21,8 @@ const STRIP: usize = 64;
 
 /// Transposes a plane: `out[row·to + column] = source[column·from + row]`.
 ///
-/// # Panics The plane exceeds `source` or `out`.
+/// # Panics
+/// The plane exceeds `source` or `out`.
 pub fn transpose<T: Word>(source: &[T], out: &mut [T], plane: Plane, isa: Isa) {
     if plane.rows == 0 || plane.columns == 0 {
         return;
@@ -177,8 +178,9 @@ mod x86 {
 
     /// Transposes three columns of sixteen bytes to contiguous rows.
     ///
-    /// # Safety The processor has AVX2. 16 bytes can be read at `from` and one and two strides further, and 48 bytes
-    /// can be written at `to`.
+    /// # Safety
+    /// The processor has AVX2. 16 bytes can be read at `from` and one and two strides further, and 48 bytes can be
+    /// written at `to`.
     #[target_feature(enable = "avx2")]
     unsafe fn weave_bytes(from: *const u8, stride: usize, to: *mut u8) {
         /// For each third of the result, the source index of its bytes in each column; 128 means none.
@@ -209,7 +211,8 @@ mod x86 {
     /// half of the rows with the second one rotates this number by one bit; after four times, row and column are
     /// swapped.
     ///
-    /// # Safety The processor has AVX2. 16 rows of 16 bytes can be read at `from` and written at `to`.
+    /// # Safety
+    /// The processor has AVX2. 16 rows of 16 bytes can be read at `from` and written at `to`.
     #[target_feature(enable = "avx2")]
     unsafe fn tile_bytes(from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
         // SAFETY: the function's contract.
@@ -231,7 +234,8 @@ mod x86 {
 
     /// Transposes 16×16 elements: first pairs, then fours, within 128-bit lanes; then the lanes themselves.
     ///
-    /// # Safety The processor has AVX-512F. 16 rows of 16 elements can be read at `from` and written at `to`.
+    /// # Safety
+    /// The processor has AVX-512F. 16 rows of 16 elements can be read at `from` and written at `to`.
     #[target_feature(enable = "avx512f")]
     unsafe fn tile16(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the function's contract.
@@ -265,7 +269,8 @@ mod x86 {
 
     /// Transposes 8×8 elements: first pairs, then fours, within 128-bit lanes; then the lanes themselves.
     ///
-    /// # Safety The processor has AVX2. 8 rows of 8 elements can be read at `from` and written at `to`.
+    /// # Safety
+    /// The processor has AVX2. 8 rows of 8 elements can be read at `from` and written at `to`.
     #[target_feature(enable = "avx2")]
     unsafe fn tile8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the function's contract.

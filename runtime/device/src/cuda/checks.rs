@@ -34,7 +34,8 @@ pub(super) fn check_libraries() -> Result<()> {
 
 /// Initializes the driver, and finds GPU number `ordinal`.
 ///
-/// # Errors [`Error::Unavailable`]: the reason.
+/// # Errors
+/// [`Error::Unavailable`]: the reason.
 pub(super) fn find(ordinal: usize) -> Result<Found> {
     if !DRIVER.is_there() {
         return Err(Error::Unavailable(format!(

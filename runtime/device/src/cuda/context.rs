@@ -49,7 +49,8 @@ impl Drop for Bound {
 impl Context {
     /// Returns GPU number `ordinal`; opens it if no session has done so.
     ///
-    /// # Errors [`Error::Unavailable`]: the reason.
+    /// # Errors
+    /// [`Error::Unavailable`]: the reason.
     pub fn open(ordinal: usize) -> Result<Arc<Context>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(context) = open.get(&ordinal).and_then(Weak::upgrade) {
@@ -79,7 +80,8 @@ impl Context {
 
     /// Checks that the process is not a fork of the one that opened the GPU.
     ///
-    /// # Errors It is a fork.
+    /// # Errors
+    /// It is a fork.
     pub fn check_process(&self) -> Result<()> {
         if self.process == std::process::id() {
             return Ok(());
@@ -90,7 +92,8 @@ impl Context {
     /// Makes this GPU current for the driver's calls in this thread. If another GPU was current, dropping the guard
     /// restores it, because other libraries select their GPU in this way.
     ///
-    /// # Errors The process was forked, or the driver reports an error.
+    /// # Errors
+    /// The process was forked, or the driver reports an error.
     pub fn bind(&self) -> Result<Bound> {
         self.check_process()?;
         let mut current = ContextHandle::NULL;
@@ -106,7 +109,8 @@ impl Context {
 
     /// Checks that an address belongs to this GPU's memory. The context must be bound to the thread.
     ///
-    /// # Errors It does not, or the driver reports an error.
+    /// # Errors
+    /// It does not, or the driver reports an error.
     pub fn check_address(&self, address: u64) -> Result<()> {
         let mut device: c_int = -1;
         // SAFETY: the call writes one number.

@@ -22,7 +22,8 @@ const ORIN: (u32, u32) = (8, 7);
 
 /// Returns a module for a GPU of this compute capability: a cubin, or PTX that ends with a null byte.
 ///
-/// # Errors The module does not exist.
+/// # Errors
+/// The module does not exist.
 pub(super) fn image(module: &str, capability: (u32, u32)) -> Result<Vec<u8>> {
     let of_module = IMAGES.iter().filter(|image| image.module == module);
     let fitting = of_module.filter(|image| image.architecture.is_none_or(|cubin| runs_on(cubin, capability)));

@@ -29,7 +29,8 @@ impl Library {
 
     /// Looks up every function.
     ///
-    /// # Errors [`Failure::Missing`]: the first function that is missing.
+    /// # Errors
+    /// [`Failure::Missing`]: the first function that is missing.
     pub fn check(&self) -> Result<(), Failure> {
         // SAFETY: the address is not called.
         self.functions.iter().try_for_each(|name| unsafe { self.function::<*const ()>(name) }.map(drop))
@@ -48,9 +49,11 @@ impl Library {
 
     /// Returns the function with this name.
     ///
-    /// # Errors [`Failure::Missing`].
+    /// # Errors
+    /// [`Failure::Missing`].
     ///
-    /// # Safety `F` is a function pointer of the function's type.
+    /// # Safety
+    /// `F` is a function pointer of the function's type.
     pub unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failure> {
         let missing = Failure::Missing { library: self.name, function: name };
         let library = self.open().ok_or(missing)?;
@@ -65,7 +68,8 @@ macro_rules! functions {
     ($library:ident, $failure:path; $(fn $name:ident($($argument:ident: $kind:ty),* $(,)?);)*) => {
         const FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
     $(
-        /// # Safety The arguments meet the requirements in NVIDIA's documentation of this function.
+        /// # Safety
+        /// The arguments meet the requirements in NVIDIA's documentation of this function.
         #[allow(clippy::too_many_arguments)]
         pub(super) unsafe fn $name($($argument: $kind),*) -> Result<(), $crate::cuda::failure::Failure> {
             type Symbol = unsafe extern "C" fn($($kind),*) -> u32;

@@ -64,7 +64,8 @@ impl std::fmt::Debug for Cuda {
 impl Cuda {
     /// Opens a stream of GPU number `ordinal`.
     ///
-    /// # Errors [`Error::Unavailable`]: the reason.
+    /// # Errors
+    /// [`Error::Unavailable`]: the reason.
     pub fn open(ordinal: usize) -> Result<Cuda> {
         let stream = Stream::new(Context::open(ordinal)?)?;
         Ok(Cuda { blas: Mutex::default(), staging: Mutex::new(Stage::Unopened), stream })
@@ -72,7 +73,8 @@ impl Cuda {
 
     /// Returns the staging buffer; the first call creates it.
     ///
-    /// # Errors The driver reports an error other than a lack of pinned memory.
+    /// # Errors
+    /// The driver reports an error other than a lack of pinned memory.
     fn stage(&self) -> Result<MutexGuard<'_, Stage>> {
         let mut stage = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         if let Stage::Unopened = *stage {

@@ -22,7 +22,8 @@ pub(super) struct Modules {
 impl Modules {
     /// Returns a kernel for the GPU of `pool`, whose context must be bound to the thread.
     ///
-    /// # Errors The kernel does not exist, or the driver reports an error.
+    /// # Errors
+    /// The kernel does not exist, or the driver reports an error.
     pub fn function(&self, pool: &Pool, capability: (u32, u32), symbol: Symbol) -> Result<FunctionHandle> {
         let known = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&symbol).copied();
         if let Some(function) = known {

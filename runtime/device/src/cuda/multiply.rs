@@ -14,7 +14,8 @@ const COMPUTE: [c_uint; 2] = [68, 70];
 /// Computes a product. cuBLAS expects column-major matrices, and those of this crate are row-major, so cuBLAS
 /// multiplies the transposed matrices in the opposite order.
 ///
-/// # Safety The addresses are those of matrices with these sizes, on the handle's device.
+/// # Safety
+/// The addresses are those of matrices with these sizes, on the handle's device.
 pub(super) unsafe fn multiply(handle: BlasHandle, gemm: &Gemm) -> Result<(), Failure> {
     let [kind, result] = kinds(gemm.kind);
     let single = [gemm.alpha, gemm.beta];

@@ -18,7 +18,8 @@ pub(super) struct Pool {
 impl Pool {
     /// Creates a pool that keeps freed memory for the next run.
     ///
-    /// # Errors The driver reports an error.
+    /// # Errors
+    /// The driver reports an error.
     pub fn new(device: c_int) -> Result<Pool, Failure> {
         let (mut pool, mut most, properties) = (PoolHandle::NULL, u64::MAX, PoolProperties::of(device));
         // SAFETY: the first call writes one handle; the attribute is a 64-bit number.
@@ -40,7 +41,8 @@ impl Pool {
     /// returns the pool's free memory to the driver, and runs the work once more. The pool's context must be bound to
     /// the thread.
     ///
-    /// # Errors Those of the work.
+    /// # Errors
+    /// Those of the work.
     pub fn with_memory<T>(&self, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
         match work() {
             Err(error) if error.is_memory() && self.give_back().is_ok() => work(),
@@ -59,7 +61,8 @@ impl Pool {
 
     /// Destroys the pool. Its context must be bound to the thread.
     ///
-    /// # Safety Nothing uses memory of the pool any more.
+    /// # Safety
+    /// Nothing uses memory of the pool any more.
     pub unsafe fn destroy(&mut self) {
         if let Some(pool) = self.handle.take() {
             // SAFETY: the caller's promise.

@@ -55,7 +55,8 @@ struct Piece<'a> {
 impl Staging {
     /// Allocates the buffer. Here and below, the stream's context must be bound to the thread.
     ///
-    /// # Errors There is no pinned memory left.
+    /// # Errors
+    /// There is no pinned memory left.
     pub fn new(stream: &Arc<Stream>) -> Done<Staging> {
         let mut memory: *mut c_void = std::ptr::null_mut();
         // SAFETY: the call writes one address.
@@ -71,7 +72,8 @@ impl Staging {
 
     /// Copies bytes to the GPU. Reads `from` before it returns.
     ///
-    /// # Safety `to` is the address of at least as many bytes.
+    /// # Safety
+    /// `to` is the address of at least as many bytes.
     pub unsafe fn upload(&mut self, mut from: &[u8], mut to: u64) -> Done<()> {
         while !from.is_empty() {
             if self.filled == SLOT {
@@ -91,7 +93,8 @@ impl Staging {
 
     /// Copies bytes from the GPU, after all queued work is done. Waits once if they fit in the staging buffer.
     ///
-    /// # Safety Each address has at least as many bytes.
+    /// # Safety
+    /// Each address has at least as many bytes.
     pub unsafe fn download(&mut self, parts: &mut [Download]) -> Done<()> {
         let mut pieces = VecDeque::new();
         for part in parts {

@@ -34,7 +34,8 @@ impl Stream {
 
     /// Binds the context, like [`Context::bind`].
     ///
-    /// # Errors As for [`Context::bind`].
+    /// # Errors
+    /// As for [`Context::bind`].
     pub fn bind(&self) -> Result<Bound> {
         self.context.bind()
     }
@@ -47,9 +48,11 @@ impl Stream {
 
     /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
-    /// # Errors The driver reports an error.
+    /// # Errors
+    /// The driver reports an error.
     ///
-    /// # Safety `other` is a stream of the context, which is bound to the thread.
+    /// # Safety
+    /// `other` is a stream of the context, which is bound to the thread.
     pub unsafe fn wait_for(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
         // SAFETY: the caller's promise.
         unsafe { order(other, self.handle) }
@@ -57,9 +60,11 @@ impl Stream {
 
     /// Makes work that is queued on another stream from now on wait for the work already queued here.
     ///
-    /// # Errors The driver reports an error.
+    /// # Errors
+    /// The driver reports an error.
     ///
-    /// # Safety `other` is a stream of the context, which is bound to the thread.
+    /// # Safety
+    /// `other` is a stream of the context, which is bound to the thread.
     pub unsafe fn make_wait(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
         // SAFETY: the caller's promise.
         unsafe { order(self.handle, other) }
@@ -67,7 +72,8 @@ impl Stream {
 
     /// Allocates memory with arbitrary contents.
     ///
-    /// # Errors [`Error::OutOfMemory`], or the driver reports another error.
+    /// # Errors
+    /// [`Error::OutOfMemory`], or the driver reports another error.
     pub fn allocate(self: &Arc<Stream>, bytes: usize) -> Result<Memory> {
         if bytes == 0 {
             return Ok(Memory { address: 0, _owner: Box::new(()) });
@@ -101,7 +107,8 @@ impl Drop for Stream {
 
 /// Makes work that is queued on the stream `second` from now on wait for the work already queued on `first`.
 ///
-/// # Safety Both are streams of the context that is bound to the thread.
+/// # Safety
+/// Both are streams of the context that is bound to the thread.
 unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Result<(), Failure> {
     let mut event = EventHandle::NULL;
     // SAFETY: the first call writes one handle. Destroying an event does not affect the streams that wait for it.

@@ -162,7 +162,7 @@ const FEW: usize = 4;
 
 /// Computes the outputs `[batch, heads, queries, width]`, and the scores `[batch, heads, queries, keys]` if requested.
 ///
-/// # Panics The slices are too short for the sizes.
+/// # Panics
 /// The slices are too short for the sizes.
 pub fn attention<R: Attends>(
     isa: Isa,

@@ -23,7 +23,8 @@ pub(super) struct Convolution<'a> {
 impl<'a> Convolution<'a> {
     /// Creates the convolution of `x`, or of a transformed input that its form passes instead.
     ///
-    /// # Panics The output, the bias or the filter does not fit the shape.
+    /// # Panics
+    /// The output, the bias or the filter does not fit the shape.
     pub fn new(
         shape: &'a Shape,
         filter: &'a Filter,
@@ -86,7 +87,8 @@ impl Convolution<'_> {
 
     /// Runs the epilogue on the outputs of one block for some pixels.
     ///
-    /// # Safety They belong to the caller's task and have been written.
+    /// # Safety
+    /// They belong to the caller's task and have been written.
     pub unsafe fn finish(&self, image: usize, block: usize, first: usize, pixels: usize) {
         if let Some(finish) = self.epilogue.finish {
             let start = self.offset(image, block, first);

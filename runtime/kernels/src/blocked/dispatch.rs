@@ -10,7 +10,8 @@ use crate::threads::Threads;
 /// `out = bias + filter * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
 /// For a filter [for rows](Filter::for_rows), `x` is `[N, C, H, W]`.
 ///
-/// # Panics The slices or the filter do not fit the shape.
+/// # Panics
+/// The slices or the filter do not fit the shape.
 pub fn conv(
     threads: &Threads,
     shape: &Shape,

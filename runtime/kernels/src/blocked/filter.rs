@@ -40,14 +40,16 @@ impl Filter {
 
     /// Packs the weights `w` `[O, C / groups, kernel…]` for a form of Winograd's algorithm, or tap by tap.
     ///
-    /// # Panics `w` does not have this shape, or the groups are not whole blocks.
+    /// # Panics
+    /// `w` does not have this shape, or the groups are not whole blocks.
     pub(super) fn new(isa: Isa, shape: &Shape, w: &[f32], form: Option<Form>) -> Filter {
         Filter::pack(isa, shape, w, form, BLOCK)
     }
 
     /// Like [`Filter::new`], tap by tap, for an input `[N, C, H, W]` with too few channels to fill a block.
     ///
-    /// # Panics As for [`Filter::new`].
+    /// # Panics
+    /// As for [`Filter::new`].
     pub fn for_rows(isa: Isa, shape: &Shape, w: &[f32]) -> Filter {
         Filter::pack(isa, shape, w, None, 1)
     }

@@ -24,7 +24,8 @@ const ABREAST: usize = 8;
 
 /// Reduces every window of `x` `[P, H, W, 16]` into `y`, where `P` is the number of blocks of all images.
 ///
-/// # Panics The lengths do not fit the windows.
+/// # Panics
+/// The lengths do not fit the windows.
 pub fn pool(isa: Isa, threads: &Threads, pool: Pool, x: &[f32], [rows, columns]: [Window; 2], y: &mut [f32]) {
     let row = columns.output * BLOCK;
     let (image, plane) = (rows.input * columns.input * BLOCK, rows.output * row);

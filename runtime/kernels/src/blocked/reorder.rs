@@ -14,7 +14,8 @@ const STRIP: usize = 128;
 
 /// `[N, C, H · W]` → `[N, C / 16, H · W, 16]`, with zeros in the lanes beyond C.
 ///
-/// # Panics The slices do not have these sizes.
+/// # Panics
+/// The slices do not have these sizes.
 pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32]) {
     assert!(x.len() == images.len() && out.len() == images.blocked_len(), "{images:?}");
     let (shared, size, plane) = (Shared::new(out), images.plane * BLOCK, images.plane);
@@ -44,7 +45,8 @@ pub fn to_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &m
 
 /// `[N, C / 16, H · W, 16]` → `[N, C, H · W]`, then calls `finish` on runs of whole channels.
 ///
-/// # Panics The slices do not have these sizes.
+/// # Panics
+/// The slices do not have these sizes.
 pub fn from_blocks(isa: Isa, threads: &Threads, images: Images, x: &[f32], out: &mut [f32], finish: Option<Finish>) {
     assert!(x.len() == images.blocked_len() && out.len() == images.len(), "{images:?}");
     let (shared, size, plane) = (Shared::new(out), images.plane * BLOCK, images.plane);
@@ -110,8 +112,9 @@ fn copy_rows(x: &[f32], from: usize, out: &mut [f32], to: usize, count: usize) {
 
 /// Transposes a tile: `out[j · to + i] = x[i · from + j]`.
 ///
-/// # Safety 16 rows of 16 elements can be read, with stride `from`, and written, with stride `to`. The processor has
-/// the instruction set.
+/// # Safety
+/// 16 rows of 16 elements can be read, with stride `from`, and written, with stride `to`. The processor has the
+/// instruction set.
 type Transpose = unsafe fn(*const f32, usize, *mut f32, usize);
 
 /// Transposes the tile at the start of `x`, from row stride `from` to row stride `to`.

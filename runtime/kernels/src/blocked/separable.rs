@@ -48,8 +48,8 @@ fn are_separable(first: &Shape, second: &Shape) -> bool {
 
 /// Computes both convolutions. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, O / 16, H', W', 16]`.
 ///
-/// # Panics The slices, weights or shapes do not fit, the first convolution is not depthwise, or the second is not 1 ×
-/// 1.
+/// # Panics
+/// The slices, weights or shapes do not fit, the first convolution is not depthwise, or the second is not 1 × 1.
 pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out: &mut [f32]) {
     let shape = &first.shape.lying();
     let (Weights::Depthwise(filter), Weights::Groups(next)) = (first.weights, second.weights) else {

@@ -38,8 +38,9 @@ pub(super) struct Tile<'a> {
 
 /// A tile with a fixed number of rows, pixels and vectors.
 ///
-/// # Safety Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, and the
-/// processor has the instruction set.
+/// # Safety
+/// Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, and the processor has
+/// the instruction set.
 pub(super) type Kernel = unsafe fn(&Tile);
 
 /// Tiles for a fixed number of rows and outputs. For each supported stride of pixels (0: any stride), the kernels for
@@ -74,7 +75,8 @@ impl Tiles {
 
     /// Computes `pixels` pixels in each of `rows` rows for `outputs` outputs, as adjacent tiles of similar size.
     ///
-    /// # Safety As for [`Kernel`].
+    /// # Safety
+    /// As for [`Kernel`].
     pub unsafe fn run(&self, rows: usize, pixels: usize, outputs: usize, tile: Tile) {
         let kernels = self.kernels(rows, outputs, tile.pixel);
         let count = pixels.div_ceil(kernels.len());

@@ -33,7 +33,8 @@ impl Weights {
 
     /// Packs the weights `w` `[O, C / groups, kernel…]` for inputs of about the size in `shape`.
     ///
-    /// # Panics `w` does not have this shape, or the convolution does not [fit](Weights::fits).
+    /// # Panics
+    /// `w` does not have this shape, or the convolution does not [fit](Weights::fits).
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         Weights::packed(isa, shape, w, true)
     }
@@ -41,7 +42,8 @@ impl Weights {
     /// Like [`Weights::new`], but never transforms the weights for Winograd's algorithm: apart from padding to blocks,
     /// the packed weights are as many as `w` has.
     ///
-    /// # Panics As for [`Weights::new`].
+    /// # Panics
+    /// As for [`Weights::new`].
     pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         Weights::packed(isa, shape, w, false)
     }
@@ -86,7 +88,8 @@ impl Weights {
     /// `out = bias + weights * x`, then the epilogue. `x` is `[N, C / 16, H, W, 16]`, or `[N, C, H, W]` if the weights
     /// [take rows](Weights::take_rows). `out` is `[N, O / 16, H', W', 16]`.
     ///
-    /// # Panics The slices or the weights do not fit the shape.
+    /// # Panics
+    /// The slices or the weights do not fit the shape.
     pub fn conv(
         &self,
         threads: &Threads,

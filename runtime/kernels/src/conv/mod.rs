@@ -50,7 +50,8 @@ fn check(shape: &Shape, weights: &Rows, bias: Option<&[f32]>, x: &[f32], out: &[
 /// `out[n, o, y, x] = bias[o] + Σ w[o, c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`. Calls `finish` on
 /// runs of one output's plane.
 ///
-/// # Panics The slices do not fit the shape, or the shape does not [fit](Shape::fits).
+/// # Panics
+/// The slices do not fit the shape, or the shape does not [fit](Shape::fits).
 pub fn conv(
     threads: &Threads,
     shape: &Shape,

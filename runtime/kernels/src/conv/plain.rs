@@ -24,7 +24,8 @@ pub fn conv_plain<T: Term>(threads: &Threads, s: &Shape, w: &[T], bias: Option<&
 
 /// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]`, starting from the bias.
 ///
-/// # Panics The slices do not fit the shape.
+/// # Panics
+/// The slices do not fit the shape.
 pub fn conv_transposed_plain<T: Term>(
     threads: &Threads,
     s: &Shape,

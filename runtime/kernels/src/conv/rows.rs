@@ -30,7 +30,8 @@ pub(super) struct Panel<'a> {
 impl Rows {
     /// Packs `w` `[groups · outputs, taps]`.
     ///
-    /// # Panics `w` does not have this shape.
+    /// # Panics
+    /// `w` does not have this shape.
     pub fn new(isa: Isa, groups: usize, outputs: usize, taps: usize, w: &[f32]) -> Rows {
         assert_eq!(Some(w.len()), groups.checked_mul(outputs).and_then(|n| n.checked_mul(taps)));
         let mut packed =

@@ -83,7 +83,8 @@ impl Shape {
 impl TransposedWeights {
     /// Packs `w` `[C, O / groups, kernel rows, kernel columns]`.
     ///
-    /// # Panics `w` does not have this shape.
+    /// # Panics
+    /// `w` does not have this shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> TransposedWeights {
         let [kh, kw] = shape.kernel;
         assert_eq!(w.len(), shape.channels * (shape.outputs / shape.groups) * kh * kw, "{shape:?}");
@@ -124,7 +125,8 @@ impl TransposedWeights {
 /// `out[n, o, y·s + i·d − before, x·s + j·d − before] += w[c, o, i, j] · x[n, c, y, x]`, starting from the bias. Calls
 /// `finish` on every plane. The strides, dilations and `before` of `shape` refer to the output.
 ///
-/// # Panics The slices do not fit the shape, or the shape does not [fit](Shape::fits_transposed).
+/// # Panics
+/// The slices do not fit the shape, or the shape does not [fit](Shape::fits_transposed).
 pub fn conv_transposed(
     threads: &Threads,
     shape: &Shape,

@@ -17,7 +17,8 @@ pub enum Weights {
 impl Weights {
     /// Packs `w` `[O, C / groups, kernel…]` for inputs of about the size in `shape`.
     ///
-    /// # Panics `w` does not have this shape.
+    /// # Panics
+    /// `w` does not have this shape.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         Weights::packed(isa, shape, w, blocked::Weights::new)
     }
@@ -25,7 +26,8 @@ impl Weights {
     /// Like [`Weights::new`], but never transforms the weights for Winograd's algorithm: the packed weights are as many
     /// as `w` has.
     ///
-    /// # Panics As for [`Weights::new`].
+    /// # Panics
+    /// As for [`Weights::new`].
     pub fn direct(isa: Isa, shape: &Shape, w: &[f32]) -> Weights {
         Weights::packed(isa, shape, w, blocked::Weights::direct)
     }

@@ -87,7 +87,8 @@ pub fn select<T: Copy + Send + Sync>(
 pub trait Comparable: Copy + Sync + PartialOrd {
     /// Writes the comparison `function` of `x` and `y` as 0 or 1. They are operands 0 and 1 of `broadcast`.
     ///
-    /// # Errors The function is not a comparison.
+    /// # Errors
+    /// The function is not a comparison.
     fn compare(
         threads: &Threads,
         function: Binary,
@@ -134,7 +135,8 @@ fn less_or_equal<T: PartialOrd>(x: T, y: T) -> u8 {
 
 /// Applies the boolean operation `function` to bytes that are 0 or 1.
 ///
-/// # Errors The function is not an operation on booleans.
+/// # Errors
+/// The function is not an operation on booleans.
 pub fn logic(
     threads: &Threads,
     function: Binary,

@@ -134,8 +134,9 @@ impl Filter {
     }
 }
 
-/// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] − x.zero)`, what
-/// lies outside the image being `x.zero`; `out`, `[N, H', W', O]`, has what becomes of the sums.
+/// `sum[n, y, x, o] = bias[o] + Σ (w[o, c, i, j] − zero[o]) · (x[n, y·s + i·d − before, x·s + j·d − before, c] −
+/// x.zero)`; outside the image, x is `x.zero`. Converts the sums as `out` specifies and writes them to `out` `[N, H',
+/// W', O]`.
 ///
 /// # Panics
 /// The slices do not fit the shape.
@@ -171,7 +172,7 @@ fn check(shape: &Shape, x: &Codes, bias: Option<&[i32]>, out: &Out) {
     assert_eq!(out.len(), shape.batch * shape.pixels() * shape.outputs, "{shape:?}");
 }
 
-/// One group, whose weights have `row` rows for a row of the kernel.
+/// Computes one group, whose weights have `row` rows per row of the kernel.
 fn dense(
     threads: &Threads,
     shape: &Shape,
@@ -201,20 +202,20 @@ fn dense(
     product.run(threads, shifted_zero(x), bias, out, group * outputs);
 }
 
-/// What the windows of a group's outputs see: for each pixel, `[kernel, C / groups]` unsigned bytes, the rows of the kernel
-/// `row` bytes apart.
+/// The input of the windows of a group: for each pixel, `[kernel, C / groups]` unsigned bytes. The rows of the kernel
+/// are `row` bytes apart.
 struct Patches<'a> {
     shape: &'a Shape,
     x: &'a Codes<'a>,
     group: usize,
     channels: usize,
     row: usize,
-    /// The bytes of all of them, filled up.
+    /// The bytes per pixel, including padding.
     patch: usize,
 }
 
 impl Patches<'_> {
-    /// Writes the patches of some pixels, each filled up to `patch` bytes with anything.
+    /// Writes the patches of some pixels. Each is padded to `patch` bytes with arbitrary values.
     fn write(&self, pixels: Range<usize>, to: &mut [u8]) {
         let (shape, patch) = (self.shape, self.patch);
         let together = if shape.groups == 1 && shape.dilations[1] == 1 { inside(shape) } else { 0..0 };
@@ -237,7 +238,8 @@ impl Patches<'_> {
         }
     }
 
-    /// The patch around output column `x`, whose rows are these of the images; `together`: what a row sees is one piece.
+    /// Writes the patch of output column `x`, with these rows of the images. If `together`, each row is one contiguous
+    /// piece.
     #[inline(always)]
     fn write_patch(&self, rows: &[Option<usize>], x: usize, together: bool, to: &mut [u8], start: usize) {
         let (shape, row) = (self.shape, self.shape.kernel[1] * self.channels);
@@ -254,7 +256,7 @@ impl Patches<'_> {
         }
     }
 
-    /// One row of a window: the image's row `y`, counted through all images, around output column `x`.
+    /// Writes one row of a window for output column `x`, from the image's row `y`, counted over all images.
     fn write_row(&self, y: usize, x: usize, to: &mut [u8]) {
         let shape = self.shape;
         for (j, to) in to.chunks_exact_mut(self.channels.max(1)).enumerate() {
@@ -269,8 +271,8 @@ impl Patches<'_> {
     }
 }
 
-/// Copies the first `len` bytes of `from` to `to[start ..]`; few bytes as more than asked for, where both have them, which
-/// saves a call: what they overwrite is written later.
+/// Copies the first `len` bytes of `from` to `to[start ..]`. If both are long enough, it copies a fixed size instead,
+/// which avoids a call; the bytes overwritten beyond `len` are written later.
 #[inline(always)]
 fn copy(from: &[u8], to: &mut [u8], start: usize, len: usize) {
     let to = &mut to[start..];
@@ -281,7 +283,7 @@ fn copy(from: &[u8], to: &mut [u8], start: usize, len: usize) {
     }
 }
 
-/// Copies `N` bytes, where both have them.
+/// Copies `N` bytes if both slices are long enough.
 #[inline(always)]
 fn copy_chunk<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
     match (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {

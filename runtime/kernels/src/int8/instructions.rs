@@ -1,10 +1,10 @@
-//! The instructions that products of bytes are summed with, and how they want the depth of a product cut.
+//! The instructions that sum products of bytes, and how they divide the depth of a product.
 
 use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Level;
 
-/// The instructions that products of bytes are summed with. None saturates.
+/// The instructions that sum products of bytes. None saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instructions {
     /// Portable Rust.
@@ -12,13 +12,13 @@ pub(super) enum Instructions {
     /// Bytes widened to 16 bits, multiplied and added in pairs.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Four products of bytes a lane, and their sum, in one instruction.
+    /// Four products of bytes per lane, and their sum, in one instruction.
     #[cfg(target_arch = "x86_64")]
     AvxVnni,
-    /// The same for lanes twice as many.
+    /// The same, with twice as many lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
-    /// 64 products for each sum of 16 rows and 16 columns in one instruction. What it does not suit is left to
+    /// 64 products for each sum of 16 rows and 16 columns in one instruction. Other sizes use
     /// [`Instructions::Avx512Vnni`], which reads the same panels.
     #[cfg(target_arch = "x86_64")]
     Amx,

@@ -8,7 +8,8 @@ use crate::threads::Threads;
 /// if several are equal, or the window's first element if none is larger than [`Ordered::LEAST`]. `columns_first`
 /// counts a plane's elements column by column. The indices of a plane start at the index of its first element in `x`.
 ///
-/// # Panics The lengths do not fit the windows.
+/// # Panics
+/// The lengths do not fit the windows.
 pub fn max_with_indices<T: Ordered>(
     threads: &Threads,
     x: &[T],

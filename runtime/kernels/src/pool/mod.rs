@@ -140,7 +140,7 @@ impl<R: Real> Rule for Norm<R> {
 /// Writes the largest element of every window of `x` `[P, H, W]` to `y`. Ignores NaN. A window without elements gives
 /// [`Ordered::LEAST`].
 ///
-/// # Panics The lengths do not fit the windows.
+/// # Panics
 /// The lengths do not fit the windows.
 pub fn max<T: Ordered>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2], y: &mut [T]) {
     pool(Max(std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
@@ -148,7 +148,8 @@ pub fn max<T: Ordered>(isa: Isa, threads: &Threads, x: &[T], windows: [Window; 2
 
 /// Writes the mean of every window of `x` `[P, H, W]` to `y`; `by` defines the number of elements to divide by.
 ///
-/// # Panics The lengths do not fit the windows.
+/// # Panics
+/// The lengths do not fit the windows.
 pub fn average<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 2], by: Divisor, y: &mut [R]) {
     let is_power = windows.iter().all(|window| window.is_closed() && window.kernel.is_power_of_two());
     pool(Average(is_power, std::marker::PhantomData), isa, threads, x, windows, by, y);
@@ -156,7 +157,8 @@ pub fn average<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 
 
 /// Writes `(Σ |x|ᵖ)^(1/p)` of every window of `x` `[P, H, W]` to `y`.
 ///
-/// # Panics The lengths do not fit the windows.
+/// # Panics
+/// The lengths do not fit the windows.
 pub fn lp<R: Real>(isa: Isa, threads: &Threads, x: &[R], windows: [Window; 2], p: f64, y: &mut [R]) {
     pool(Norm(p, std::marker::PhantomData), isa, threads, x, windows, Divisor::Inside, y);
 }

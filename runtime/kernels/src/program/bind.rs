@@ -53,8 +53,9 @@ const TASK: usize = 200_000;
 impl Program {
     /// Resolves the operands for a result of shape `result`. Operands broadcast to it by NumPy's rules.
     ///
-    /// # Errors The program does not pass [`check`](Program::check), or an operand is absent, does not match its shape,
-    /// or does not broadcast.
+    /// # Errors
+    /// The program does not pass [`check`](Program::check), or an operand is absent, does not match its shape, or does
+    /// not broadcast.
     pub fn bind<'a>(&self, result: &[usize], arguments: &[Argument<'a>]) -> Result<Bound<'a>, Invalid> {
         let mut binder = Binder { arguments, operands: SmallVec::new(), saved: [false; Program::SLOTS as usize] };
         let mut steps = SmallVec::with_capacity(self.code.len());
@@ -75,7 +76,8 @@ impl Bound<'_> {
     /// Rewrites elements `offset .. offset + values.len()` of the result. `values` holds the start values of the
     /// accumulator; a program that starts with [`Instruction::Load`] does not read them.
     ///
-    /// # Panics The range is not inside the result.
+    /// # Panics
+    /// The range is not inside the result.
     pub fn run(&self, isa: Isa, offset: usize, values: &mut [f32]) {
         assert!(offset <= self.length && values.len() <= self.length - offset, "a run outside the result");
         let is_whole = offset.is_multiple_of(CYCLE) && values.len().is_multiple_of(CYCLE);
@@ -97,7 +99,8 @@ impl Bound<'_> {
 
     /// Rewrites the whole result.
     ///
-    /// # Panics `values` does not have the length of the result.
+    /// # Panics
+    /// `values` does not have the length of the result.
     pub fn run_all(&self, isa: Isa, threads: &Threads, values: &mut [f32]) {
         assert_eq!(values.len(), self.length);
         let chunk = (TASK / self.steps.len().max(1)).next_multiple_of(TILE);

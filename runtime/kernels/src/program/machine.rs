@@ -71,10 +71,10 @@ pub(super) enum Place {
 
 /// Runs the program on the `len` elements at `out`.
 ///
-/// # Safety `len` elements can be read and written at `out`. Each `Advance` has `len` elements, and each `Repeat` has
-/// one. Each `Cycle` has [`CYCLE`] elements, and then `len` is a multiple of that. An operand overlaps `out` only if it
-/// equals `out`. Every index in `steps` has a place. Slots are below [`Program::SLOTS`], and saved before they are
-/// read.
+/// # Safety
+/// `len` elements can be read and written at `out`. Each `Advance` has `len` elements, and each `Repeat` has one. Each
+/// `Cycle` has [`CYCLE`] elements, and then `len` is a multiple of that. An operand overlaps `out` only if it equals
+/// `out`. Every index in `steps` has a place. Slots are below [`Program::SLOTS`], and saved before they are read.
 pub(super) unsafe fn run(isa: Isa, steps: &[Step], places: &[Place], out: *mut f32, len: usize) {
     dispatch_isa!(isa, (isa: Isa = isa, steps: &[Step] = steps, places: &[Place] = places, out: *mut f32 = out, len: usize = len),
     V => {
@@ -143,7 +143,8 @@ macro_rules! each_pair {
 impl Machine<'_> {
     /// Runs the program on elements `at .. at + count`: a full block of registers, or up to one vector.
     ///
-    /// # Safety As for [`run`], with the block inside its range.
+    /// # Safety
+    /// As for [`run`], with the block inside its range.
     #[inline(always)]
     unsafe fn block<V: Vector, R: Registers<V>>(&mut self, at: usize, count: usize) {
         // SAFETY: guaranteed by the caller, here and for every access below.
@@ -169,7 +170,8 @@ impl Machine<'_> {
         }
     }
 
-    /// # Safety As for [`Machine::block`].
+    /// # Safety
+    /// As for [`Machine::block`].
     #[inline(always)]
     unsafe fn step<V: Vector, R: Registers<V>>(&mut self, step: Step, acc: R, at: usize, count: usize) -> R {
         match step {
@@ -354,7 +356,8 @@ impl Source {
 
 /// Loads vector `i` of a block of `count` elements.
 ///
-/// # Safety `count` elements can be read at `from`.
+/// # Safety
+/// `count` elements can be read at `from`.
 #[inline(always)]
 unsafe fn load<V: Vector, R: Registers<V>>(from: *const f32, i: usize, count: usize) -> V {
     // SAFETY: the caller's promise.

@@ -6,7 +6,8 @@ use crate::vector::{arc, dispatch_isa, map, math, Vector};
 
 /// `out[i] = function(x[i])`; booleans are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as for integers.
 ///
-/// # Panics The slices differ in length.
+/// # Panics
+/// The slices differ in length.
 pub fn unary(isa: Isa, function: Unary, x: &[f32], out: &mut [f32]) {
     assert_eq!(x.len(), out.len());
     // SAFETY: the slices have the same length.
@@ -22,7 +23,8 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
 
 /// `out[i] = function(x[i])` for `len` elements.
 ///
-/// # Safety As for [`map`].
+/// # Safety
+/// As for [`map`].
 unsafe fn apply_to(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
     dispatch_isa!(isa, (function: Unary = function, len: usize = len, x: *const f32 = x, out: *mut f32 = out), V =>
         // SAFETY: the caller's promise.
@@ -34,7 +36,8 @@ unsafe fn apply_to(isa: Isa, function: Unary, len: usize, x: *const f32, out: *m
 /// A closure has the instruction set's features only if it is inlined.
 macro_rules! functions {
     (vectors { $($vectors:pat => |$x:ident| $function:expr;)* } lanes { $($lanes:pat => $method:ident;)* }) => {
-        /// # Safety As for [`map`].
+        /// # Safety
+        /// As for [`map`].
         #[inline(always)]
         unsafe fn apply<V: Vector>(function: Unary, len: usize, x: *const f32, out: *mut f32) {
             // SAFETY: the caller's promise.

@@ -62,7 +62,8 @@ pub(super) enum Packed<R: Scalar> {
 impl<R: Scalar> Layer<R> {
     /// Packs the weights.
     ///
-    /// # Panics The lengths do not fit.
+    /// # Panics
+    /// The lengths do not fit.
     pub fn new(isa: Isa, form: Form<R>, weights: Weights<R>) -> Layer<R> {
         let Form { cell, hidden, .. } = form;
         let Weights { input, state, bias: b, peepholes } = weights;

@@ -99,7 +99,8 @@ impl<R: Scalar> Pass<'_, R> {
     /// batch, hidden]`. Writes the state after every step within the length of its sequence to `y` `[steps, D, batch,
     /// hidden]` or `[batch, steps, D, hidden]`. Overwrites `workspace`, which has [`Pass::workspace`] elements.
     ///
-    /// # Panics The lengths of the slices do not fit, or the directions differ in shape.
+    /// # Panics
+    /// The lengths of the slices do not fit, or the directions differ in shape.
     pub fn run(&self, threads: &Threads, x: &[R], [h, c]: [&mut [R]; 2], workspace: &mut [R], y: &mut [R]) {
         let Some(first) = self.layers.first() else { return };
         let states = self.layers.len() * self.batch * first.form.hidden;

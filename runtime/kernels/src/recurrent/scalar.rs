@@ -53,12 +53,14 @@ pub trait Steps<R>: Sized + Send + Sync + 'static {
 
     /// Computes the gates of steps with the inputs `x` `[steps, inputs]`.
     ///
-    /// # Panics The lengths do not fit.
+    /// # Panics
+    /// The lengths do not fit.
     fn project(&self, threads: &Threads, x: &[R], gates: &mut [R]);
 
     /// Runs a step.
     ///
-    /// # Panics The lengths do not fit.
+    /// # Panics
+    /// The lengths do not fit.
     fn turn(&self, turn: Turn<R>);
 }
 

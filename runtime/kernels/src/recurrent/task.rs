@@ -114,7 +114,8 @@ impl<'a, R: Copy> Y<'a, R> {
 impl<R: Copy> Direction<'_, R> {
     /// Writes the output for a `row` of [`Sequences`].
     ///
-    /// # Safety No other task writes this row.
+    /// # Safety
+    /// No other task writes this row.
     unsafe fn write(self, row: usize, from: &[R]) {
         let [directions, batch, hidden] = self.y.sizes;
         let row = match self.y.batch_first {

@@ -18,7 +18,8 @@ pub(super) fn softmax(isa: Isa, form: Form, n: usize, rows: Rewrite<f32>) {
 /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest `factor · x`
 /// and `factor > 0`. Writes the sum of each row to `sums`.
 ///
-/// # Panics The rows are empty, or differ in length.
+/// # Panics
+/// The rows are empty, or differ in length.
 pub(crate) fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
     let n = rows.len() / sums.len().max(1);
     assert!(n > 0 && rows.len() == sums.len() * n, "whole rows");
@@ -33,7 +34,8 @@ pub(crate) fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [
 
 /// [`exponentiate`] for a few rows. Masked accesses are ordered as in [`some_rows`].
 ///
-/// # Safety `sums.len() · n` elements can be read and written at `x`; `sums.len() ≤ MOST`.
+/// # Safety
+/// `sums.len() · n` elements can be read and written at `x`; `sums.len() ≤ MOST`.
 #[inline(always)]
 unsafe fn some_exponentials<V: Vector>(x: *mut f32, n: usize, factor: f32, sums: &mut [f32]) {
     let (rest, scale) = (n % V::LANES, V::splat(factor));
@@ -73,8 +75,8 @@ fn all_rows<V: Vector>(form: Form, n: usize, mut rows: Rewrite<f32>) {
 /// Processes rows together, one stage at a time, so that they do not wait for each other's sums. The tail of each row,
 /// after its whole vectors, is read first and written last, because a masked access waits for other accesses near it.
 ///
-/// # Safety `rows · n` elements can be read at `x` and written at `y`, which are equal or do not overlap; `rows ≤
-/// MOST`.
+/// # Safety
+/// `rows · n` elements can be read at `x` and written at `y`, which are equal or do not overlap; `rows ≤ MOST`.
 #[inline(always)]
 unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, rows: usize) {
     let rest = n % V::LANES;
@@ -109,7 +111,8 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
 /// (log-softmax). `tail` holds the exponentials of the tail. For softmax, writes the exponentials of `n` elements to
 /// `y`.
 ///
-/// # Safety As for [`exponentials`].
+/// # Safety
+/// As for [`exponentials`].
 #[inline(always)]
 unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
     // SAFETY: the caller's promise.
@@ -123,7 +126,8 @@ unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, m
 
 /// Computes the results of `n` elements in `y`, and of the tail.
 ///
-/// # Safety As for [`rewrite`].
+/// # Safety
+/// As for [`rewrite`].
 #[inline(always)]
 unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, tail: &mut V, max: V, term: V) {
     // SAFETY: the caller's promise.
@@ -137,7 +141,8 @@ unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, ta
 
 /// Returns the maximum of `n` elements and a tail; ignores NaN.
 ///
-/// # Safety `n` elements, a whole number of vectors, can be read at `x`.
+/// # Safety
+/// `n` elements, a whole number of vectors, can be read at `x`.
 #[inline(always)]
 unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
     let mut most = [tail.greater(V::splat(f32::NEG_INFINITY)); 4];
@@ -156,7 +161,8 @@ unsafe fn largest_of<V: Vector>(x: *const f32, n: usize, tail: V) -> f32 {
 /// Returns the sum of the exponentials of `n` elements, which `shift` makes at most 0, and of the elements of `tail`.
 /// Writes the exponentials to `y` if `KEEP`.
 ///
-/// # Safety `n` elements, a whole number of vectors, can be read at `x` and written at `y`.
+/// # Safety
+/// `n` elements, a whole number of vectors, can be read at `x` and written at `y`.
 #[inline(always)]
 unsafe fn exponentials<V: Vector, const KEEP: bool>(
     x: *const f32,
@@ -209,8 +215,8 @@ unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, s
 
 /// `y[i] = function(x[i])` for `n` elements and a tail.
 ///
-/// # Safety `n` elements, a whole number of vectors, can be read at `x` and written at `y`, which are equal or do not
-/// overlap.
+/// # Safety
+/// `n` elements, a whole number of vectors, can be read at `x` and written at `y`, which are equal or do not overlap.
 #[inline(always)]
 unsafe fn rewrite<V: Vector>(x: *const f32, y: *mut f32, n: usize, tail: &mut V, function: impl Fn(V) -> V) {
     *tail = function(*tail);

@@ -40,7 +40,8 @@ pub trait Ranked: Copy {
     /// both `[outer, k, inner]`. Of equal elements, the one with the smaller index comes first. NaN is larger than
     /// every number.
     ///
-    /// # Panics The slices do not fit the sizes.
+    /// # Panics
+    /// The slices do not fit the sizes.
     fn top(isa: Isa, threads: &Threads, x: &[Self], order: Order, values: &mut [Self], indices: &mut [i64]);
 }
 

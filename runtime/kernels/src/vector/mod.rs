@@ -54,12 +54,14 @@ pub(crate) trait Vector:
 
     /// Loads 16-bit numbers; the conversion is exact.
     ///
-    /// # Safety `LANES` elements can be read at `from`.
+    /// # Safety
+    /// `LANES` elements can be read at `from`.
     unsafe fn load_f16(from: *const f16) -> Self;
 
     /// Loads 16-bit numbers; the conversion is exact.
     ///
-    /// # Safety `LANES` elements can be read at `from`.
+    /// # Safety
+    /// `LANES` elements can be read at `from`.
     unsafe fn load_bf16(from: *const bf16) -> Self;
 
     /// Loads the first `count` elements; the other lanes are 0.

@@ -3,7 +3,6 @@
 //!
 //! The segments of |x| start at 0, 0.25, 0.75, 1.25, 2.25, 3.25, 5.25 and 7.25. These are the points where |x| + 0.75
 //! crosses half an octave, so its bits contain the number of the segment.
-//! segment's number is in its bits.
 
 use super::Vector;
 

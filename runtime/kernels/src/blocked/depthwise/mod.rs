@@ -55,7 +55,8 @@ impl DepthwiseFilter {
 
     /// Packs the weights `w` `[C, 1, kernel…]`.
     ///
-    /// # Panics `w` does not have this shape, or the convolution is not depthwise.
+    /// # Panics
+    /// `w` does not have this shape, or the convolution is not depthwise.
     pub fn new(isa: Isa, shape: &Shape, w: &[f32]) -> DepthwiseFilter {
         let (channels, window) = (shape.channels, shape.kernel[0] * shape.kernel[1]);
         assert!(DepthwiseFilter::fits(shape.groups, channels, shape.outputs), "{shape:?}");
@@ -76,7 +77,8 @@ impl DepthwiseFilter {
 /// `out[n, c, y, x] = bias[c] + Σ filter[c, i, j] · x[n, c, y·s + i·d − before, x·s + j·d − before]`, then the
 /// epilogue. `x` is `[N, C / 16, H, W, 16]` and `out` is `[N, C / 16, H', W', 16]`.
 ///
-/// # Panics The slices or the filter do not fit the shape.
+/// # Panics
+/// The slices or the filter do not fit the shape.
 pub fn depthwise(
     threads: &Threads,
     shape: &Shape,

@@ -33,9 +33,10 @@ pub(super) struct Rows {
 
 /// Computes rows in tiles of a fixed number of pixels. The last tile overlaps the one before.
 ///
-/// # Safety The pointers and sizes describe valid memory for the image, the weights, the bias and the output rows.
-/// Nothing else writes the output, which has at least one tile of pixels for each of the `apart` interleaved sets of
-/// columns. The processor has the instruction set, and the window is the one that the kernel is compiled for.
+/// # Safety
+/// The pointers and sizes describe valid memory for the image, the weights, the bias and the output rows. Nothing else
+/// writes the output, which has at least one tile of pixels for each of the `apart` interleaved sets of columns. The
+/// processor has the instruction set, and the window is the one that the kernel is compiled for.
 pub(super) type Kernel = unsafe fn(&Rows);
 
 /// Indexed by number of rows - 1, then by number of pixels - 1.

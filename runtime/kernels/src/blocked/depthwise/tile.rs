@@ -30,8 +30,9 @@ pub(super) struct Tile {
 
 /// A tile with a fixed number of pixels.
 ///
-/// # Safety Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, the processor
-/// has the instruction set, and the tile has the taps and strides that the kernel is compiled for.
+/// # Safety
+/// Every address in the formula of [`Tile`] is inside its allocation, nothing else writes `out`, the processor has the
+/// instruction set, and the tile has the taps and strides that the kernel is compiled for.
 type Kernel = unsafe fn(&Tile);
 
 /// A table of [`Kernel`]s by number of pixels.
@@ -54,7 +55,8 @@ pub(super) fn tiles(isa: Isa) -> &'static [Kernel] {
 
 /// Computes `pixels` pixels as adjacent tiles of similar size.
 ///
-/// # Safety As for [`Kernel`].
+/// # Safety
+/// As for [`Kernel`].
 pub(super) unsafe fn run(kernels: &[Kernel], pixels: usize, tile: Tile) {
     let count = pixels.div_ceil(kernels.len());
     for i in 0..count {

@@ -26,7 +26,8 @@ pub(in crate::blocked) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// # Panics No [axis] is supported.
+    /// # Panics
+    /// No [axis] is supported.
     pub fn new(convolution: &'a Convolution<'a>) -> Line<'a> {
         let shape = convolution.shape;
         let Some(axis) = axis(shape) else { panic!("{shape:?}") };

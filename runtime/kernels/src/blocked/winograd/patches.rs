@@ -102,8 +102,8 @@ fn copy_patch(x: &[f32], [height, width]: [isize; 2], corner: [isize; 2], size: 
     }
 }
 
-/// # Safety A patch of `(M + 2)²` pixels with row stride `row` can be read, and its positions with stride `step` can be
-/// written.
+/// # Safety
+/// A patch of `(M + 2)²` pixels with row stride `row` can be read, and its positions with stride `step` can be written.
 #[inline(always)]
 unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out: *mut f32, step: usize) {
     let mut columns = [[V::splat(0.0); 6]; 6];
@@ -124,8 +124,8 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
     }
 }
 
-/// # Safety `(M + 2)²` positions with stride `step` can be read, and `size` pixels with row stride `row` can be
-/// written.
+/// # Safety
+/// `(M + 2)²` positions with stride `step` can be read, and `size` pixels with row stride `row` can be written.
 #[inline(always)]
 unsafe fn output_patch<V: Vector, const M: usize>(
     products: *const f32,

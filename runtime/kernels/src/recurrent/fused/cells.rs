@@ -25,8 +25,9 @@ impl Units {
 
 /// Computes a cell's new state from the input's contribution to the gates and the state's products.
 pub(super) trait Finish<const G: usize> {
-    /// # Safety The arrays of `units` that the cell uses have `count` elements. No other task accesses those that the
-    /// cell writes.
+    /// # Safety
+    /// The arrays of `units` that the cell uses have `count` elements. No other task accesses those that the cell
+    /// writes.
     unsafe fn finish<V: Vector>(gates: [V; G], products: [V; G], units: Units);
 }
 

@@ -92,7 +92,8 @@ impl Fused {
 
     /// Computes the gates of steps with the inputs `x` `[steps, inputs]`.
     ///
-    /// # Panics The lengths do not fit.
+    /// # Panics
+    /// The lengths do not fit.
     pub(super) fn project(&self, threads: &Threads, x: &[f32], gates: &mut [f32]) {
         let (rows, blocks) = (gates.len() / self.row(), self.blocks());
         assert!(gates.len() == rows * self.row() && x.len() == rows * self.inputs, "inputs of {rows} steps");
@@ -117,7 +118,8 @@ impl Fused {
 
     /// Computes the gates of blocks `blocks[0] .. blocks[1]` in rows `rows[0] .. rows[1]`.
     ///
-    /// # Safety The blocks and rows exist, and no other task writes them.
+    /// # Safety
+    /// The blocks and rows exist, and no other task writes them.
     #[inline(always)]
     unsafe fn project_blocks<V: Vector, const G: usize>(
         &self,
@@ -140,7 +142,8 @@ impl Fused {
 
     /// Runs a step.
     ///
-    /// # Panics The lengths do not fit.
+    /// # Panics
+    /// The lengths do not fit.
     pub(super) fn turn(&self, turn: Turn<f32>) {
         let Turn { gates, rows, h, next, c, backwards } = turn;
         let states = rows.len() * self.hidden;

@@ -12,7 +12,8 @@ const AHEAD: usize = 1 << 10;
 
 /// Returns `start` plus the products of `N` blocks with one row of `length` elements.
 ///
-/// # Safety The weights and the row can be read.
+/// # Safety
+/// The weights and the row can be read.
 #[inline(always)]
 pub(super) unsafe fn of_blocks<V: Vector, const G: usize, const N: usize>(
     start: [[V; G]; N],
@@ -33,14 +34,16 @@ pub(super) unsafe fn of_blocks<V: Vector, const G: usize, const N: usize>(
 /// Receives the sums of rows. A trait, because a closure is not always inlined into a caller with the instruction set's
 /// features.
 pub(super) trait Sink<V, const G: usize> {
-    /// # Safety See the implementation.
+    /// # Safety
+    /// See the implementation.
     unsafe fn accept(&self, row: usize, sums: [V; G]);
 }
 
 /// Passes `start` plus the products of a block with each of `rows` rows to `to`. Each row has `length` elements,
 /// starting at `x`. Several rows share each load of a weight.
 ///
-/// # Safety The weights and the rows can be read, and `to` accepts every row.
+/// # Safety
+/// The weights and the rows can be read, and `to` accepts every row.
 #[inline(always)]
 pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
     start: [V; G],
@@ -79,7 +82,8 @@ pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
 
 /// Returns `start` plus the products of a block with one row, two pieces at a time.
 ///
-/// # Safety The weights and the row can be read.
+/// # Safety
+/// The weights and the row can be read.
 #[inline(always)]
 pub(super) unsafe fn alone<V: Vector, const G: usize>(
     mut sums: [V; G],
