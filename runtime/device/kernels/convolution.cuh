@@ -14,8 +14,8 @@ struct Convolution {
     f32 low, high;
 };
 
-// The windows along an axis: window `q` gives output `at + q · every`. Its tap `k` reads input `first + q · step + k ·
-// reach`, and has the weight `tap + k · next`.
+// The windows along an axis: window `q` gives output `at + q · every`. Its tap `k` reads input
+// `first + q · step + k · reach`, and has the weight `tap + k · next`.
 struct Axis {
     i32 windows, at, every, first, step, taps, reach, tap, next;
 };

@@ -71,24 +71,24 @@ template <class Value> HOST_DEVICE f64 sum_of(u32 from, u32 to, u32 step, Value 
 
 // An element of a line and its index.
 const u32 NOWHERE = 0xffffffff;
-template <class T> struct Standing {
+template <class T> struct Candidate {
     T value;
     u32 place;
 };
 
 // The order of elements: the larger one comes first, or the smaller one if `smallest`; of equal ones the first, or the
 // last if `last`. Elements at NOWHERE come last. NaN is ignored, except at index 0, where it comes first.
-struct Foremost {
+struct CandidateOrder {
     u32 smallest, last;
-    template <class T> HOST_DEVICE Standing<T> operator()(const Standing<T>& a, const Standing<T>& b) const {
+    template <class T> HOST_DEVICE Candidate<T> operator()(const Candidate<T>& a, const Candidate<T>& b) const {
         if (b.place == NOWHERE || (a.place != NOWHERE && a.value != a.value)) return a;
         if (a.place == NOWHERE || b.value != b.value) return b;
         if (a.value == b.value) return (last != 0) == (b.place > a.place) ? b : a;
         return (smallest != 0) == (b.value < a.value) ? b : a;
     }
     // Returns `best`, or the element at `place` if that comes first.
-    template <class T> HOST_DEVICE Standing<T> offered(const Standing<T>& best, T value, u32 place) const {
+    template <class T> HOST_DEVICE Candidate<T> offered(const Candidate<T>& best, T value, u32 place) const {
         if (value != value && place != 0) return best;
-        return (*this)(best, Standing<T>{value, place});
+        return (*this)(best, Candidate<T>{value, place});
     }
 };

@@ -83,7 +83,7 @@ impl Place {
     /// While the value exists, the memory exists. While one of its methods runs, nothing else writes the memory, or
     /// reads what a kernel wrote.
     unsafe fn new((start, bytes): (u64, usize)) -> Place {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let before = unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec();
         Place { start, before, after: None }
     }
@@ -171,21 +171,21 @@ impl Backend for Emulator {
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, from.len()) };
         Ok(())
     }
 
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
         for part in parts {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { std::ptr::copy_nonoverlapping(part.from as *const u8, part.to.as_mut_ptr(), part.to.len()) };
         }
         Ok(())
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Backend for Emulator {
 
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         let (symbol, grid, params) = gemm.launch();
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) }
     }
 

@@ -104,7 +104,7 @@ impl Gpu {
     /// # Safety
     /// `stream` is a stream of this GPU.
     pub unsafe fn wait_for(&self, stream: u64) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.backend.wait_for(stream) }
     }
 
@@ -130,7 +130,7 @@ impl Gpu {
         if grid.blocks.contains(&0) {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.backend.launch(symbol, grid, bytemuck::bytes_of(params)) }
     }
 
@@ -145,7 +145,7 @@ impl Gpu {
         if gemm.m == 0 || gemm.n == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         gemm.parts(MOST_BLOCKS).try_for_each(|part| unsafe { self.backend.gemm(&part) })
     }
 }

@@ -82,14 +82,14 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match large(layout) {
             Some(size) => self.allocate(size),
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             None => unsafe { self.inner.alloc(layout) },
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(size) = large(layout) else {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.inner.alloc_zeroed(layout) };
         };
         let block = self.allocate(size);
@@ -194,13 +194,13 @@ mod tests {
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.0.fetch_add(layout.size(), SeqCst);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
             self.0.fetch_sub(layout.size(), SeqCst);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { System.dealloc(block, layout) }
         }
     }

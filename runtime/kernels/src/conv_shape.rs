@@ -41,7 +41,7 @@ impl Shape {
 
     /// Returns the same convolution with rows and columns swapped if images and window have one column: kernels are
     /// fast along rows.
-    pub(crate) fn lying(&self) -> Shape {
+    pub(crate) fn row_oriented(&self) -> Shape {
         let one = [self.input[1], self.output[1], self.kernel[1]] == [1; 3] && self.before[1] == 0;
         if !one {
             return self.clone();

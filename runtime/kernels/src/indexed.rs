@@ -6,8 +6,8 @@ use crate::strided::copy_run;
 use crate::threads::Threads;
 use crate::word::Word;
 
-/// Copies runs of `run` elements. Each block of `block` elements has one run per element of `starts`: `out[b, i, j] =
-/// data[b·block + starts[i] + j]`, where `out` is `[blocks, starts, run]`.
+/// Copies runs of `run` elements. Each block of `block` elements has one run per element of `starts`:
+/// `out[b, i, j] = data[b·block + starts[i] + j]`, where `out` is `[blocks, starts, run]`.
 ///
 /// # Panics
 /// A run exceeds its block, or `out` does not hold one run per block and start.
@@ -60,8 +60,8 @@ pub fn scatter_runs<T: Word>(data: &mut [T], starts: &[usize], run: usize, updat
     starts.iter().zip(runs).for_each(|(&start, updates)| copy_run(updates, &mut data[start..][..run]));
 }
 
-/// Combines runs of updates, in order, with runs of `data`: `data[starts[i] + j] = combine(data[starts[i] + j],
-/// updates[i·run + j])`.
+/// Combines runs of updates, in order, with runs of `data`:
+/// `data[starts[i] + j] = combine(data[starts[i] + j], updates[i·run + j])`.
 ///
 /// # Panics
 /// A run exceeds `data`, or the number of runs in `updates` is not that of `starts`.

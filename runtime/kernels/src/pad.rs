@@ -126,8 +126,8 @@ impl FromIterator<Option<usize>> for Places {
     }
 }
 
-/// Fills `out` with the selected elements of a tensor of shape `dims`: `out[i₀, i₁, …] = source[places₀[i₀],
-/// places₁[i₁], …]`, or `fill` if an axis selects the fill value.
+/// Fills `out` with the selected elements of a tensor of shape `dims`:
+/// `out[i₀, i₁, …] = source[places₀[i₀], places₁[i₁], …]`, or `fill` if an axis selects the fill value.
 ///
 /// # Panics
 /// A source index exceeds its axis, or the lengths do not match.

@@ -211,8 +211,8 @@ fn sum_rows<R: Real, const W: usize, const FMA: bool>(filter: &Filter<R>, row: u
     }
 }
 
-/// `y[o, i, j] = x[o, rows[i], columns[j]]` for units of `unit` elements, where `x` is `[outer, dims[0], dims[1],
-/// unit]`.
+/// `y[o, i, j] = x[o, rows[i], columns[j]]` for units of `unit` elements, where `x` is
+/// `[outer, dims[0], dims[1], unit]`.
 ///
 /// # Panics
 /// An index is out of bounds, or the lengths do not fit.

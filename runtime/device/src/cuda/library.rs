@@ -57,7 +57,7 @@ impl Library {
     pub unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failure> {
         let missing = Failure::Missing { library: self.name, function: name };
         let library = self.open().ok_or(missing)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { library.get::<F>(name) }.map(|function| *function).map_err(|_| missing)
     }
 }
@@ -82,7 +82,7 @@ macro_rules! functions {
                     *SYMBOL.get_or_init(|| found)
                 }
             };
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             match unsafe { function($($argument),*) } {
                 0 => Ok(()),
                 status => Err($failure(status)),

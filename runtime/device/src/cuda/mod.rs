@@ -104,7 +104,7 @@ impl Backend for Cuda {
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {
         let _bound = self.stream.bind()?;
         match &mut *self.stage()? {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Stage::Pinned(staging) => unsafe { staging.upload(from, to) }?,
             _ => {
                 // SAFETY: guaranteed by the caller; the source exists until the copy is done.
@@ -118,7 +118,7 @@ impl Backend for Cuda {
     unsafe fn download(&self, parts: &mut [Download]) -> Result<()> {
         let _bound = self.stream.bind()?;
         match &mut *self.stage()? {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Stage::Pinned(staging) => unsafe { staging.download(parts) }?,
             _ => {
                 for part in parts {
@@ -134,7 +134,7 @@ impl Backend for Cuda {
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Ok(unsafe { cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }?)
     }
 
@@ -148,7 +148,7 @@ impl Backend for Cuda {
         let (parameters, none, stream) = (parameters.as_mut_ptr(), std::ptr::null_mut(), self.stream.handle());
         // The stacks of a kernel's threads do not come from the pool. If there is no memory for them, nothing was
         // launched.
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let launch = || unsafe { cuLaunchKernel(function, x, y, z, grid.threads, 1, 1, 0, stream, parameters, none) };
         context.pool.with_memory(launch).map_err(|failure| of_kernel(symbol, failure))
     }
@@ -156,7 +156,7 @@ impl Backend for Cuda {
     unsafe fn gemm(&self, gemm: &Gemm) -> Result<()> {
         if gemm.k == 0 {
             let (symbol, grid, params) = gemm.launch();
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.launch(symbol, grid, bytemuck::bytes_of(&params)) };
         }
         let _bound = self.stream.bind()?;
@@ -187,13 +187,13 @@ impl Backend for Cuda {
 
     unsafe fn wait_for(&self, stream: u64) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Ok(unsafe { self.stream.wait_for(StreamHandle(stream as usize)) }?)
     }
 
     unsafe fn make_wait(&self, stream: u64) -> Result<()> {
         let _bound = self.stream.bind()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Ok(unsafe { self.stream.make_wait(StreamHandle(stream as usize)) }?)
     }
 

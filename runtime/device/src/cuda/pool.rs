@@ -65,7 +65,7 @@ impl Pool {
     /// Nothing uses memory of the pool any more.
     pub unsafe fn destroy(&mut self) {
         if let Some(pool) = self.handle.take() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let _ = cuMemPoolTrimTo(pool, 0);
                 let _ = cuMemPoolDestroy(pool);

@@ -144,8 +144,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies pieces to their destinations, from the first one on, while `is_done(slot of the piece, slot that is
-    /// filled next)`.
+    /// Copies pieces to their destinations, from the first one on, while
+    /// `is_done(slot of the piece, slot that is filled next)`.
     fn deliver(&self, pieces: &mut VecDeque<Piece>, is_done: impl Fn(usize, usize) -> bool) {
         while pieces.front().is_some_and(|piece| is_done(piece.slot, self.slot)) {
             let Some(piece) = pieces.pop_front() else { break };

@@ -54,7 +54,7 @@ impl Stream {
     /// # Safety
     /// `other` is a stream of the context, which is bound to the thread.
     pub unsafe fn wait_for(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { order(other, self.handle) }
     }
 
@@ -66,7 +66,7 @@ impl Stream {
     /// # Safety
     /// `other` is a stream of the context, which is bound to the thread.
     pub unsafe fn make_wait(&self, other: StreamHandle) -> std::result::Result<(), Failure> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { order(self.handle, other) }
     }
 

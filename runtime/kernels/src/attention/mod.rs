@@ -112,8 +112,8 @@ pub trait Attends: Real {
     /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` if there is no matrix product for the type.
     fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
 
-    /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest `factor ·
-    /// x` and `factor > 0`. Writes the sum of each row to `sums`.
+    /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest
+    /// `factor · x` and `factor > 0`. Writes the sum of each row to `sums`.
     fn exponentiate(isa: Isa, factor: Self, rows: &mut [Self], sums: &mut [Self]);
 
     /// `out [rows, columns] = a · b`. Row `i` of `a` starts at `i · row`; `b` may have more rows and columns.

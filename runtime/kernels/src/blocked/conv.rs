@@ -92,7 +92,7 @@ impl Convolution<'_> {
     pub unsafe fn finish(&self, image: usize, block: usize, first: usize, pixels: usize) {
         if let Some(finish) = self.epilogue.finish {
             let start = self.offset(image, block, first);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             finish(unsafe { std::slice::from_raw_parts_mut(self.out.at(start), pixels * BLOCK) }, start);
         }
     }

@@ -108,7 +108,7 @@ pub struct Alternative {
 /// Returns every form of a convolution, for images as they are and for images in blocks. Winograd's algorithm needs
 /// larger weights; the list contains its forms only if `may_transform` is set.
 pub fn alternatives(isa: Isa, shape: &Shape, may_transform: bool) -> Vec<Alternative> {
-    let shape = &shape.lying();
+    let shape = &shape.row_oriented();
     let rows = shape.groups as f64 * rows(isa, shape);
     let mut found = vec![Alternative { form: "direct, in rows".to_string(), in_blocks: false, time: rows }];
     let may_have = |form: &BlockForm| form.fits(shape) && (may_transform || !matches!(form, BlockForm::Winograd(_)));
@@ -139,7 +139,7 @@ fn reordered(shape: &Shape) -> f64 {
 /// The multiply-adds of a vector that blocks of channels save in a convolution if neither the image nor the result must
 /// be converted.
 pub fn gain(isa: Isa, shape: &Shape) -> i64 {
-    let shape = &shape.lying();
+    let shape = &shape.row_oriented();
     let saved = match fastest(shape) {
         None => return 0,
         Some((BlockForm::Depthwise, time)) => DEPTHWISE * time,

@@ -134,7 +134,7 @@ fn transpose(isa: Isa, x: &[f32], from: usize, out: &mut [f32], to: usize) {
 /// See [`Transpose`].
 unsafe fn tile(x: *const f32, from: usize, out: *mut f32, to: usize) {
     for (i, j) in (0..BLOCK).flat_map(|i| (0..BLOCK).map(move |j| (i, j))) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *out.add(j * to + i) = *x.add(i * from + j) }
     }
 }
@@ -152,7 +152,7 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub unsafe fn tile_512(x: *const f32, from: usize, out: *mut f32, to: usize) {
         for j in (0..BLOCK).step_by(4) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let quarter = |i: usize| _mm_loadu_ps(x.add(i * from + j));
                 let [a, b, c, d] = std::array::from_fn(|i| {
@@ -177,7 +177,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub unsafe fn tile_256(x: *const f32, from: usize, out: *mut f32, to: usize) {
         for (j, half) in (0..BLOCK).step_by(4).flat_map(|j| [(j, 0), (j, BLOCK / 2)]) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let quarter = |i: usize| _mm_loadu_ps(x.add((half + i) * from + j));
                 let [a, b, c, d] = std::array::from_fn(|i| {

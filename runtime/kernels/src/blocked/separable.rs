@@ -33,7 +33,7 @@ pub struct Stage<'a> {
 
 /// Whether two convolutions are faster together, because the intermediate result is large.
 pub fn is_separable(first: &Shape, second: &Shape) -> bool {
-    let first = &first.lying();
+    let first = &first.row_oriented();
     let between = first.channels.next_multiple_of(BLOCK) * first.pixels();
     are_separable(first, second) && first.output[0] > 1 && between >= MANY
 }
@@ -51,7 +51,7 @@ fn are_separable(first: &Shape, second: &Shape) -> bool {
 /// # Panics
 /// The slices, weights or shapes do not fit, the first convolution is not depthwise, or the second is not 1 × 1.
 pub fn separable(threads: &Threads, first: Stage, second: Stage, x: &[f32], out: &mut [f32]) {
-    let shape = &first.shape.lying();
+    let shape = &first.shape.row_oriented();
     let (Weights::Depthwise(filter), Weights::Groups(next)) = (first.weights, second.weights) else {
         panic!("{shape:?}, {:?}", second.shape)
     };

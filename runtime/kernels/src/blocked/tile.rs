@@ -124,7 +124,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS:
         };
         let (partial, rest_of_partial) = last.split_at(room.min(last.len()));
         let is_end = rest.is_empty() && rest_of_partial.is_empty();
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             sum::<V, ROWS, PIXELS, VECTORS, STEP>(t, taps, partial, w, [first, is_end]);
             w = w.add((taps.len() * BLOCK + partial.len() * t.last_channels) * VECTORS * V::LANES);
@@ -166,7 +166,7 @@ unsafe fn add<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS: 
 ) -> *const f32 {
     let step = if STEP == 0 { t.pixel } else { STEP };
     for &tap in taps {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let x = t.x.add(tap as usize);
             for c in 0..channels {
@@ -201,7 +201,7 @@ unsafe fn write<V: Vector, const ROWS: usize, const PIXELS: usize, const VECTORS
     for (r, sums) in sums.iter().enumerate() {
         for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
             for (p, sums) in sums.iter().enumerate() {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let out = t.out.add(r * t.out_row + at / BLOCK * t.out_block + at % BLOCK + p * BLOCK);
                     let before = match first {
@@ -230,7 +230,7 @@ macro_rules! tiles {
 }
 
 unsafe fn scalar<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { tile::<f32, ROWS, PIXELS, VECTORS, STEP>(t) }
 }
 
@@ -247,13 +247,13 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x16, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<const ROWS: usize, const PIXELS: usize, const VECTORS: usize, const STEP: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x8, ROWS, PIXELS, VECTORS, STEP>(t) }
     }
 

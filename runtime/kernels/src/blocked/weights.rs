@@ -49,7 +49,7 @@ impl Weights {
     }
 
     fn packed(isa: Isa, shape: &Shape, w: &[f32], may_transform: bool) -> Weights {
-        let shape = &shape.lying();
+        let shape = &shape.row_oriented();
         match planner::fastest(shape) {
             Some((BlockForm::Depthwise, _)) => Weights::Depthwise(DepthwiseFilter::new(isa, shape, w)),
             Some((BlockForm::FromRows, _)) => Weights::Rows(Filter::for_rows(isa, shape, w)),
@@ -99,7 +99,7 @@ impl Weights {
         out: &mut [f32],
         epilogue: Epilogue,
     ) {
-        let shape = &shape.lying();
+        let shape = &shape.row_oriented();
         match self {
             Weights::Groups(filter) | Weights::Rows(filter) => conv(threads, shape, filter, bias, x, out, epilogue),
             Weights::Depthwise(filter) => depthwise(threads, shape, filter, bias, x, out, epilogue),

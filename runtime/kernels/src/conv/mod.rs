@@ -61,7 +61,7 @@ pub fn conv(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let shape = &shape.lying();
+    let shape = &shape.row_oriented();
     match weights {
         Weights::Rows(weights) => by_rows(threads, shape, weights, bias, x, out, finish),
         Weights::Blocks(weights) => by_blocks(threads, shape, weights, bias, x, out, finish),

@@ -6,8 +6,8 @@ use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
 use crate::recent::Recent;
 
-/// Weights in panels. A panel has as many outputs as a tile has rows. For each group and panel: `[taps][outputs of the
-/// panel]`.
+/// Weights in panels. A panel has as many outputs as a tile has rows. For each group and panel:
+/// `[taps][outputs of the panel]`.
 #[derive(Debug, Clone)]
 pub struct Rows {
     pub(super) isa: Isa,

@@ -1,9 +1,9 @@
 //! Transposed convolution. Each phase of the output (its position modulo the stride) is a plain convolution.
 //!
-//! Output `y` uses tap `i` with input row `(y + before − i·d) / s` if that is an integer. With `r = (y + before) mod
-//! s`, these are the taps with `(i·d) mod s = r`: every `s / gcd(s, d)`-th tap, with input rows `d / gcd(s, d)` apart.
-//! The outputs of one phase are therefore a convolution with stride 1 over the input, with the taps in reverse. The
-//! results are interleaved. Outputs of phases without taps equal the bias.
+//! Output `y` uses tap `i` with input row `(y + before − i·d) / s` if that is an integer. With
+//! `r = (y + before) mod s`, these are the taps with `(i·d) mod s = r`: every `s / gcd(s, d)`-th tap, with input rows
+//! `d / gcd(s, d)` apart. The outputs of one phase are therefore a convolution with stride 1 over the input, with the
+//! taps in reverse. The results are interleaved. Outputs of phases without taps equal the bias.
 
 use super::taps::Taps;
 use super::{conv, Rows, Weights};

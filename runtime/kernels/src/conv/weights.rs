@@ -33,7 +33,7 @@ impl Weights {
     }
 
     fn packed(isa: Isa, shape: &Shape, w: &[f32], blocks: fn(Isa, &Shape, &[f32]) -> blocked::Weights) -> Weights {
-        let shape = &shape.lying();
+        let shape = &shape.row_oriented();
         match blocked::is_worth_reordering(isa, shape) {
             true => Weights::Blocks(blocks(isa, shape, w)),
             false => Weights::Rows(Rows::new(isa, shape.groups, shape.outputs / shape.groups, shape.taps(), w)),

@@ -20,19 +20,19 @@ pub(super) struct Product<'a> {
     width: usize,
 }
 
-/// The most rows of a block.
+/// The maximum rows per block.
 const ROWS: usize = 256;
-/// The most rows of a block that packs its panels: more make up for the packing.
+/// The maximum rows per block that packs its panels: with more rows, packing pays off more.
 const PACKING_ROWS: usize = 512;
-/// The most panels of a block: with so many, its output is still in the second-level cache when it is finished.
+/// The maximum panels per block: with so few, the block's output is still in the L2 cache when the epilogue runs.
 const PANELS: usize = 8;
-/// Blocks for each of several threads: who is held up leaves some to the others.
+/// Blocks per thread, if there are several threads, so that others take over work from a delayed thread.
 const SHARES: usize = 4;
-/// The fewest panels and tiles of rows of a block that could be larger.
+/// The minimum number of panels and of tiles of rows in a block, if there are enough of them.
 const LEAST: usize = 2;
-/// How many bytes ahead of few rows the right side is fetched.
+/// The prefetch distance of the right operand for few rows, in bytes.
 const AHEAD: usize = 8192;
-/// Elements of the left side that are read again for every panel: they stay in the second-level cache.
+/// Elements of the left operand that are read again for every panel; they fit in the L2 cache.
 const LEFT: usize = 1 << 18;
 
 thread_local! {
@@ -75,7 +75,7 @@ impl<'a> Product<'a> {
         });
     }
 
-    /// How many blocks lie one below the other, and side by side.
+    /// The number of blocks along the rows and along the columns.
     fn cut(&self, threads: usize, tiles: usize, panels: usize) -> [usize; 2] {
         let most = if matches!(self.source, Source::Packing(_)) { PACKING_ROWS } else { ROWS };
         let [mut down, mut across] = [tiles.div_ceil(most.div_ceil(self.tiles.rows())), panels.div_ceil(PANELS)];
@@ -83,7 +83,7 @@ impl<'a> Product<'a> {
             let more =
                 |count: usize, other: usize, most: usize| (SHARES * threads).div_ceil(other).min(most).max(count);
             across = more(across, down, panels.div_ceil(LEAST));
-            // Every block packs its panels: no more of them one below the other than threads need.
+            // Every block packs its panels, so there are only as many blocks along the rows as the threads need.
             if across < threads || !matches!(self.source, Source::Packing(_)) {
                 down = more(down, across, tiles.div_ceil(LEAST));
             }
@@ -153,9 +153,9 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// The rows of the right side that the tiles of a part read, and their type. Where several tiles read numbers of 16
-    /// bits, these are widened once, before the first: a tile that widens what it reads takes a quarter longer, if
-    /// memory does not hold it up.
+    /// Returns the rows of the right operand that the tiles of a part read, and their type. If several tiles read
+    /// 16-bit numbers, these are converted to `f32` once in advance: a tile that converts what it reads takes a quarter
+    /// longer, unless memory is the bottleneck.
     fn near(&self, part: &Part, b: &Panels, tiles: usize, scratch: &mut Lines) -> (*const u8, Format) {
         let widened = if tiles > 1 { self.source.widened(part.panel, part.depth, self.width, scratch) } else { None };
         match widened {

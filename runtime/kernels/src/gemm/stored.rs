@@ -66,7 +66,7 @@ pub(super) trait Half: Stored {
 impl Stored for f32 {
     #[inline(always)]
     unsafe fn load<V: Vector>(from: *const f32) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load(from) }
     }
 }
@@ -76,7 +76,7 @@ macro_rules! half {
         $(impl Stored for $half {
             #[inline(always)]
             unsafe fn load<V: Vector>(from: *const $half) -> V {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { V::$load(from) }
             }
         }

@@ -116,7 +116,7 @@ unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
     b: *const T,
     sums: &mut [[V; VECTORS]; ROWS],
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let b: [V; VECTORS] = std::array::from_fn(|v| T::load(b.add(v * V::LANES)));
         for (m, sums) in sums.iter_mut().enumerate() {
@@ -132,7 +132,7 @@ unsafe fn step<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize>(
 const LINE: usize = 64;
 
 unsafe fn scalar<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { strip::<f32, T, ROWS, VECTORS>(s) }
 }
 
@@ -151,13 +151,13 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { strip::<F32x16, T, ROWS, VECTORS>(s) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<T: Stored, const ROWS: usize, const VECTORS: usize>(s: &Strip) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { strip::<F32x8, T, ROWS, VECTORS>(s) }
     }
 

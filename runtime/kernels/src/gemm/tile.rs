@@ -49,7 +49,7 @@ impl Tile<'_> {
     /// # Safety
     /// The tile has these columns.
     pub(super) unsafe fn at(&self, column: usize, width: usize) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             Tile { b: self.b.add(column), out: self.out.add(column), start: self.start.at(column), width, ..*self }
         }
@@ -63,7 +63,7 @@ impl Start {
     /// The values of the rows extend that far.
     pub(super) unsafe fn below(self, rows: usize) -> Start {
         match self {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Start::Rows(values) => Start::Rows(unsafe { values.add(rows) }),
             other => other,
         }
@@ -75,7 +75,7 @@ impl Start {
     /// The values of the columns extend that far.
     unsafe fn at(self, column: usize) -> Start {
         match self {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Start::Columns(values) => Start::Columns(unsafe { values.add(column) }),
             other => other,
         }
@@ -134,7 +134,7 @@ pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
     start: Start,
     sums: &mut [[V; VECTORS]; ROWS],
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         add::<V, ROWS, VECTORS>(t, last, start, sums);
         for (m, sums) in sums.iter().enumerate() {
@@ -151,7 +151,7 @@ pub(super) unsafe fn finish<V: Vector, const ROWS: usize, const VECTORS: usize>(
 #[inline(always)]
 unsafe fn row<V: Vector, const VECTORS: usize>(from: *const f32, last: usize) -> [V; VECTORS] {
     let mut row = [V::splat(0.0); VECTORS];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for (v, vector) in row.iter_mut().enumerate().take(VECTORS - 1) {
             *vector = V::load(from.add(v * V::LANES));
@@ -171,7 +171,7 @@ unsafe fn add<V: Vector, const R: usize, const VECTORS: usize>(
 ) {
     // One short loop per kind of start, and no closures: sums stay in registers only if the code is unrolled and
     // inlined.
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match start {
             Start::Zero => {}
@@ -203,7 +203,7 @@ fn add_row<V: Vector, const VECTORS: usize>(sums: &mut [V; VECTORS], values: &[V
 }
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { tile::<f32, ROWS, VECTORS>(t) }
 }
 
@@ -216,13 +216,13 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x16, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<F32x8, ROWS, VECTORS>(t) }
     }
 

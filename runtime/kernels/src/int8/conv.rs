@@ -21,11 +21,11 @@ pub struct Filter(Kind);
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// A matrix `[kernel · C / groups, O / groups]` a group, with so many rows for a row of the kernel.
+    /// One matrix `[kernel · C / groups, O / groups]` per group, and its number of rows per row of the kernel.
     Dense(Vec<Weights>, usize),
-    /// A channel a group, each with one output.
+    /// One channel per group, with one output each.
     Depthwise(Depthwise),
-    /// The same for processors with VNNI.
+    /// The same, for processors with VNNI.
     #[cfg(target_arch = "x86_64")]
     Interleaved(Interleaved),
 }
@@ -48,17 +48,17 @@ impl Kind {
 /// The codes of a convolution's weights.
 #[derive(Debug, Clone, Copy)]
 pub struct Taps<'a> {
-    /// The groups of channels and outputs.
+    /// The number of groups of channels and outputs.
     pub groups: usize,
-    /// The outputs of all groups.
+    /// The outputs, over all groups.
     pub outputs: usize,
     /// The rows and columns of the window.
     pub kernel: [usize; 2],
-    /// The codes' bits, `[O, C / groups, kernel]`.
+    /// The bits of the codes, `[O, C / groups, kernel]`.
     pub bits: &'a [u8],
     /// Whether they are `i8`.
     pub signed: bool,
-    /// The code of 0: one, or one an output.
+    /// The zero points: one for all outputs, or one per output.
     pub zeros: &'a [i32],
 }
 
@@ -71,7 +71,7 @@ impl Filter {
         Filter::summed(isa, Dots::of(isa), weights)
     }
 
-    /// [`new`](Filter::new) for some instructions of a level.
+    /// Like [`new`](Filter::new), for specific instructions of a level.
     pub(super) fn summed(isa: Isa, dots: Dots, weights: &Taps) -> Filter {
         let &Taps { groups, outputs, kernel, bits: w, signed, zeros } = weights;
         assert!(groups > 0 && outputs.is_multiple_of(groups) && (zeros.len() == 1 || zeros.len() == outputs));
@@ -102,18 +102,18 @@ impl Filter {
         Filter(Kind::Dense(dense(row), row))
     }
 
-    /// The matrix of a group of `outputs`, with `row` rows for a row of the kernel, of which those beyond what it has
+    /// Packs the matrix of a group of `outputs`, with `row` rows per row of the kernel. Rows beyond those of `matrix`
     /// are 0.
     fn packed(dots: Dots, outputs: usize, kernel: [usize; 2], row: usize, matrix: &Matrix) -> Weights {
         let channels = matrix.column.checked_div(kernel[0] * kernel[1]).unwrap_or(0);
-        // the channels of a tap follow one another, as they do in the image
+        // the channels of a tap are contiguous, as in the image
         Weights::gather(dots, kernel[0] * row, outputs, matrix, |i| {
             let (i, at) = (i / row, i % row);
             (at < kernel[1] * channels).then(|| (at % channels * kernel[0] + i) * kernel[1] + at / channels)
         })
     }
 
-    /// The form that was chosen, in words.
+    /// The name of the chosen form.
     pub fn form(&self) -> String {
         match &self.0 {
             Kind::Dense(groups, _) => format!("int8, {}", groups.first().map_or("empty", Weights::form)),
@@ -123,7 +123,7 @@ impl Filter {
         }
     }
 
-    /// The bytes that the packed weights take.
+    /// The size of the packed weights in bytes.
     pub fn bytes(&self) -> usize {
         match &self.0 {
             Kind::Dense(groups, _) => groups.iter().map(Weights::bytes).sum(),

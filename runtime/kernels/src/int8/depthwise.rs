@@ -159,7 +159,7 @@ unsafe fn some<T: Code, const W: usize>(
         }
         row = row.wrapping_add(weights.channels);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { finish.write(&sums, first, 0, out + first, W) };
 }
 
@@ -172,7 +172,7 @@ unsafe fn few<T: Code>(weights: &Depthwise, finish: &Finish, taps: &[Tap<T>], ou
     let mut sums: [i32; NARROW] = unsafe { finish.starts(0) };
     for (tap, row) in taps.iter().zip(weights.differences.chunks_exact(weights.channels)) {
         for (i, (sum, &w)) in sums.iter_mut().zip(row).enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *sum = sum.wrapping_add(unsafe { *tap.at.add(i) }.to_i32() * i32::from(w));
         }
     }

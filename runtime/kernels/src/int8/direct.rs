@@ -13,7 +13,7 @@ use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// A convolution of one group, whose weights have a whole number of quads for each row of the window.
+/// A convolution of one group. Its weights have a whole number of quads per row of the window.
 pub(super) struct Direct<'a> {
     shape: &'a Shape,
     x: &'a Codes<'a>,
@@ -25,12 +25,12 @@ pub(super) struct Direct<'a> {
     row: usize,
 }
 
-/// Columns of the output from which on tiles along its rows are full enough.
+/// The minimum number of output columns for which tiles along rows are full enough.
 const WORTHWHILE: usize = 24;
 
 impl<'a> Direct<'a> {
-    /// `None` where gathering the windows is better, or the only way. The weights have `row` bytes for a row of the
-    /// window.
+    /// Returns `None` if gathering the windows is faster, or the only possibility. The weights have `row` bytes per row
+    /// of the window.
     pub fn new(shape: &'a Shape, x: &'a Codes<'a>, weights: &'a Weights, row: usize) -> Option<Direct<'a>> {
         let is_fit = is_compact(shape)
             && shape.groups == 1

@@ -57,7 +57,7 @@ impl Dot for Scalar {
 
     #[inline(always)]
     unsafe fn start(finish: &Finish, column: usize) -> [i32; 8] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { finish.starts(column) }
     }
 
@@ -93,7 +93,7 @@ impl Dot for Scalar {
     ) {
         for (v, sums) in sums.iter().enumerate() {
             let (first, left) = (v * 8, count.saturating_sub(v * 8).min(8));
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { finish.write(sums, column + first, row_sum, offset + first, left) };
         }
     }
@@ -185,7 +185,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn start(finish: &Finish, column: usize) -> R {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { R::load(finish.start.as_ptr().add(column).cast()) }
         }
 
@@ -215,7 +215,7 @@ mod x86 {
             offset: usize,
             count: usize,
         ) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { rows::write(sums, finish, column, row_sum, offset, count) }
         }
     }

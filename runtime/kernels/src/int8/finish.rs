@@ -125,7 +125,7 @@ impl Finish {
     /// `column + L` is at most the number of padded columns.
     #[inline(always)]
     pub unsafe fn starts<const L: usize>(&self, column: usize) -> [i32; L] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *lanes(&self.start, column) }
     }
 
@@ -150,7 +150,7 @@ impl Finish {
         count: usize,
     ) {
         let mut totals = *sums;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let scale = unsafe { lanes::<f32, L>(&self.scale, column) };
         if !self.zeros.is_empty() {
             // SAFETY: `zeros` is as long as `start`.
@@ -159,7 +159,7 @@ impl Finish {
                 totals[i] = totals[i].wrapping_sub(zeros[i].wrapping_mul(row_sum));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.sink {
                 Sink::Sums(to) => put(&totals, to.add(offset), count),
@@ -175,7 +175,7 @@ impl Finish {
 #[inline(always)]
 unsafe fn lanes<T, const L: usize>(all: &[T], at: usize) -> &[T; L] {
     debug_assert!(at + L <= all.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { &*all.as_ptr().add(at).cast() }
 }
 
@@ -204,7 +204,7 @@ fn codes<const L: usize>(x: &[f32; L], by: &Bounds) -> [u8; L] {
 /// `count` is at most `L`, and that many elements can be written at `to`.
 #[inline(always)]
 unsafe fn put<T: Copy, const L: usize>(from: &[T; L], to: *mut T, count: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if count == L {
             to.cast::<[T; L]>().write_unaligned(*from);

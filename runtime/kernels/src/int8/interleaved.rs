@@ -122,7 +122,7 @@ struct Task<'a> {
 /// As for [`Task::lines`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn wide(task: &Task, run: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { task.lines::<__m512i>(run) }
 }
 
@@ -132,7 +132,7 @@ unsafe fn wide(task: &Task, run: Range<usize>) {
 /// As for [`Task::lines`].
 #[target_feature(enable = "avxvnni,avx2,fma")]
 unsafe fn narrow(task: &Task, run: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { task.lines::<__m256i>(run) }
 }
 
@@ -149,7 +149,7 @@ impl Task<'_> {
         let taps = self.strips.taps(self.shape);
         for line in run {
             for first in (0..self.shape.output[1]).step_by(self.strips.columns) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     for (quad, to) in together.chunks_exact_mut(self.strips.quad).take(quads).enumerate() {
                         self.interleave::<V>(line, first, quad, to);
@@ -235,7 +235,7 @@ unsafe fn sums<V: Vector>(start: [V; 4], from: [*const u8; 4], taps: &[usize], w
     let mut sums = start;
     for (&tap, weights) in taps.iter().zip(weights) {
         for ((sum, from), &weights) in sums.iter_mut().zip(from).zip(weights) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *sum = sum.dot(unsafe { V::load(from.wrapping_add(tap)) }, weights);
         }
     }
@@ -250,7 +250,7 @@ unsafe fn sums<V: Vector>(start: [V; 4], from: [*const u8; 4], taps: &[usize], w
 #[inline(always)]
 unsafe fn interleave<V: Vector, const FLIP: bool>(rows: [Option<*const u8>; 4], len: usize, to: *mut u8) {
     for at in (0..len).step_by(V::BYTES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut bytes = [V::splat(0); 4];
             for (bytes, row) in bytes.iter_mut().zip(rows) {

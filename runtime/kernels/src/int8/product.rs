@@ -10,8 +10,8 @@ use super::{Codes, SIGN, SPLIT};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
-/// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`; `out`, `[m, n]`, has what becomes of the
-/// sums.
+/// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`. Converts the sums as `out` `[m, n]`
+/// specifies.
 ///
 /// # Panics
 /// The slices do not fit the weights' sizes.
@@ -59,11 +59,11 @@ pub(super) struct Product<'a> {
     pub out_row: usize,
 }
 
-/// Bytes of a left side that stay in a core's second-level cache beside a panel.
+/// Bytes of a left operand that fit in a core's L2 cache together with a panel.
 pub(super) const BLOCK: usize = 1 << 17;
 
 impl Product<'_> {
-    /// Writes columns `first .. first + b.n` of every row of `out`, which has that many.
+    /// Writes columns `first .. first + b.n` of every row of `out`, which has `m` rows.
     pub fn run(&self, threads: &Threads, zero: i32, bias: Option<&[i32]>, out: &mut Out, first: usize) {
         let Product { m, b, .. } = *self;
         assert!(out.len() == m * self.out_row && first + b.n <= self.out_row, "the output does not fit");

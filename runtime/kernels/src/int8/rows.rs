@@ -48,7 +48,7 @@ pub(super) unsafe fn write<V: Vector, const N: usize>(
 unsafe fn put<V: Vector, const N: usize>(lanes: &[V; N], to: *mut u8, count: usize) {
     for (v, lanes) in lanes.iter().enumerate() {
         let left = count.saturating_sub(v * V::LANES).min(V::LANES);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { lanes.store_some(to.wrapping_add(v * V::BYTES), 4 * left) };
     }
 }
@@ -61,7 +61,7 @@ unsafe fn put<V: Vector, const N: usize>(lanes: &[V; N], to: *mut u8, count: usi
 unsafe fn codes<V: Vector, const N: usize>(totals: &[V; N], scale: *const f32, by: &Bounds) -> V {
     let mut rounded = [V::splat(0); 4];
     for (v, (rounded, total)) in rounded.iter_mut().zip(totals).enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let scaled = unsafe { total.scaled(scale.add(v * V::LANES)) };
         *rounded = if by.is_small { scaled.rounded() } else { scaled.at_most(by.high).rounded() };
     }

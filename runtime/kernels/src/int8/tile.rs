@@ -90,7 +90,7 @@ macro_rules! kernels {
 pub(super) use kernels;
 
 unsafe fn scalar<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { tile::<Scalar, ROWS, VECTORS>(t) }
 }
 
@@ -105,19 +105,19 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
     unsafe fn avx512_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<Vnni<__m512i>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avxvnni,avx2,fma")]
     unsafe fn avx_vnni<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<Vnni<__m256i>, ROWS, VECTORS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { tile::<Avx2, ROWS, VECTORS>(t) }
     }
 

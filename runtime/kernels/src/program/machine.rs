@@ -360,7 +360,7 @@ impl Source {
 /// `count` elements can be read at `from`.
 #[inline(always)]
 unsafe fn load<V: Vector, R: Registers<V>>(from: *const f32, i: usize, count: usize) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if size_of::<R>() == size_of::<V>() {
             V::load_first(from, count)

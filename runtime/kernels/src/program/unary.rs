@@ -27,7 +27,7 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
 /// As for [`map`].
 unsafe fn apply_to(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
     dispatch_isa!(isa, (function: Unary = function, len: usize = len, x: *const f32 = x, out: *mut f32 = out), V =>
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { apply::<V>(function, len, x, out) });
 }
 
@@ -40,7 +40,7 @@ macro_rules! functions {
         /// As for [`map`].
         #[inline(always)]
         unsafe fn apply<V: Vector>(function: Unary, len: usize, x: *const f32, out: *mut f32) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 match function {
                     $($vectors => map::<V>(len, x, out, #[inline(always)] |$x: V| $function),)*

@@ -95,9 +95,10 @@ impl<R: Scalar> Pass<'_, R> {
         threads.count().min(worth.max(1))
     }
 
-    /// Reads `x` `[steps, batch, inputs]` or `[batch, steps, inputs]`. Updates the states `h` and (LSTM) `c`, both `[D,
-    /// batch, hidden]`. Writes the state after every step within the length of its sequence to `y` `[steps, D, batch,
-    /// hidden]` or `[batch, steps, D, hidden]`. Overwrites `workspace`, which has [`Pass::workspace`] elements.
+    /// Reads `x` `[steps, batch, inputs]` or `[batch, steps, inputs]`. Updates the states `h` and (LSTM) `c`, both
+    /// `[D, batch, hidden]`. Writes the state after every step within the length of its sequence to `y`
+    /// `[steps, D, batch, hidden]` or `[batch, steps, D, hidden]`. Overwrites `workspace`, which has
+    /// [`Pass::workspace`] elements.
     ///
     /// # Panics
     /// The lengths of the slices do not fit, or the directions differ in shape.

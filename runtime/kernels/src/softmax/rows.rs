@@ -115,7 +115,7 @@ unsafe fn some_rows<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize,
 /// As for [`exponentials`].
 #[inline(always)]
 unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, max: V, tail: V) -> f32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match form {
             Form::Softmax => 1.0 / exponentials::<V, true>(x, y, n, |x| x - max, tail),
@@ -130,7 +130,7 @@ unsafe fn term_of<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, m
 /// As for [`rewrite`].
 #[inline(always)]
 unsafe fn finish<V: Vector>(form: Form, x: *const f32, y: *mut f32, n: usize, tail: &mut V, max: V, term: V) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match form {
             Form::Softmax => rewrite::<V>(y, y, n, tail, |e| e * term),
@@ -177,7 +177,7 @@ unsafe fn exponentials<V: Vector, const KEEP: bool>(
     let mut i = 0;
     loop {
         let end = n.min(i + BLOCK);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             while i + 4 * V::LANES <= end {
                 for (k, sum) in sums.iter_mut().enumerate() {
@@ -203,7 +203,7 @@ unsafe fn exponentials<V: Vector, const KEEP: bool>(
 /// A vector can be read at `x` and written at `y`.
 #[inline(always)]
 unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, shift: impl Fn(V) -> V) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let e = math::exp_of_nonpositive(shift(V::load(x)));
         if KEEP {
@@ -221,7 +221,7 @@ unsafe fn exponential<V: Vector, const KEEP: bool>(x: *const f32, y: *mut f32, s
 unsafe fn rewrite<V: Vector>(x: *const f32, y: *mut f32, n: usize, tail: &mut V, function: impl Fn(V) -> V) {
     *tail = function(*tail);
     for i in (0..n).step_by(V::LANES) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { function(V::load(x.add(i))).store(y.add(i)) };
     }
 }

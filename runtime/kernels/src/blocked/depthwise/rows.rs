@@ -127,7 +127,7 @@ unsafe fn tile<
             }
         }
         for (r, sums) in sums.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { write(t, sums, (r * t.columns + first) * BLOCK + lane, lane) };
         }
     }
@@ -165,7 +165,7 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
     sums: &mut [V; PIXELS],
 ) {
     for j in 0..COLUMNS {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let weight = unsafe { V::load(w.add(j * BLOCK)) };
         for (p, sum) in sums.iter_mut().enumerate() {
             *sum = span[p * STRIDE + j].mul_add(weight, *sum);
@@ -176,7 +176,7 @@ unsafe fn add<V: Vector, const COLUMNS: usize, const STRIDE: usize, const PIXELS
 /// Stores some pixels of a row.
 #[inline(always)]
 unsafe fn write<V: Vector, const PIXELS: usize>(t: &Rows, sums: &[V; PIXELS], offset: usize, lane: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
@@ -200,13 +200,13 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn avx512<const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { rows::<F32x16, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn avx2<const COLUMNS: usize, const STRIDE: usize, const ROWS: usize, const PIXELS: usize>(t: &Rows) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { rows::<F32x8, COLUMNS, STRIDE, ROWS, PIXELS>(t) }
     }
 

@@ -93,7 +93,7 @@ unsafe fn any<V: Vector, const PIXELS: usize>(t: &Tile) {
 
 #[inline(always)]
 unsafe fn write<V: Vector, const PIXELS: usize>(t: &Tile, sums: &[V; PIXELS], lane: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let bias = V::load(t.bias.add(lane));
         for (p, sum) in sums.iter().enumerate() {
@@ -103,20 +103,20 @@ unsafe fn write<V: Vector, const PIXELS: usize>(t: &Tile, sums: &[V; PIXELS], la
 }
 
 unsafe fn scalar<const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { any::<f32, PIXELS>(t) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
 unsafe fn avx512<const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { any::<crate::vector::F32x16, PIXELS>(t) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<const PIXELS: usize>(t: &Tile) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { any::<crate::vector::F32x8, PIXELS>(t) }
 }

@@ -110,7 +110,7 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
     for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
         let mut pixels = [V::splat(0.0); 6];
         for (i, pixel) in pixels.iter_mut().enumerate().take(M + 2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *pixel = unsafe { V::load(x.add(i * row + j * BLOCK)) };
         }
         *column = form::input::<V, M>(pixels);
@@ -118,7 +118,7 @@ unsafe fn input_patch<V: Vector, const M: usize>(x: *const f32, row: usize, out:
     for i in 0..M + 2 {
         let line = form::input::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M + 2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { value.store(out.add((i * (M + 2) + j) * step)) };
         }
     }
@@ -140,7 +140,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
     for (j, column) in columns.iter_mut().enumerate().take(M + 2) {
         let mut values = [V::splat(0.0); 6];
         for (i, value) in values.iter_mut().enumerate().take(M + 2) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *value = unsafe { V::load(products.add((i * (M + 2) + j) * step)) };
         }
         *column = form::output::<V, M>(values);
@@ -149,7 +149,7 @@ unsafe fn output_patch<V: Vector, const M: usize>(
         let line = form::output::<V, M>(row_of(&columns, i));
         for (j, value) in line.iter().enumerate().take(M) {
             if j < width {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { (bias + *value).within(limits).store(out.add(i * row + j * BLOCK)) };
             }
         }

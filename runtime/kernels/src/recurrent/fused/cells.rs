@@ -18,7 +18,7 @@ impl Units {
     /// `count` elements can be read at `from`.
     #[inline(always)]
     unsafe fn load<V: Vector>(&self, from: *const f32) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load_first(from, self.count) }
     }
 }
@@ -38,7 +38,7 @@ impl Finish<4> for Lstm {
     #[inline(always)]
     unsafe fn finish<V: Vector>(gates: [V; 4], products: [V; 4], units: Units) {
         let [input, output, forget, new]: [V; 4] = std::array::from_fn(|g| gates[g] + products[g]);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let kept = math::sigmoid(forget) * units.load::<V>(units.c);
             let cell = kept + math::sigmoid(input) * math::tanh(new);
@@ -55,7 +55,7 @@ impl Finish<3> for Gru {
     #[inline(always)]
     unsafe fn finish<V: Vector>(gates: [V; 3], products: [V; 3], units: Units) {
         let [update, reset]: [V; 2] = std::array::from_fn(|g| gates[g] + products[g]);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let hidden_product = products[2] + units.load(units.bias);
             let new = math::tanh(gates[2] + math::sigmoid(reset) * hidden_product);

@@ -132,7 +132,7 @@ impl Fused {
             let first = block * G * V::LANES;
             let weights = self.input.as_ptr().wrapping_add(first * self.inputs);
             let to = Gates { gates: gates.at(first), row: self.row() };
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let bias = std::array::from_fn(|g| V::load(self.bias.as_ptr().add(first + g * V::LANES)));
                 sums::of_rows::<V, G>(bias, weights, (x.as_ptr(), self.inputs), rows, &to);
@@ -173,7 +173,7 @@ impl<V: Vector, const G: usize> Sink<V, G> for Gates {
     unsafe fn accept(&self, row: usize, sums: [V; G]) {
         let to = self.gates.wrapping_add(row * self.row);
         for (g, sum) in sums.into_iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { sum.store(to.wrapping_add(g * V::LANES)) };
         }
     }
@@ -279,7 +279,7 @@ struct Block<'a, F> {
 impl<V: Vector, F: Finish<G>, const G: usize> Sink<V, G> for Block<'_, F> {
     #[inline(always)]
     unsafe fn accept(&self, row: usize, sums: [V; G]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.step.finish::<V, F, G>(sums, self.block, row) }
     }
 }

@@ -24,7 +24,7 @@ pub(super) unsafe fn of_blocks<V: Vector, const G: usize, const N: usize>(
     let mut all = start;
     for k in (0..length).step_by(PIECE) {
         let weights = weights.map(|weights| weights.wrapping_add(k * G * V::LANES));
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let pieces = unsafe { chains([x.wrapping_add(k); N], weights, PIECE.min(length - k)) };
         all.iter_mut().zip(pieces).for_each(|(sums, piece)| add(sums, piece));
     }
@@ -56,7 +56,7 @@ pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
         let x = x.wrapping_add(row * length);
         macro_rules! together {
             ($M:literal) => {{
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let all = together::<V, G, $M>(start, weights, x, length);
                     for (m, sums) in all.into_iter().enumerate() {
@@ -68,7 +68,7 @@ pub(super) unsafe fn of_rows<V: Vector, const G: usize>(
         }
         row += match end - row {
             1 => {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { to.accept(row, alone(start, weights, x, length)) };
                 1
             }
@@ -95,11 +95,11 @@ pub(super) unsafe fn alone<V: Vector, const G: usize>(
     let pairs = length - length % (2 * PIECE);
     for k in (0..pairs).step_by(2 * PIECE) {
         let (rows, weights) = ([k, k + PIECE].map(|k| x.wrapping_add(k)), [k, k + PIECE].map(from));
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let pieces = unsafe { chains::<V, G, 2>(rows, weights, PIECE) };
         pieces.into_iter().for_each(|piece| add(&mut sums, piece));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let [sums] = unsafe { of_blocks([sums], [from(pairs)], x.wrapping_add(pairs), length - pairs) };
     sums
 }
@@ -117,7 +117,7 @@ unsafe fn together<V: Vector, const G: usize, const M: usize>(
         let mut pieces = [[V::splat(0.0); G]; M];
         for k in first..length.min(first + PIECE) {
             let weights = weights.wrapping_add(k * G * V::LANES);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let weights: [V; G] = std::array::from_fn(|g| V::load(weights.wrapping_add(g * V::LANES)));
                 for (m, sums) in pieces.iter_mut().enumerate() {
@@ -142,7 +142,7 @@ unsafe fn chains<V: Vector, const G: usize, const N: usize>(
     for k in 0..length {
         for (n, sums) in chains.iter_mut().enumerate() {
             let weights = weights[n].wrapping_add(k * G * V::LANES);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let x = V::splat(*x[n].wrapping_add(k));
                 for (g, sum) in sums.iter_mut().enumerate() {
